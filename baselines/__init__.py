@@ -1,0 +1,1 @@
+"""The methods MetricOpt is compared with, one file each."""

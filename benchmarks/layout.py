@@ -1,0 +1,211 @@
+"""What a table looks like: its blocks, rows and columns, and what they are held to."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.paper_values import PaperValue, find_paper_value
+from benchmarks.records import RunRecord
+from metricopt.errors import ConfigError, DataError
+
+BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
+DECIMALS = {"fraction": 4, "percent": 2}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of the table, such as the sampling of mini-batches.
+
+    Attributes:
+        name: as in `RunSpec.block`.
+        label: as printed.
+        not_comparable: why its cells are not comparable with the paper; empty if so.
+    """
+
+    name: str
+    label: str
+    not_comparable: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method arm. A name `<arm>-q<N>` is that arm with a budget of N queries.
+
+    Attributes:
+        name: as in `RunSpec.row`.
+        label: as printed.
+        base_row: the row it is tested against, its base loss; None for no verdict.
+        paper_row: the row of the paper it reproduces, None if there is none.
+        note: what a reader must know, printed below the table.
+    """
+
+    name: str
+    label: str
+    base_row: str | None = None
+    paper_row: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A data set and a metric.
+
+    Attributes:
+        name: as in `RunSpec.column`.
+        label: as printed, without the arrow.
+        metric: name of the metric.
+        unit: `fraction` or `percent`.
+        higher_is_better: direction of the metric.
+        paper_column: the column of the paper it reproduces, None if there is none.
+        not_comparable: why it is not comparable with the paper; empty if it is.
+    """
+
+    name: str
+    label: str
+    metric: str
+    unit: str = "fraction"
+    higher_is_better: bool = False
+    paper_column: str | None = None
+    not_comparable: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The label with an arrow in the better direction."""
+        return f"{self.label} {'↑' if self.higher_is_better else '↓'}"
+
+    @property
+    def sign(self) -> float:
+        """Factor from native differences to costs: lower is better."""
+        return -1.0 if self.higher_is_better else 1.0
+
+    def format(self, value: float) -> str:
+        """Print a value in its unit: `.1532` for fractions, `92.31` for percent."""
+        text = f"{value:.{DECIMALS[self.unit]}f}"
+        return re.sub(r"^(-?)0\.", r"\1.", text) if self.unit == "fraction" else text
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """One experiment as a table.
+
+    Attributes:
+        experiment: as in `RunSpec.experiment`.
+        title: one line.
+        caption: what is shown, without tier and data, which records tell.
+        convention: which class is positive, at which threshold, and the like.
+        blocks, rows, columns: in the order of printing.
+        paper_table: such as `Table 3`; None without a paper's table.
+        loss_only_row: row the closed gap is counted from; None for no such table.
+        threshold_shift_row: row the closed gap is counted to.
+        ablation_rows: rows of the ablation figure, empty for no figure.
+        query_budgets: budgets compared at equal queries, increasing.
+        notes: what an honest reader is told below the tables.
+
+    Raises:
+        ConfigError: if a name is used twice, a row refers to none, a unit is unknown
+            or not that of the paper's value.
+    """
+
+    experiment: str
+    title: str
+    caption: str
+    convention: str
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    paper_table: str | None = None
+    loss_only_row: str | None = None
+    threshold_shift_row: str | None = None
+    ablation_rows: tuple[str, ...] = ()
+    query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, units in self._parts():
+            names = [unit.name for unit in units]
+            for name in names:
+                if names.count(name) > 1:
+                    raise ConfigError(f"expected one {kind} {name!r}, got two")
+        wanted = {row.base_row for row in self.rows} | set(self.ablation_rows)
+        wanted |= {self.loss_only_row, self.threshold_shift_row}
+        for name in sorted(name for name in wanted if name is not None):
+            if name not in self.row_names:
+                raise ConfigError(f"the layout refers to the row {name!r} it lacks")
+        for column in self.columns:
+            self._check_unit(column)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows."""
+        return tuple(row.name for row in self.rows)
+
+    def paper_value(self, row: Row, column: Column) -> PaperValue | None:
+        """Return what the paper prints for a row and column, None if nothing."""
+        if None in (self.paper_table, row.paper_row, column.paper_column):
+            return None
+        return find_paper_value(self.paper_table, row.paper_row, column.paper_column)
+
+    def check_records(self, records: Sequence[RunRecord]) -> None:
+        """Check that these records may share one table.
+
+        Raises:
+            DataError: if there is none, they are of other experiments or several
+                tiers, the layout lacks a place for one, or one column mixes data
+                variants.
+        """
+        if not records:
+            raise DataError(f"expected records of {self.experiment!r}, got none")
+        for record in records:
+            self._check_place(record)
+        self._check_one("tier", {record.spec.tier for record in records})
+        for column in self.columns:
+            variants = data_variants(records, column.name)
+            self._check_one(f"data variant in column {column.name!r}", variants)
+
+    def _parts(self) -> tuple[tuple[str, Sequence[Block | Row | Column]], ...]:
+        return ("block", self.blocks), ("row", self.rows), ("column", self.columns)
+
+    def _check_unit(self, column: Column) -> None:
+        if column.unit not in DECIMALS:
+            raise ConfigError(
+                f"the unit of column {column.name!r} must be one of "
+                f"{', '.join(DECIMALS)}, got {column.unit!r}"
+            )
+        for row in self.rows:
+            printed = self.paper_value(row, column)
+            if printed is not None and printed.unit != column.unit:
+                raise ConfigError(
+                    f"column {column.name!r} is in {column.unit}, "
+                    f"and the paper prints {printed.unit}"
+                )
+
+    def _check_place(self, record: RunRecord) -> None:
+        spec = record.spec
+        if spec.experiment != self.experiment:
+            raise DataError(
+                f"expected records of {self.experiment!r}, got {spec.experiment!r}"
+            )
+        named = (spec.block, spec.row, spec.column)
+        for (kind, units), name in zip(self._parts(), named, strict=True):
+            known = [unit.name for unit in units]
+            if name not in known:
+                raise DataError(
+                    f"a record has the {kind} {name!r}, which the layout of "
+                    f"{self.experiment!r} lacks"
+                )
+
+    def _check_one(self, what: str, found: set[str]) -> None:
+        if len(found) > 1:
+            raise DataError(f"a table shows one {what}, got {', '.join(sorted(found))}")
+
+
+def split_budget(name: str) -> tuple[str, int | None]:
+    """Split a row name `<arm>-q<N>` into arm and budget; the budget may be None."""
+    match = BUDGET_ROW.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, None)
+
+
+def data_variants(records: Sequence[RunRecord], column: str) -> set[str]:
+    """Return the data variants named by the records of a column."""
+    of_column = (record for record in records if record.spec.column == column)
+    return {record.data["variant"] for record in of_column if "variant" in record.data}

@@ -1,0 +1,297 @@
+"""Records to tables: pure functions from judged cells to pandas.
+
+None of these tables depends on wall time except `time_table`, so that a run which was
+killed and continued gives the same tables as an undisturbed one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks import stats
+from benchmarks.cells import (
+    BETTER,
+    SAME,
+    UNTESTED,
+    WORSE,
+    Cell,
+    replicate_mean,
+)
+from benchmarks.curves import at_budget
+from benchmarks.layout import Block, Column, Row, TableLayout, split_budget
+from benchmarks.records import RunRecord
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SIGNS = {BETTER: "+", WORSE: "-", SAME: "=", UNTESTED: "?", "": ""}
+LEGEND = (
+    "Cells: mean ± sample std (replicates) on the test split. "
+    "`+` better than its base loss, `=` no difference, `-` worse "
+    "(paired over replicates, p < 0.05, Holm over the table), `?` too few to test. "
+    "`queries`: metric queries charged to one run, meta-training included. "
+    "`*`: not comparable with the paper, see below."
+)
+NOTHING = "·"
+
+
+def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
+    """Return the table of one block as text: rows x columns, the paper's rows below.
+
+    Args:
+        layout: the experiment.
+        cells: judged cells, see `cells.judge`.
+        block: the part to show.
+    """
+    own = [cell for cell in cells if cell.block == block]
+    lines = []
+    for row in layout.rows:
+        in_row = {cell.column.name: cell for cell in own if cell.row == row}
+        if in_row and split_budget(row.name)[1] is None:
+            texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
+            lines.append([row.label, *texts, _queries(in_row.values())])
+    lines += _paper_lines(layout, block)
+    headings = [column.heading for column in layout.columns]
+    return _frame(lines, ["method", *headings, "queries"])
+
+
+def paper_table(cells: Sequence[Cell]) -> "DataFrame":
+    """Return every cell the paper prints too: ours, the paper's, difference, verdict.
+
+    Args:
+        cells: judged cells, see `cells.judge`.
+    """
+    lines = []
+    for cell in cells:
+        if cell.paper is None or cell.paper_difference is None:
+            continue
+        show = cell.column.format
+        lines.append(
+            [
+                cell.block.label,
+                cell.column.heading,
+                cell.row.label,
+                number_text(cell),
+                show(cell.paper.value),
+                f"{'+' if cell.paper_difference >= 0 else ''}"
+                f"{show(cell.paper_difference)}",
+                cell.paper_verdict,
+            ]
+        )
+    names = ["block", "column", "method", "ours", "paper", "difference", "verdict"]
+    return _frame(lines, names)
+
+
+def long_table(cells: Sequence[Cell]) -> "DataFrame":
+    """Return one line of numbers per cell, in native units; differences in costs.
+
+    Args:
+        cells: judged cells, see `cells.judge`.
+    """
+    import pandas
+
+    return pandas.DataFrame([_long_line(cell) for cell in cells])
+
+
+def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
+    """Return the share of the threshold shift's gain each row reaches, in percent.
+
+    Rows with a value function also show its Spearman correlation with the metric.
+
+    Args:
+        layout: the experiment.
+        cells: judged cells, see `cells.judge`.
+        block: the part to show.
+    """
+    ends = (layout.loss_only_row, layout.threshold_shift_row)
+    lines = []
+    for row in layout.rows:
+        in_row = {
+            cell.column.name: cell
+            for cell in cells
+            if cell.block == block and cell.row == row
+        }
+        closed = any(cell.gap_closed is not None for cell in in_row.values())
+        healthy = any(cell.note("spearman") is not None for cell in in_row.values())
+        if row.name not in ends and (closed or healthy):
+            columns = [in_row.get(column.name) for column in layout.columns]
+            lines.append([row.label, *map(_gap_text, columns)])
+    return _frame(lines, ["method", *(column.heading for column in layout.columns)])
+
+
+def equal_queries_table(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block, column: Column
+) -> "DataFrame":
+    """Return what each arm reaches within each budget of metric queries.
+
+    Args:
+        layout: the experiment.
+        records: all its records.
+        block: the part to show.
+        column: the column to show.
+    """
+    own = [r for r in records if (r.spec.block, r.spec.column) == _at(block, column)]
+    labels: dict[str, str] = {}
+    for row in layout.rows:
+        arm, budget = split_budget(row.name)
+        if budget is None or arm not in layout.row_names:
+            labels.setdefault(arm, row.label)
+    lines = []
+    for arm, label in labels.items():
+        texts = [_budget_text(own, arm, q, column) for q in layout.query_budgets]
+        if any(text != NOTHING for text in texts):
+            lines.append([label, *texts])
+    return _frame(lines, ["method", *(f"{q:,} queries" for q in layout.query_budgets)])
+
+
+def time_table(layout: TableLayout, records: Sequence[RunRecord]) -> "DataFrame":
+    """Return queries, steps and mean wall seconds by phase for one run of each row.
+
+    Args:
+        layout: the experiment.
+        records: all its records.
+    """
+    phases = sorted({phase for record in records for phase in record.seconds})
+    lines = []
+    for row in layout.rows:
+        own = [record for record in records if record.spec.row == row.name]
+        if own:
+            lines.append([row.label, str(len(own)), *_spent(own, phases)])
+    counts = ["queries", "shared queries", "steps"]
+    seconds = [f"{phase} s" for phase in [*phases, "total"]]
+    return _frame(lines, ["method", "runs", *counts, *seconds])
+
+
+def number_text(cell: Cell) -> str:
+    """Return `mean±std (n)` in the unit of the column, or what went wrong instead."""
+    if cell.mean is None:
+        return cell.trouble
+    show = cell.column.format
+    spread = "" if cell.std is None else f"±{show(cell.std)}"
+    return f"{show(cell.mean)}{spread} ({len(cell.values)})"
+
+
+def _main_text(cell: Cell | None) -> str:
+    if cell is None:
+        return NOTHING
+    parts = [number_text(cell)]
+    if cell.mean is not None:
+        parts += [SIGNS[cell.verdict], cell.trouble]
+    return " ".join(part for part in parts if part)
+
+
+def _paper_lines(layout: TableLayout, block: Block) -> list[list[str]]:
+    """Return one line per row of the paper, `*` where it is not comparable."""
+    labels: dict[str, Row] = {}
+    for row in layout.rows:
+        if row.paper_row is not None:
+            labels.setdefault(row.paper_row, row)
+    lines = []
+    for row in labels.values():
+        texts = [_paper_text(layout, row, column, block) for column in layout.columns]
+        if any(text != NOTHING for text in texts):
+            lines.append([f"paper: {row.label}", *texts, ""])
+    return lines
+
+
+def _paper_text(layout: TableLayout, row: Row, column: Column, block: Block) -> str:
+    printed = layout.paper_value(row, column)
+    if printed is None:
+        return NOTHING
+    apart = column.not_comparable or block.not_comparable
+    return f"{column.format(printed.value)}{'*' if apart else ''}"
+
+
+def _gap_text(cell: Cell | None) -> str:
+    if cell is None:
+        return NOTHING
+    closed, spearman = cell.gap_closed, cell.note("spearman")
+    share = "in noise" if closed is None else f"{100 * closed:.0f} %"
+    return share if spearman is None else f"{share} (rho {spearman:.2f})"
+
+
+def _budget_text(
+    records: Sequence[RunRecord], arm: str, queries: int, column: Column
+) -> str:
+    test = at_budget(records, arm, "test", queries)
+    observe = at_budget(records, arm, "observe", queries)
+    centre, spread = stats.mean(test), stats.sample_std(test)
+    if centre is None:
+        return NOTHING
+    text = column.format(centre)
+    text += "" if spread is None else f"±{column.format(spread)}"
+    seen = stats.mean(observe)
+    return text if seen is None else f"{text} / {column.format(seen)}"
+
+
+def _long_line(cell: Cell) -> dict[str, object]:
+    interval = stats.bootstrap_interval(cell.differences) or (None, None)
+    return {
+        "block": cell.block.name,
+        "row": cell.row.name,
+        "column": cell.column.name,
+        "metric": cell.column.metric,
+        "unit": cell.column.unit,
+        "n": len(cell.values),
+        "trouble": cell.trouble,
+        "mean": cell.mean,
+        "std": cell.std,
+        "observe_mean": _observe_mean(cell),
+        "base_row": cell.row.base_row,
+        "cost_gain": stats.mean(cell.differences),
+        "cost_gain_low": interval[0],
+        "cost_gain_high": interval[1],
+        "p": cell.p_value,
+        "p_holm": cell.p_holm,
+        "verdict": cell.verdict,
+        "paper": None if cell.paper is None else cell.paper.value,
+        "difference": cell.paper_difference,
+        "paper_verdict": cell.paper_verdict,
+        "queries": _count(cell, lambda record: record.queries),
+        "shared_queries": _count(cell, lambda record: record.shared_queries),
+        "gradient_steps": _count(cell, lambda record: record.gradient_steps),
+        "gap_closed": cell.gap_closed,
+        "spearman": cell.note("spearman"),
+    }
+
+
+def _observe_mean(cell: Cell) -> float | None:
+    finished = (record for record in cell.records if record.finished)
+    values = (replicate_mean(record.observe) for record in finished)
+    return stats.mean([value for value in values if value is not None])
+
+
+def _count(cell: Cell, read: Callable[[RunRecord], int]) -> float | None:
+    return stats.mean([read(record) for record in cell.records if record.finished])
+
+
+def _queries(cells: Sequence[Cell]) -> str:
+    return _range([record.queries for cell in cells for record in cell.records])
+
+
+def _spent(records: Sequence[RunRecord], phases: Sequence[str]) -> list[str]:
+    """Return counts and mean seconds of one run; phases it lacks count as 0."""
+    counts = [
+        _range([record.queries for record in records]),
+        _range([record.shared_queries for record in records]),
+        _range([record.gradient_steps for record in records]),
+    ]
+    means = [
+        sum(record.seconds.get(phase) or 0.0 for record in records) / len(records)
+        for phase in phases
+    ]
+    return [*counts, *(f"{value:.2f}" for value in [*means, sum(means)])]
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def _at(block: Block, column: Column) -> tuple[str, str]:
+    return block.name, column.name
+
+
+def _frame(lines: Sequence[Sequence[str]], names: Sequence[str]) -> "DataFrame":
+    import pandas
+
+    return pandas.DataFrame(lines, columns=list(names), dtype="object")

@@ -1,0 +1,86 @@
+"""What a variant of a data set is made of, and how its arrays are checked."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
+
+    Attributes:
+        stem: name without a compression suffix; a local copy may have any.
+        urls: official address, then mirrors; none means local copies only.
+        suffix: compression of the file behind the addresses.
+    """
+
+    stem: str
+    urls: tuple[str, ...] = ()
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of a data set, and what its arrays must be.
+
+    Attributes:
+        name: `full` for the official data set.
+        shape: expected shape of the inputs, (N, ...).
+        class_counts: expected number of examples of each class.
+        digest: expected `array_digest` of the first `digest_rows` rows.
+        digest_rows: rows the digest covers; none means all.
+        files: what it is parsed from; none means embedded in a dependency.
+        note: how it differs from the official data set.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    class_counts: tuple[int, ...]
+    digest: str
+    digest_rows: int | None = None
+    files: tuple[DataFile, ...] = ()
+    note: str = ""
+
+    @property
+    def downloadable(self) -> bool:
+        """Whether every file has an address."""
+        return all(file.urls for file in self.files)
+
+
+def array_digest(inputs: Array, targets: Array) -> str:
+    """Return the sha256 of dtype, shape and bytes of both arrays, in hexadecimal.
+
+    It does not depend on how the files were compressed or written as text.
+    """
+    digest = hashlib.sha256()
+    for array in (inputs, targets):
+        # Explicit byte order: the same digest on every machine.
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def difference(spec: Variant, inputs: Array, targets: Array) -> str | None:
+    """Say how arrays differ from those a variant expects, or return none.
+
+    Args:
+        spec: the variant.
+        inputs: decoded inputs, shape [N, ...].
+        targets: class of each example, integers from 0 on, shape [N].
+    """
+    if inputs.shape != spec.shape or len(targets) != len(inputs):
+        return f"expected inputs of shape {spec.shape}, got {inputs.shape}"
+    counts = tuple(np.bincount(targets, minlength=len(spec.class_counts)).tolist())
+    if counts != spec.class_counts:
+        return f"expected {spec.class_counts} examples per class, got {counts}"
+    rows = slice(spec.digest_rows)
+    digest = array_digest(inputs[rows], targets[rows])
+    if digest != spec.digest:
+        return f"expected the digest {spec.digest}, got {digest}"
+    return None

@@ -1,0 +1,63 @@
+"""The contract of an adapter: a frozen network theta modulated by a flat vector phi."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+Features = tuple[Tensor, ...]
+"""Cached activations where the adapter enters; every tensor has N examples first."""
+
+
+class Adapter(ABC):
+    """A frozen network with a small set of parameters phi, batched over phi.
+
+    The network is put in evaluation mode and its weights are frozen. `phi = 0` is
+    exactly the pre-trained network.
+
+    Attributes:
+        size: number d of adapter parameters.
+    """
+
+    size: int
+
+    @abstractmethod
+    def encode(self, inputs: Tensor) -> Features:
+        """Return everything before the first adapter site, computed once.
+
+        Args:
+            inputs: network inputs, shape [N, ...].
+
+        Returns:
+            Features of the N examples; the inputs themselves where the network
+            cannot be cut.
+        """
+
+    @abstractmethod
+    def predict(self, features: Features, phi: Tensor) -> Tensor:
+        """Return the outputs of every phi on the same N examples.
+
+        Args:
+            features: what `encode` returned for N examples.
+            phi: adapter parameters, shape [B, d].
+
+        Returns:
+            Network outputs, shape [B, N, C], differentiable in phi.
+
+        Raises:
+            ShapeError: if phi is not [B, d]; the message names both shapes.
+        """
+
+    @abstractmethod
+    def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
+        """Return the outputs of every phi on n examples of its own.
+
+        Args:
+            features: features of B * n examples, the n of phi[0] first.
+            phi: adapter parameters, shape [B, d].
+
+        Returns:
+            Network outputs, shape [B, n, C], differentiable in phi.
+
+        Raises:
+            ShapeError: if phi is not [B, d] or B does not divide the examples.
+        """

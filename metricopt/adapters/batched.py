@@ -1,0 +1,140 @@
+"""Run a network for many phi at once, cut where that provably changes no number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.base import Features
+from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.network_cut import (
+    TRACE_ERRORS,
+    GraphCut,
+    HookedNetwork,
+    cut_network,
+)
+from metricopt.adapters.sites import Site, record_shapes, require_called
+from metricopt.errors import ConfigError, ShapeError
+
+# Relative to the largest output. A wrong cut is wrong by far more than the rounding of
+# reduced-precision convolutions (TF32, bfloat16) between batch sizes.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
+_HALF_TOLERANCE = 1e-1
+
+
+@dataclass(frozen=True)
+class BatchedNetwork:
+    """A network that runs for B rows of phi in one forward pass.
+
+    Attributes:
+        cut: the two halves of the network, or the whole.
+        copies: whether the network writes on its features, which then are copied.
+    """
+
+    cut: GraphCut | HookedNetwork
+    copies: bool = False
+
+    def shared(self, features: Features, modulation: Modulation) -> Tensor:
+        """Return outputs [B, N, ...] of every row on the same N examples."""
+        values = [
+            self._repeat(value, modulation.rows)
+            if site is None
+            else modulation.shared(value, site)
+            for site, value in zip(self.cut.entries, features, strict=True)
+        ]
+        outputs = self.cut.decode(values, modulation)
+        return _by_row(outputs, modulation.rows, len(features[0]))
+
+    def grouped(self, features: Features, modulation: Modulation) -> Tensor:
+        """Return outputs [B, n, ...] of every row on n examples of its own."""
+        values = [
+            self._repeat(value, 1) if site is None else modulation.grouped(value, site)
+            for site, value in zip(self.cut.entries, features, strict=True)
+        ]
+        outputs = self.cut.decode(values, modulation)
+        examples = len(features[0]) // modulation.rows
+        return _by_row(outputs, modulation.rows, examples)
+
+    def _repeat(self, value: Tensor, rows: int) -> Tensor:
+        """Repeat [N, ...] to [B * N, ...]; `cat`, since it keeps channels-last."""
+        if rows == 1:
+            return value.clone() if self.copies else value
+        return torch.cat([value] * rows)
+
+
+def batch_network(
+    network: nn.Module,
+    sites: Sequence[Site],
+    modulations: Sequence[Modulation],
+    sample: Tensor,
+) -> BatchedNetwork:
+    """Cut the network if that gives the numbers of hooks and of one phi at a time.
+
+    Args:
+        network: the network, in evaluation mode.
+        sites: the sites.
+        modulations: what two phi do together, then what each does alone.
+        sample: network inputs, shape [N, ...]; a few are enough.
+
+    Raises:
+        ConfigError: if the network does not call a site, does not return one tensor
+            of outputs, or mixes the examples of a batch.
+        ShapeError: if it does not return one output per example.
+    """
+    require_called(sites, record_shapes(network, sample.clone()))
+    hooked = HookedNetwork(network, sites)
+    both, *single = modulations
+    careful = BatchedNetwork(hooked, copies=True)
+    alone = [careful.shared((sample,), each) for each in single]
+    for cut in (cut_network(network, sites), hooked):
+        batched = cut and _agreeing(cut, sample, both, torch.cat(alone))
+        if batched:
+            return batched
+    raise ConfigError(
+        "the network must treat the examples of a batch one by one, but in "
+        "evaluation mode its outputs depend on the batch, or on chance"
+    )
+
+
+def _agreeing(
+    cut: GraphCut | HookedNetwork, sample: Tensor, both: Modulation, expected: Tensor
+) -> BatchedNetwork | None:
+    """Return the batched network of a cut if it gives the expected outputs."""
+    batched = BatchedNetwork(cut)
+    try:
+        features = cut.encode(sample.clone())
+        if any(len(value) != len(sample) for value in features):
+            return None
+        twice = tuple(torch.cat([value, value]) for value in features)
+        versions = [value._version for value in twice]
+        outputs = [batched.grouped(twice, both), batched.shared(features, both)]
+    except TRACE_ERRORS:
+        return None
+    if not all(_close(each, expected) for each in outputs):
+        return None
+    written = versions != [value._version for value in twice]
+    return replace(batched, copies=written)
+
+
+def _by_row(outputs: Any, rows: int, examples: int) -> Tensor:
+    """Reshape outputs [B * N, ...] to [B, N, ...], and [B * N] to [B, N, 1]."""
+    if not isinstance(outputs, Tensor):
+        raise ConfigError(
+            f"the network must return one tensor, got {type(outputs).__name__}"
+        )
+    if outputs.ndim == 0 or len(outputs) != rows * examples:
+        raise ShapeError(
+            f"the network must return one output for each of {rows * examples} "
+            f"examples, got shape {tuple(outputs.shape)}"
+        )
+    return outputs.reshape(rows, examples, *(outputs.shape[1:] or (1,)))
+
+
+def _close(outputs: Tensor, expected: Tensor) -> bool:
+    if outputs.shape != expected.shape:
+        return False
+    largest = expected.abs().nan_to_num(posinf=0.0).amax().item()
+    absolute = _TOLERANCE.get(expected.dtype, _HALF_TOLERANCE) * largest
+    return torch.allclose(outputs, expected, rtol=0.0, atol=absolute, equal_nan=True)

@@ -1,0 +1,87 @@
+"""DynamicBias: phi as extra inputs of a fully connected network."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.network_cut import first_call
+from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.sites import Site, find_module
+from metricopt.errors import ConfigError
+from metricopt.seeding import make_generator
+
+
+class DynamicBias(SiteAdapter):
+    """Concatenates phi to the input of a linear layer.
+
+    With extra weights V [out, d], `W x + b` becomes `W x + b + V phi`. The product
+    with the data is computed once; what phi adds is a bias. V is frozen, Gaussian
+    with standard deviation `1 / sqrt(fan_in + d)`, the scale at which a layer with
+    all these inputs starts out.
+
+    Args:
+        network: the network theta; frozen and put in evaluation mode.
+        size: number d of adapter parameters, at least 1.
+        seed: seed of V.
+        site: name of the linear layer; by default the one that runs first.
+        example_input: network inputs, shape [N, ...], that settle at once how the
+            network is cut; by default the first inputs encoded do.
+
+    Raises:
+        ConfigError: if d < 1, or the site is unknown or no `nn.Linear`.
+
+    Source: Huang et al., CVPR 2021, Figure S1 (a), after CAVIA, Zintgraf et al., ICML
+        2019. Differs: V is random and frozen.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        size: int,
+        seed: int = 0,
+        site: str | None = None,
+        example_input: Tensor | None = None,
+    ) -> None:
+        if size < 1:
+            raise ConfigError(f"size must be at least 1, got {size}")
+        name, layer = _linear(network, site)
+        generator = make_generator("DynamicBias", seed)
+        deviation = 1 / math.sqrt(layer.in_features + size)
+        weights = deviation * torch.randn(
+            layer.out_features, size, generator=generator, dtype=torch.float64
+        )
+        super().__init__(
+            network,
+            [Site(name, layer, layer.out_features, -1)],
+            size=size,
+            projection=weights.T.contiguous(),
+        )
+        self.seed = seed
+        if example_input is not None:
+            self._settle(example_input)
+
+    def describe(self) -> dict[str, str]:
+        """Return what phi means in this adapter, theta aside, as readable strings."""
+        return super().describe() | {"seed": str(self.seed)}
+
+    def _modulation(self, phi: Tensor) -> Modulation:
+        shifts = (self._coefficients(phi),)
+        return Modulation(len(phi), None, shifts, self._channel_dims)
+
+
+def _linear(network: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
+    """Return the layer called `name`, or the first to run, with its name."""
+    if name is None:
+        layer = first_call(network, nn.Linear)
+        names = {module: name for name, module in network.named_modules()}
+        if layer is None:
+            raise ConfigError(f"{type(network).__name__} has no nn.Linear")
+        name = names[layer]
+    layer = find_module(network, name)
+    if not isinstance(layer, nn.Linear):
+        got = type(layer).__name__
+        raise ConfigError(f"site {name!r} must be an nn.Linear, got {got}")
+    return name, layer

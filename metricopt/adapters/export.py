@@ -1,0 +1,106 @@
+"""Write phi to a small file that knows which adapter and which theta it belongs to."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.errors import ConfigError, ShapeError
+
+_FORMAT = "metricopt-phi-1"
+
+
+def save_phi(path: str | os.PathLike[str], phi: Tensor, adapter: SiteAdapter) -> None:
+    """Write phi, what its adapter is, and a fingerprint of theta, in one step.
+
+    The file, of a few kilobytes in safetensors format, is complete or absent: it is
+    written beside its place, flushed to disk and renamed.
+
+    Args:
+        path: the file; one that is there is replaced.
+        phi: adapter parameters, shape [d].
+        adapter: the adapter they are parameters of.
+
+    Raises:
+        ShapeError: if phi is not [d].
+    """
+    if tuple(phi.shape) != (adapter.size,):
+        raise ShapeError(
+            f"phi must have shape [{adapter.size}], got {tuple(phi.shape)}"
+        )
+    tensors = {"phi": phi.detach().cpu().contiguous()}
+    _write(Path(path), save(tensors, metadata=_metadata(adapter)))
+
+
+def load_phi(path: str | os.PathLike[str], adapter: SiteAdapter) -> Tensor:
+    """Read phi back, for the same adapter on the same theta.
+
+    Args:
+        path: a file written by `save_phi`.
+        adapter: the adapter that phi is for.
+
+    Returns:
+        Adapter parameters, shape [d], on the device of the network.
+
+    Raises:
+        ConfigError: if the file is missing, is none of `save_phi`, or was made for
+            another adapter or other weights; the message names the difference.
+    """
+    phi, saved = _read(Path(path))
+    for key, expected in _metadata(adapter).items():
+        if saved.get(key) != expected:
+            raise ConfigError(
+                f"{path} was saved for {key} {saved.get(key)}, but this adapter has "
+                f"{key} {expected}"
+            )
+    if tuple(phi.shape) != (adapter.size,):
+        raise ConfigError(
+            f"{path} must hold phi of shape [{adapter.size}], got {tuple(phi.shape)}"
+        )
+    weight = next(adapter.network.parameters(), phi)
+    return phi.to(weight.device)
+
+
+def fingerprint(network: nn.Module) -> str:
+    """Return the SHA-256 of theta: names, types, shapes and bytes of its state."""
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        if isinstance(value, Tensor):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _metadata(adapter: SiteAdapter) -> dict[str, str]:
+    theta = fingerprint(adapter.network)
+    return {"format": _FORMAT} | adapter.describe() | {"theta": theta}
+
+
+def _read(path: Path) -> tuple[Tensor, dict[str, str]]:
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.get_tensor("phi"), file.metadata() or {}
+    except SafetensorError as error:
+        raise ConfigError(f"{path} is no file of save_phi: {error}") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

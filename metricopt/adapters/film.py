@@ -1,0 +1,127 @@
+"""FiLM: phi scales and shifts the channels of feature maps."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
+from metricopt.errors import ConfigError
+from metricopt.seeding import make_generator
+
+DEFAULT_SIZE = 128
+"""Size d of phi in the generator form: the paper's."""
+
+
+class FiLM(SiteAdapter):
+    """Turns the output h of every site into `h * (1 + scale) + shift`, per channel.
+
+    Form "generator": a fixed linear generator gives `scale = A phi` and `shift = B
+    phi` at every site, with A and B frozen Gaussians of standard deviation
+    `1 / sqrt(d)`. Form "direct": phi holds the scales of all sites, in order, then
+    the shifts, d = 2 * (sum of the channels).
+
+    Args:
+        network: the network theta; frozen and put in evaluation mode.
+        example_input: network inputs, shape [N, ...]; one example is enough.
+        sites: names of the modules to modulate, in any order; "stages" for the last
+            normalisation layer of every spatial resolution; by default the last one
+            of the network, which leaves the least to compute for every phi.
+        form: "generator" or "direct".
+        size: number d of adapter parameters; by default 128 in the generator form.
+        seed: seed of A and B.
+
+    Raises:
+        ConfigError: if a site, the form or the size is not one that is possible.
+
+    Source: Huang et al., CVPR 2021, Figure S1 (b); Perez et al., AAAI 2018,
+        Eq. (1). Differs: the generator is random and frozen.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        example_input: Tensor,
+        *,
+        sites: Sequence[str] | Literal["stages"] | None = None,
+        form: Literal["generator", "direct"] = "generator",
+        size: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        found = find_sites(
+            network, example_input, _names(network, example_input, sites)
+        )
+        channels = sum(site.channels for site in found)
+        resolved = _size(form, size, channels)
+        projection = _generator(found, resolved, seed) if form == "generator" else None
+        super().__init__(network, found, size=resolved, projection=projection)
+        self.form = form
+        self.seed = seed
+        self._splits = [site.channels for site in found]
+        self._settle(example_input)
+
+    def describe(self) -> dict[str, str]:
+        """Return what phi means in this adapter, theta aside, as readable strings."""
+        seed = str(self.seed) if self.form == "generator" else "none"
+        return super().describe() | {"form": self.form, "seed": seed}
+
+    def _modulation(self, phi: Tensor) -> Modulation:
+        scales, shifts = self._coefficients(phi).chunk(2, dim=1)
+        return Modulation(
+            len(phi),
+            torch.split(1 + scales, self._splits, dim=1),
+            torch.split(shifts, self._splits, dim=1),
+            self._channel_dims,
+        )
+
+
+def _names(
+    network: nn.Module, example_input: Tensor, sites: Sequence[str] | None
+) -> Sequence[str]:
+    if sites is None:
+        return last_site(network, example_input)
+    if sites == "stages":
+        return stage_sites(network, example_input)
+    if isinstance(sites, str):
+        raise ConfigError(
+            f"sites must be a list of module names, 'stages' or None, got {sites!r}"
+        )
+    return sites
+
+
+def _size(form: str, size: int | None, channels: int) -> int:
+    if form not in ("generator", "direct"):
+        raise ConfigError(f"form must be 'generator' or 'direct', got {form!r}")
+    if form == "generator":
+        size = DEFAULT_SIZE if size is None else size
+        if size < 1:
+            raise ConfigError(f"size must be at least 1, got {size}")
+        return size
+    if size not in (None, 2 * channels):
+        raise ConfigError(
+            f"size must be {2 * channels} in the direct form, a scale and a shift for "
+            f"each of {channels} channels, got {size}"
+        )
+    return 2 * channels
+
+
+def _generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:
+    """Return A and B of all sites side by side, shape [d, 2 * (sum of channels)].
+
+    Every matrix has a seed of its own, so that adding a site never shifts another.
+    """
+    blocks = [
+        torch.randn(
+            size,
+            site.channels,
+            generator=make_generator("FiLM", seed, site.name, kind),
+            dtype=torch.float64,
+        )
+        for kind in ("scale", "shift")
+        for site in sites
+    ]
+    return torch.cat(blocks, dim=1) / math.sqrt(size)

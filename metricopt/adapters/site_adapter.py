@@ -1,0 +1,234 @@
+"""What adapters have in common that modulate the outputs of some modules."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from metricopt.adapters.base import Adapter, Features
+from metricopt.adapters.batched import BatchedNetwork, batch_network
+from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.network_cut import GraphCut, hook_sites
+from metricopt.adapters.sites import Site
+from metricopt.errors import ConfigError, ShapeError
+from metricopt.seeding import make_generator
+
+_CHECKED_EXAMPLES = 4
+
+
+class SiteAdapter(Adapter):
+    """Modulates the outputs of named modules by coefficients linear in phi.
+
+    The first inputs seen decide whether the network is cut: if the cut does not give
+    the numbers of the hooked network, the whole network runs at every call.
+
+    Attributes:
+        network: the network theta, frozen and in evaluation mode.
+        sites: where it is modulated.
+        size: number d of adapter parameters.
+        projection: the fixed matrix from phi to all coefficients, shape [d, P],
+            float64 on the CPU; None if phi is the coefficients.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        sites: Sequence[Site],
+        *,
+        size: int,
+        projection: Tensor | None,
+    ) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.sites = tuple(sites)
+        self.size = size
+        self.projection = projection
+        self._cast_projection: Tensor | None = None
+        self._channel_dims = tuple(site.channel_dim for site in self.sites)
+        self._batched: BatchedNetwork | None = None
+        self._attached: Tensor | None = None
+        self._handles: list[RemovableHandle] = []
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `encode` caches activations, rather than the inputs.
+
+        Raises:
+            ConfigError: if no inputs have been seen yet.
+        """
+        return isinstance(self._settled().cut, GraphCut)
+
+    def encode(self, inputs: Tensor) -> Features:
+        """Return everything before the first site, computed once, without gradient.
+
+        Args:
+            inputs: network inputs, shape [N, ...].
+
+        Returns:
+            Features of the N examples; the inputs themselves where the network
+            cannot be cut.
+
+        Raises:
+            ConfigError: if, at the first call, the network turns out not to call a
+                site, not to return one tensor, or to mix the examples of a batch.
+        """
+        if self._batched is None:
+            self._settle(inputs)
+        with self._detached():
+            return self._settled().cut.encode(inputs)
+
+    def predict(self, features: Features, phi: Tensor) -> Tensor:
+        """Return the outputs of every phi on the same N examples.
+
+        Args:
+            features: what `encode` returned for N examples.
+            phi: adapter parameters, shape [B, d].
+
+        Returns:
+            Network outputs, shape [B, N, C], differentiable in phi; C = 1 for a
+            network that returns [N], and dense outputs are [B, N, C, ...].
+
+        Raises:
+            ShapeError: if phi is not [B, d]; the message names both shapes.
+            ConfigError: if no inputs have been encoded yet.
+        """
+        self._check(features, phi)
+        with self._detached():
+            return self._settled().shared(features, self._modulation(phi))
+
+    def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
+        """Return the outputs of every phi on n examples of its own.
+
+        Args:
+            features: features of B * n examples, the n of phi[0] first.
+            phi: adapter parameters, shape [B, d].
+
+        Returns:
+            Network outputs, shape [B, n, C], differentiable in phi; C = 1 for a
+            network that returns [N], and dense outputs are [B, n, C, ...].
+
+        Raises:
+            ShapeError: if phi is not [B, d] or B does not divide the examples.
+            ConfigError: if no inputs have been encoded yet.
+        """
+        self._check(features, phi)
+        if len(features[0]) % len(phi):
+            raise ShapeError(
+                f"the {len(features[0])} examples must be a multiple of the "
+                f"{len(phi)} rows of phi"
+            )
+        with self._detached():
+            return self._settled().grouped(features, self._modulation(phi))
+
+    def attach(self, phi: Tensor) -> Self:
+        """Leave the network modulated by one phi, until `detach`.
+
+        The network follows later in-place changes of phi, and gradients reach it, so
+        that an optimizer may step it. As a context manager, `with
+        adapter.attach(phi): ...` detaches at the end.
+
+        Args:
+            phi: adapter parameters, shape [d].
+
+        Raises:
+            ShapeError: if phi is not [d].
+        """
+        if tuple(phi.shape) != (self.size,):
+            raise ShapeError(
+                f"phi must have shape [{self.size}], got {tuple(phi.shape)}"
+            )
+        self.detach()
+        self._handles = hook_sites(
+            self.sites, lambda: self._modulation(phi.unsqueeze(0))
+        )
+        self._attached = phi
+        return self
+
+    def detach(self) -> None:
+        """Restore the network; does nothing if it is not modulated."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._attached = [], None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.detach()
+
+    def describe(self) -> dict[str, str]:
+        """Return what phi means in this adapter, theta aside, as readable strings."""
+        return {
+            "adapter": type(self).__name__,
+            "size": str(self.size),
+            "sites": json.dumps([site.name for site in self.sites]),
+        }
+
+    @abstractmethod
+    def _modulation(self, phi: Tensor) -> Modulation:
+        """Return what phi, shape [B, d], does at the sites."""
+
+    def _coefficients(self, phi: Tensor) -> Tensor:
+        """Return all coefficients, shape [B, P], in the type and place of phi."""
+        if self.projection is None:
+            return phi
+        cast = self._cast_projection
+        if cast is None or cast.dtype != phi.dtype or cast.device != phi.device:
+            # An inference tensor, once kept, could not be trained through later.
+            with torch.inference_mode(False):
+                self._cast_projection = cast = self.projection.to(phi, copy=True)
+        return phi @ cast
+
+    def _check(self, features: Features, phi: Tensor) -> None:
+        if phi.ndim != 2 or phi.shape[1] != self.size or not len(phi):
+            raise ShapeError(
+                f"phi must have shape [B, {self.size}], B >= 1, got {tuple(phi.shape)}"
+            )
+        expected = len(self._settled().cut.entries)
+        if len(features) != expected:
+            raise ShapeError(
+                f"features must hold {expected} tensors, got {len(features)}"
+            )
+
+    def _settled(self) -> BatchedNetwork:
+        if self._batched is None:
+            raise ConfigError(
+                "encode some inputs first: they decide where the network is cut"
+            )
+        return self._batched
+
+    @contextmanager
+    def _detached(self) -> Iterator[None]:
+        """Lift the attached phi for a while, lest sites are modulated twice."""
+        phi = self._attached
+        if phi is None:
+            yield
+            return
+        self.detach()
+        try:
+            yield
+        finally:
+            self.attach(phi)
+
+    def _settle(self, inputs: Tensor) -> None:
+        """Decide, on a few examples, where the network is cut."""
+        if not len(inputs):
+            raise ShapeError(
+                f"the first inputs must hold an example, got {tuple(inputs.shape)}"
+            )
+        with self._detached(), torch.inference_mode(False), torch.no_grad():
+            sample = inputs[:_CHECKED_EXAMPLES].detach().clone()
+            phi = 0.1 * torch.randn(2, self.size, generator=make_generator("settle"))
+            phi = phi.to(sample if sample.is_floating_point() else sample.device)
+            parts = [self._modulation(part) for part in (phi, phi[:1], phi[1:])]
+            self._batched = batch_network(self.network, self.sites, parts, sample)

@@ -1,0 +1,173 @@
+"""Sites: the modules of a network whose outputs an adapter modulates."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from metricopt.errors import ConfigError
+
+Shapes = dict[nn.Module, tuple[int, ...] | None]
+"""Output shape of every module called, ordered by last call; None if no tensor."""
+
+_NORMALISATIONS = (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A module whose output is modulated, channel by channel.
+
+    Attributes:
+        name: dotted name of the module in the network; "" is the network itself.
+        module: the module.
+        channels: number of channels C of its output.
+        channel_dim: axis of the channels in the output: 1, or -1 for layers that
+            keep them last.
+    """
+
+    name: str
+    module: nn.Module
+    channels: int
+    channel_dim: int
+
+
+def record_shapes(network: nn.Module, inputs: Tensor) -> Shapes:
+    """Run the network once, in evaluation mode, and record every output shape.
+
+    Args:
+        network: the network, called with the inputs alone.
+        inputs: network inputs, shape [N, ...].
+    """
+    shapes: Shapes = {}
+
+    def record(module: nn.Module, _: object, output: object) -> None:
+        shapes.pop(module, None)  # inserted again: the order is that of the last call
+        shapes[module] = tuple(output.shape) if isinstance(output, Tensor) else None
+
+    network.eval()
+    handles = [module.register_forward_hook(record) for module in network.modules()]
+    try:
+        with torch.no_grad():
+            network(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+
+
+def find_module(network: nn.Module, name: str) -> nn.Module:
+    """Return the module called `name`.
+
+    Raises:
+        ConfigError: if there is none; the message lists the nearest names.
+    """
+    modules: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
+    if name not in modules:
+        near = difflib.get_close_matches(name, modules, n=3, cutoff=0.0)
+        raise ConfigError(
+            f"unknown site {name!r} in {type(network).__name__}; "
+            f"nearest: {', '.join(map(repr, near))}"
+        )
+    return modules[name]
+
+
+def last_site(network: nn.Module, example_input: Tensor) -> list[str]:
+    """Name the last normalisation layer in execution order, else the last convolution.
+
+    The latest place is the cheapest one: all before it is computed once and cached.
+
+    Args:
+        network: the network.
+        example_input: network inputs, shape [N, ...].
+
+    Raises:
+        ConfigError: if the network calls neither kind of layer.
+    """
+    return [_candidates(network, record_shapes(network, example_input))[-1][0]]
+
+
+def stage_sites(network: nn.Module, example_input: Tensor) -> list[str]:
+    """Name the last normalisation layer of every spatial resolution, early to late.
+
+    Convolutions stand in where the network has no normalisation layers.
+
+    Args:
+        network: the network.
+        example_input: network inputs, shape [N, ...].
+
+    Raises:
+        ConfigError: if the network calls neither kind of layer.
+    """
+    shapes = record_shapes(network, example_input)
+    last = {shape[2:]: name for name, shape in _candidates(network, shapes)}
+    return list(last.values())
+
+
+def find_sites(
+    network: nn.Module, example_input: Tensor, names: Sequence[str]
+) -> tuple[Site, ...]:
+    """Return the named sites with the channels their outputs have.
+
+    Args:
+        network: the network.
+        example_input: network inputs, shape [N, ...].
+        names: dotted module names, at least one, all different modules.
+
+    Raises:
+        ConfigError: if a name is unknown, repeated, never called by the network, or
+            the output of its module is no tensor with channels.
+    """
+    modules = [find_module(network, name) for name in names]
+    if not names or len(set(modules)) < len(modules):
+        raise ConfigError(f"sites must be one or more different modules, got {names}")
+    shapes = record_shapes(network, example_input)
+    return tuple(
+        _site(name, module, shapes) for name, module in zip(names, modules, strict=True)
+    )
+
+
+def require_called(sites: Sequence[Site], shapes: Shapes) -> None:
+    """Raise ConfigError if the network does not call one of the sites."""
+    for site in sites:
+        if site.module not in shapes:
+            raise ConfigError(f"site {site.name!r} is never called by the network")
+
+
+def _site(name: str, module: nn.Module, shapes: Shapes) -> Site:
+    axis = _channel_dim(module)
+    require_called([Site(name, module, 0, axis)], shapes)
+    shape = shapes[module]
+    if shape is None or len(shape) < 2:
+        got = "no tensor" if shape is None else f"shape {shape}"
+        raise ConfigError(f"site {name!r} must give [N, C, ...], got {got}")
+    return Site(name, module, shape[axis], axis)
+
+
+def _channel_dim(module: nn.Module) -> int:
+    """Axis of the channels: last for layers of tokens, but not for LayerNorm2d."""
+    last = isinstance(module, (nn.Linear, nn.LayerNorm, nn.RMSNorm))
+    return -1 if last and "2d" not in type(module).__name__ else 1
+
+
+def _candidates(
+    network: nn.Module, shapes: Shapes
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Names and output shapes of the layers fit to be a site, in execution order."""
+    names = {module: name for name, module in network.named_modules()}
+    for kinds in (_NORMALISATIONS, (_ConvNd,)):
+        found = [
+            (names[module], shape)
+            for module, shape in shapes.items()
+            if isinstance(module, kinds) and shape is not None and len(shape) > 1
+        ]
+        if found:
+            return found
+    raise ConfigError(
+        f"{type(network).__name__} calls no normalisation layer and no convolution; "
+        "name the sites, or use DynamicBias"
+    )

@@ -1,0 +1,114 @@
+"""Guided evolution strategies: a descent direction from values and past gradients.
+
+Source: Maheswaranathan et al., ICML 2019; MetricOpt (Huang et al., CVPR 2021), eq. (3)
+and (4). Everything is batched over rows of phi.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# A direction that adds less than this share of its own length to the subspace is
+# collinear with the others: QR would replace it by an arbitrary one.
+COLLINEAR = 1e-6
+
+
+def subspace_basis(history: Tensor) -> Tensor:
+    """Return an orthonormal basis U of the span of past gradients.
+
+    Zero and collinear gradients are dropped by zeroing their column, so that U U' is
+    the projector on what is really spanned.
+
+    Args:
+        history: past gradients, shape [B, k, d].
+
+    Returns:
+        Columns, orthonormal or zero, shape [B, d, min(k, d)].
+    """
+    length = history.norm(dim=2, keepdim=True)
+    directions = history / length.clamp_min(torch.finfo(history.dtype).tiny)
+    columns: list[Tensor] = []
+    # Gram-Schmidt, twice for stability: k is a handful, and columns may be dropped.
+    for direction in directions.unbind(1)[: history.shape[2]]:
+        rest = direction
+        for _ in range(2):
+            for column in columns:
+                rest = rest - (rest * column).sum(1, keepdim=True) * column
+        size = rest.norm(dim=1, keepdim=True)
+        columns.append(torch.where(size > COLLINEAR, rest / size.clamp_min(1e-30), 0.0))
+    return torch.stack(columns, dim=2)
+
+
+def search_covariance(basis: Tensor) -> Tensor:
+    """Return Sigma = I / (2d) + U U' / (2k), eq. (3), shape [B, d, d]; its trace is 1.
+
+    k is the number of directions really spanned; where there is none, Sigma = I / d.
+    """
+    size = basis.shape[1]
+    identity = torch.eye(size, dtype=basis.dtype, device=basis.device)
+    spanned = _spanned(basis)
+    isotropic = torch.where(spanned > 0, 0.5, 1.0) / size
+    guided = 0.5 / spanned.clamp_min(1)
+    projector = basis @ basis.transpose(1, 2)
+    return isotropic[:, None, None] * identity + guided[:, None, None] * projector
+
+
+def perturbations(
+    basis: Tensor, noise: Tensor, subspace_noise: Tensor, variance: float
+) -> Tensor:
+    """Return delta ~ N(0, s^2 Sigma) from standard normal noise, without forming Sigma.
+
+    Args:
+        basis: orthonormal or zero columns, shape [B, d, k].
+        noise: standard normal, shape [B, P, d].
+        subspace_noise: standard normal, shape [B, P, k].
+        variance: s^2.
+
+    Returns:
+        Perturbations, shape [B, P, d]; |delta| has root mean square s.
+    """
+    spanned = _spanned(basis)
+    isotropic = (torch.where(spanned > 0, 0.5, 1.0) * variance / basis.shape[1]).sqrt()
+    guided = (0.5 * variance / spanned.clamp_min(1)).sqrt()
+    inside = subspace_noise @ basis.transpose(1, 2)
+    return isotropic[:, None, None] * noise + guided[:, None, None] * inside
+
+
+def descent_estimate(
+    function: Callable[[Tensor], Tensor], phi: Tensor, delta: Tensor, variance: float
+) -> Tensor:
+    """Return u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)], eq. (4).
+
+    To minimise f, step along minus u. E[u] is 2 Sigma grad f for small s.
+
+    Args:
+        function: f on phi [M, d] -> [M]; deterministic.
+        phi: adapter parameters, shape [B, d].
+        delta: perturbations, shape [B, P, d].
+        variance: s^2.
+
+    Returns:
+        The estimate u, shape [B, d].
+    """
+    rows, count, size = delta.shape
+    centre = phi[:, None, :]
+    pairs = torch.cat([centre + delta, centre - delta]).reshape(-1, size)
+    plus, minus = function(pairs).view(2, rows, count).unbind(0)
+    estimate: Tensor = (delta * (plus - minus)[:, :, None]).sum(1)
+    return estimate / (variance * count)
+
+
+def sample_perturbations(
+    basis: Tensor, count: int, variance: float, generator: torch.Generator
+) -> Tensor:
+    """Draw `count` perturbations per row of a basis [B, d, k], shape [B, count, d]."""
+    rows, size, spanned = basis.shape
+    noise = torch.randn(rows, count, size, generator=generator)
+    inside = torch.randn(rows, count, spanned, generator=generator)
+    return perturbations(basis, noise.to(basis), inside.to(basis), variance)
+
+
+def _spanned(basis: Tensor) -> Tensor:
+    """Return the number of non-zero columns of every row's basis, shape [B]."""
+    return (basis.square().sum(1) > 0.5).sum(1).to(basis.dtype)

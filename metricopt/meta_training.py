@@ -1,0 +1,335 @@
+"""Meta-training of the value function on fine-tuning trajectories.
+
+Source: Huang et al., CVPR 2021, Alg. 1, lines 1-8, and Reptile (Nichol et al., 2018).
+`LITERAL` is the pseudocode as published. `RECIPE` is what was found to work: targets
+standardised, several tasks per update, a start near the pre-trained network, half of
+the trajectories on-policy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError
+from metricopt.interpolation import Interpolator
+from metricopt.observations import Trajectories, concatenate
+from metricopt.optimizer import Guidance, MetricOptimizer
+from metricopt.task import Task
+from metricopt.trajectories import OptimizerFactory, Rollout, Stepper, collect
+from metricopt.value_function import (
+    Standardisation,
+    ValueFunction,
+    embedding_distances,
+    fisher_sets,
+    hardest_triplets,
+    multi_similarity_triplets,
+    random_triplets,
+    value_loss,
+)
+
+Mining = Literal["multi-similarity", "hardest", "random", "none"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a value function is meta-trained.
+
+    Attributes:
+        tasks: trajectories in all.
+        block: trajectories collected in lock-step before the next updates.
+        group: tasks of one Reptile update; 1 in the paper.
+        inner_steps: gradient steps of one update; 1 in the paper.
+        inner_optimizer: "sgd" (the paper) or "adam".
+        inner_rate: the inner learning rate alpha.
+        gamma: weight of the regression term.
+        standardise_cost: learn standardised costs instead of raw ones.
+        on_policy: share of trajectories that follow the value function so far.
+        replay: earlier tasks added to every update, drawn at random.
+        mining: how triplets are chosen; "none" drops the ordinal term.
+        uncertainty: weight by the deviations of the interpolation, or ignore them.
+        statistics_tasks: first trajectories that fix the standardisation.
+        step_share: on-policy step length, in units of the spread of phi.
+        step_jitter: log-normal deviation of that length between trajectories.
+        reach: on-policy phi stays within this many spreads of the mean.
+    """
+
+    tasks: int = 1600
+    block: int = 32
+    group: int = 8
+    inner_steps: int = 5
+    inner_optimizer: Literal["sgd", "adam"] = "adam"
+    inner_rate: float = 0.005
+    gamma: float = 10.0
+    standardise_cost: bool = True
+    on_policy: float = 0.5
+    replay: int = 0
+    mining: Mining = "multi-similarity"
+    uncertainty: bool = True
+    statistics_tasks: int = 32
+    step_share: float = 0.4
+    step_jitter: float = 0.5
+    reach: float = 10.0
+    rollout: Rollout = field(default_factory=Rollout)
+
+    def __post_init__(self) -> None:
+        if self.tasks < 1 or self.block < 1 or self.group < 1:
+            raise ConfigError(
+                "a recipe needs tasks, block and group >= 1, got "
+                f"{self.tasks}, {self.block} and {self.group}"
+            )
+
+
+RECIPE = Recipe()
+LITERAL = Recipe(
+    tasks=1000,
+    group=1,
+    inner_steps=1,
+    inner_optimizer="sgd",
+    standardise_cost=False,
+    on_policy=0.0,
+)
+
+
+@dataclass(frozen=True)
+class MetaTrained:
+    """A trained value function and what it cost.
+
+    Attributes:
+        value_function: in evaluation mode.
+        queries: metric queries made.
+        spread: root-mean-square distance of phi from its mean in the first block.
+        losses: training loss of every update.
+    """
+
+    value_function: ValueFunction
+    queries: int
+    spread: float
+    losses: list[float]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Interpolated trajectories as one batch of points.
+
+    Attributes:
+        phi: shape [N, d].
+        mean: interpolated cost, shape [N].
+        deviation: its standard deviation, shape [N].
+    """
+
+    phi: Tensor
+    mean: Tensor
+    deviation: Tensor
+
+
+def meta_train(
+    task: Task,
+    recipe: Recipe,
+    optimizer: OptimizerFactory,
+    generator: torch.Generator,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> MetaTrained:
+    """Learn a value function of phi from trajectories of a task.
+
+    Args:
+        task: gives losses and is queried for the metric.
+        recipe: how to train.
+        optimizer: makes the loss optimizer over phi of the trajectories.
+        generator: source of all randomness.
+        progress: called with the number of tasks done.
+    """
+    training = MetaTraining(task, recipe, optimizer, generator)
+    while not training.finished:
+        training.advance()
+        if progress is not None:
+            progress(training.tasks_done)
+    return training.result()
+
+
+class MetaTraining:
+    """The loop of Algorithm 1, one block of trajectories at a time."""
+
+    def __init__(
+        self,
+        task: Task,
+        recipe: Recipe,
+        optimizer: OptimizerFactory,
+        generator: torch.Generator,
+    ) -> None:
+        self.task = task
+        self.recipe = recipe
+        self.loss_optimizer = optimizer
+        self.generator = generator
+        self.value_function = ValueFunction(task.size, generator)
+        self.adapted = ValueFunction(task.size)
+        self.interpolator = Interpolator()
+        self.tasks_done = 0
+        self.spread = 0.0
+        self.losses: list[float] = []
+        self.memory: list[Points] = []
+        self.queries = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all tasks of the recipe are done."""
+        return self.tasks_done >= self.recipe.tasks
+
+    def advance(self) -> None:
+        """Collect one block of trajectories and update the value function on it."""
+        rows = min(self.recipe.block, self.recipe.tasks - self.tasks_done)
+        trajectories = self._collect(rows)
+        if self.tasks_done == 0:
+            self._fix_standardisation(trajectories)
+        mean, deviation = self.interpolator.interpolate(trajectories)
+        order = torch.randperm(rows, generator=self.generator)
+        for chosen in order.split(self.recipe.group):
+            batch = Points(
+                trajectories.phi[chosen].flatten(0, 1),
+                mean[chosen].flatten(),
+                deviation[chosen].flatten(),
+            )
+            self._update(batch)
+            self.tasks_done += len(chosen)
+
+    def result(self) -> MetaTrained:
+        """Return the adapted weights w~ of the last update, as Algorithm 1 does."""
+        return MetaTrained(self.adapted.eval(), self.queries, self.spread, self.losses)
+
+    def _collect(self, rows: int) -> Trajectories:
+        guided = round(rows * self.recipe.on_policy) if self.tasks_done else 0
+        parts = []
+        for count, optimizer in (
+            (rows - guided, self.loss_optimizer),
+            (guided, self._guided),
+        ):
+            if count:
+                parts.append(
+                    collect(
+                        self.task,
+                        optimizer,
+                        self.recipe.rollout,
+                        rows=count,
+                        generator=self.generator,
+                    )
+                )
+        self.queries += rows * self.recipe.rollout.observations
+        return concatenate(parts)
+
+    def _guided(self, phi: torch.nn.Parameter) -> Stepper:
+        guidance = Guidance(
+            length=self.recipe.step_share * self.spread,
+            jitter=self.recipe.step_jitter,
+            radius=self.recipe.reach * self.spread,
+        )
+        return MetricOptimizer(
+            torch.optim.SGD([phi], lr=1.0),
+            self.value_function,
+            guidance=guidance,
+            generator=self.generator,
+        )
+
+    def _fix_standardisation(self, trajectories: Trajectories) -> None:
+        phi = trajectories.phi.flatten(0, 1)
+        centre = phi.mean(0)
+        self.spread = (phi - centre).square().sum(1).mean().sqrt().item()
+        costs = trajectories.costs.float()
+        one = torch.ones(())
+        scaled = self.recipe.standardise_cost
+        self.value_function.standardise(
+            Standardisation(
+                centre,
+                phi.std(0).clamp_min(1e-3),
+                costs.mean() if scaled else 0 * one,
+                costs.std().clamp_min(1e-4) if scaled else one,
+            )
+        )
+
+    def _update(self, batch: Points) -> None:
+        """Reptile: w~ = inner steps from w on the batch; w <- w + eta (w~ - w)."""
+        eta = 1.0 - self.tasks_done / self.recipe.tasks
+        joined = self._with_replay(batch)
+        self.adapted.load_state_dict(self.value_function.state_dict())
+        self.losses.append(self._adapt(self.adapted, joined))
+        interpolate_weights(self.value_function, self.adapted, eta)
+
+    def _with_replay(self, batch: Points) -> Points:
+        if self.recipe.replay == 0:
+            return batch
+        known = len(self.memory)
+        drawn = torch.randperm(known, generator=self.generator)[: self.recipe.replay]
+        parts = [batch, *(self.memory[index] for index in drawn.tolist())]
+        self.memory.append(batch)
+        return Points(
+            torch.cat([part.phi for part in parts]),
+            torch.cat([part.mean for part in parts]),
+            torch.cat([part.deviation for part in parts]),
+        )
+
+    def _adapt(self, value_function: ValueFunction, batch: Points) -> float:
+        value_function.train()
+        parameters = list(value_function.parameters())
+        kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+        inner = kind[self.recipe.inner_optimizer](parameters, lr=self.recipe.inner_rate)
+        for _ in range(self.recipe.inner_steps):
+            inner.zero_grad()
+            loss = objective(value_function, batch, self.recipe, self.generator)
+            loss.backward()
+            inner.step()
+        value_function.eval()
+        return loss.item()
+
+
+def objective(
+    value_function: ValueFunction,
+    batch: Points,
+    recipe: Recipe,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return L_v of a batch of points, in standardised costs."""
+    scale = value_function.cost_deviation
+    mean = (batch.mean - value_function.cost_mean) / scale
+    deviation = batch.deviation / scale
+    if not recipe.uncertainty:
+        deviation = deviation.mean().expand_as(deviation)
+    embedding = value_function.embed(batch.phi)
+    triplets = mine(embedding.detach(), (mean, deviation), recipe.mining, generator)
+    prediction = value_function.score(embedding)
+    return value_loss(prediction, embedding, (mean, deviation), triplets, recipe.gamma)
+
+
+def mine(
+    embedding: Tensor,
+    target: tuple[Tensor, Tensor],
+    mining: Mining,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return triplets (anchor, positive, negative) of a batch, shape [M, 3]."""
+    if mining == "none":
+        return torch.empty(0, 3, dtype=torch.long)
+    positive, negative = fisher_sets(*target)
+    if mining == "random":
+        return random_triplets(positive, negative, generator)
+    distance = embedding_distances(embedding)
+    if mining == "hardest":
+        return hardest_triplets(distance, positive, negative)
+    return multi_similarity_triplets(distance, positive, negative, generator)
+
+
+@torch.no_grad()
+def interpolate_weights(
+    initial: ValueFunction, adapted: ValueFunction, eta: float
+) -> None:
+    """Reptile's outer step w <- w + eta (w~ - w); batch-norm statistics are copied."""
+    for weight, after in zip(initial.parameters(), adapted.parameters(), strict=True):
+        weight.lerp_(after, eta)
+    for statistic, newest in zip(initial.buffers(), adapted.buffers(), strict=True):
+        statistic.copy_(newest)
+
+
+def literal(tasks: int, rollout: Rollout) -> Recipe:
+    """Return the published pseudocode as a recipe, for a task's own T and K."""
+    return replace(LITERAL, tasks=tasks, rollout=rollout)

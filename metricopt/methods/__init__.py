@@ -1,0 +1,1 @@
+"""Methods that choose phi for any task, one per file; `METHODS` knows them by name."""

@@ -1,0 +1,61 @@
+"""Fine-tune phi with the task loss alone: the control arms of every comparison."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.method import METHODS, Method
+from metricopt.observations import Budget
+from metricopt.result import FinetuneResult, best_so_far, last_step
+from metricopt.task import Task
+from metricopt.trajectories import OptimizerFactory, loss_optimizer, run, starts
+
+
+@METHODS.register("loss-only")
+@dataclass(frozen=True)
+class LossOnly(Method):
+    """Steps on the loss gradient; returns the last phi and queries nothing.
+
+    Attributes:
+        optimizer: "sgd" or "adam".
+        rate: its learning rate.
+        start_deviation: phi_0 ~ N(0, start_deviation^2 I).
+    """
+
+    optimizer: str = "sgd"
+    rate: float = 0.1
+    start_deviation: float = 0.1
+
+    def run(
+        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+    ) -> FinetuneResult:
+        """Fine-tune every row for `budget.gradient_steps` steps."""
+        path = self._path(task, budget, generator, rows)
+        return last_step(path, shared_queries=0)
+
+    def _path(
+        self, task: Task, budget: Budget, generator: torch.Generator, rows: int
+    ) -> Tensor:
+        start = starts(task.size, rows, self.start_deviation, generator)
+        optimizer: OptimizerFactory = loss_optimizer(self.optimizer, self.rate)
+        return run(task, optimizer, start, budget.gradient_steps, generator)[0]
+
+
+@METHODS.register("loss-only-dense")
+@dataclass(frozen=True)
+class LossOnlyDense(LossOnly):
+    """Evaluates the metric at every step and returns the best phi of each row.
+
+    Source: Huang et al., CVPR 2021, "Cross-entropy finetune + dense metric eval".
+    """
+
+    def run(
+        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+    ) -> FinetuneResult:
+        """Fine-tune, spending one query per step as long as the budget lasts."""
+        path = self._path(task, budget, generator, rows)
+        steps = min(path.shape[1], budget.queries)
+        visited = path[:, path.shape[1] - steps :]
+        costs = task.observe(visited.flatten(0, 1)).view(rows, steps)
+        return best_so_far(visited, costs)

@@ -1,0 +1,149 @@
+"""The contract of an evaluation metric, and the one conversion to a cost."""
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError
+from metricopt.registry import Registry
+
+
+class Metric(ABC):
+    """A black-box score of outputs against targets.
+
+    Attributes:
+        name: short name, as in tables.
+        higher_is_better: direction of the native value.
+        unit: unit of the native value ("fraction", "percent", ...).
+        low: least possible native value.
+        high: greatest possible native value.
+        needs_two_classes: whether it says nothing about targets of one class only.
+    """
+
+    name: str
+    higher_is_better: bool
+    unit: str = "fraction"
+    low: float = 0.0
+    high: float = 1.0
+    needs_two_classes: bool = False
+
+    def value(self, outputs: Tensor, targets: Tensor) -> float:
+        """Return the metric in native units, checked to be a number in range.
+
+        Args:
+            outputs: network outputs, shape [N, C]; C = 1 is one logit of the positive
+                class, C > 1 are class logits.
+            targets: labels, shape [N].
+
+        Returns:
+            The metric, in [`low`, `high`].
+
+        Raises:
+            ShapeError: if outputs are not [N, C] with the N of the targets.
+            DataError: if there is no example, or a label is not one of the classes.
+            MetricError: if the metric raises or returns anything else; the message
+                names the metric and the value.
+        """
+        self._check_inputs(outputs, targets, "[N, C]")
+        return self._guarded_value(outputs, targets)
+
+    def values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the metric of every row; equals `value` of each row exactly.
+
+        Args:
+            outputs: network outputs, shape [B, N, C].
+            targets: labels, shape [N], the same for every row.
+
+        Returns:
+            The metrics, shape [B], float64, in [`low`, `high`].
+
+        Raises:
+            ShapeError: if outputs are not [B, N, C] with the N of the targets.
+            DataError: as `value`.
+            MetricError: as `value`.
+        """
+        self._check_inputs(outputs, targets, "[B, N, C]")
+        return self._values(outputs, targets)
+
+    @abstractmethod
+    def _value(self, outputs: Tensor, targets: Tensor) -> object:
+        """Compute the metric; whatever comes back is checked by `value`."""
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        rows = [self._guarded_value(row, targets) for row in outputs]
+        return torch.tensor(rows, dtype=torch.float64, device=outputs.device)
+
+    def _guarded_value(self, outputs: Tensor, targets: Tensor) -> float:
+        try:
+            raw = self._value(outputs, targets)
+        except MetricOptError:
+            raise
+        except Exception as error:  # a user's callable may raise anything
+            raise MetricError(
+                f"metric {self.name!r} raised {type(error).__name__}: {error}"
+            ) from error
+        return self._checked(raw)
+
+    def _check_inputs(self, outputs: Tensor, targets: Tensor, expected: str) -> None:
+        if outputs.ndim != expected.count(",") + 1:
+            raise ShapeError(
+                f"metric {self.name!r} needs outputs {expected}, "
+                f"got {list(outputs.shape)}"
+            )
+        examples = outputs.shape[-2]
+        if targets.ndim < 1 or len(targets) != examples:
+            raise ShapeError(
+                f"metric {self.name!r} needs one target for each of the {examples} "
+                f"outputs, got targets of shape {list(targets.shape)}"
+            )
+        if examples == 0:
+            raise DataError(f"metric {self.name!r} needs at least one example, got 0")
+
+    def _checked(self, raw: object) -> float:
+        value = self._number(raw)
+        if not math.isfinite(value):
+            raise MetricError(f"metric {self.name!r} returned {value}")
+        slack = 1e-9 * (self.high - self.low)
+        if not self.low - slack <= value <= self.high + slack:
+            raise MetricError(
+                f"metric {self.name!r} returned {value:g}, "
+                f"outside its range [{self.low:g}, {self.high:g}]"
+            )
+        return min(max(value, self.low), self.high)
+
+    def _number(self, raw: object) -> float:
+        scalar = raw
+        if isinstance(raw, Tensor | np.ndarray | np.generic):
+            shape = list(raw.shape)
+            if math.prod(shape) != 1:
+                raise MetricError(
+                    f"metric {self.name!r} must return one number, "
+                    f"got {type(raw).__name__} of shape {shape}"
+                )
+            scalar = raw.item()
+        # A truth value is the mark of a comparison returned by mistake.
+        if isinstance(scalar, bool) or not isinstance(scalar, numbers.Real):
+            raise MetricError(
+                f"metric {self.name!r} must return a number, "
+                f"got {type(raw).__name__} {str(raw)[:80]!r}"
+            )
+        return float(scalar)
+
+
+def to_cost(metric: Metric, value: Tensor) -> Tensor:
+    """Convert native metric values to costs: lower is better, in [0, 1]."""
+    fraction = (value - metric.low) / (metric.high - metric.low)
+    return 1.0 - fraction if metric.higher_is_better else fraction
+
+
+def from_cost(metric: Metric, cost: Tensor) -> Tensor:
+    """Convert costs back to native metric values; the inverse of `to_cost`."""
+    fraction = 1.0 - cost if metric.higher_is_better else cost
+    return metric.low + fraction * (metric.high - metric.low)
+
+
+METRICS: Registry[type[Metric]] = Registry("metric")

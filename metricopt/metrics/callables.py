@@ -1,0 +1,248 @@
+"""Metrics of the user: scikit-learn functions, accumulating objects, any callable."""
+
+import functools
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.confusion import predict_labels
+
+MetricFunction = Callable[[Tensor, Tensor], object]
+"""From outputs [N, C] and targets [N] to a number."""
+
+SCORE_NAMES = ("y_score", "y_proba", "y_prob")
+# Older releases call the probabilities of these two y_pred.
+PROBABILITY_FUNCTIONS = ("log_loss", "d2_log_loss_score")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a user says about a metric; None where it is left to the metric.
+
+    Attributes:
+        higher_is_better: direction of the native value.
+        low: least possible native value.
+        high: greatest possible native value.
+        name: short name, as in tables.
+    """
+
+    higher_is_better: bool | None = None
+    low: float = 0.0
+    high: float = 1.0
+    name: str | None = None
+
+
+class CallableMetric(Metric):
+    """A black-box function of outputs and targets, with what is declared about it.
+
+    Args:
+        function: from outputs [N, C] and targets [N] to a number in [`low`, `high`].
+        name: short name, as in tables.
+        higher_is_better: direction of the native value.
+        low: least possible native value.
+        high: greatest possible native value.
+
+    Raises:
+        ConfigError: if `low` and `high` are not finite with low < high.
+    """
+
+    def __init__(
+        self,
+        function: MetricFunction,
+        name: str,
+        *,
+        higher_is_better: bool,
+        low: float = 0.0,
+        high: float = 1.0,
+    ) -> None:
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ConfigError(
+                f"metric {name!r} needs a finite range low < high, "
+                f"got low={low}, high={high}"
+            )
+        self._function = function
+        self.name = name
+        self.higher_is_better = higher_is_better
+        self.low = low
+        self.high = high
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> object:
+        return self._function(outputs.detach(), targets)
+
+
+def make_metric(
+    spec: object,
+    *,
+    higher_is_better: bool | None = None,
+    low: float = 0.0,
+    high: float = 1.0,
+    name: str | None = None,
+) -> Metric:
+    """Make a metric of a name, a scikit-learn function, an object or a callable.
+
+    Args:
+        spec: one of
+            a `Metric`, returned as it is;
+            the name of a registered metric;
+            a function of `sklearn.metrics` called with (y_true, y_pred): it gets
+            predicted labels, or where it takes scores the probabilities, shape [N]
+            for C <= 2 and [N, C] else;
+            an object with `update(predictions, targets)`, `compute()` and `reset()`
+            as in torchmetrics: it gets probabilities of shape [N] for C <= 2, and
+            [N, C] for C > 2 or where it has `num_classes` > 1;
+            any callable from outputs [N, C] (logits) and targets [N] to a number.
+            A `functools.partial` of a function is taken as the function.
+        higher_is_better: direction of the value. Needed for a plain callable; known
+            from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`)
+            and from the attribute of that name of an object.
+        low: least possible value.
+        high: greatest possible value.
+        name: short name; that of the function or class by default.
+
+    Returns:
+        The metric; `check_metric` tries it on outputs and targets.
+
+    Raises:
+        ConfigError: if it is none of these, the direction is not known, the range is
+            empty, or what is declared contradicts a finished metric.
+    """
+    declared = Declaration(higher_is_better, low, high, name)
+    if isinstance(spec, str):
+        return _finished(METRICS.get(spec)(), declared)
+    if isinstance(spec, Metric):
+        return _finished(spec, declared)
+    if isinstance(spec, type):
+        raise ConfigError(
+            f"a metric must be an object or a function, got the class "
+            f"{spec.__name__}: pass {spec.__name__}(...)"
+        )
+    if all(callable(getattr(spec, part, None)) for part in _ACCUMULATOR):
+        known = getattr(spec, "higher_is_better", None)
+        return _declared(functools.partial(_accumulate, spec), spec, declared, known)
+    if not callable(spec):
+        raise ConfigError(
+            "a metric must be a Metric, a registered name, an object with update, "
+            f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
+        )
+    if _is_sklearn(spec):
+        function, known = _from_sklearn(spec)
+        return _declared(function, spec, declared, known)
+    return _declared(spec, spec, declared, None)
+
+
+_ACCUMULATOR = ("update", "compute", "reset")
+
+
+def _finished(metric: Metric, declared: Declaration) -> Metric:
+    """Return a metric that knows everything, unless a declaration contradicts it."""
+    own = Declaration(metric.higher_is_better, metric.low, metric.high, metric.name)
+    ranges = {(0.0, 1.0), (own.low, own.high)}
+    if (
+        declared.higher_is_better not in (None, own.higher_is_better)
+        or declared.name not in (None, own.name)
+        or (declared.low, declared.high) not in ranges
+    ):
+        raise ConfigError(f"metric {own.name!r} is defined as {own}, not {declared}")
+    return metric
+
+
+def _declared(
+    function: MetricFunction, spec: object, declared: Declaration, known: bool | None
+) -> CallableMetric:
+    """Make a metric of a function, with the direction declared or else `known`."""
+    name = declared.name or _name(spec)
+    better = known if declared.higher_is_better is None else declared.higher_is_better
+    if better is None:
+        raise ConfigError(
+            f"metric {name!r} does not say which direction is better: pass "
+            f"higher_is_better=True or higher_is_better=False"
+        )
+    return CallableMetric(
+        function, name, higher_is_better=better, low=declared.low, high=declared.high
+    )
+
+
+def _name(spec: object) -> str:
+    inner = _unwrapped(spec)
+    return str(getattr(inner, "__name__", type(inner).__name__))
+
+
+def _unwrapped(spec: object) -> Any:
+    while isinstance(spec, functools.partial):
+        spec = spec.func
+    return spec
+
+
+def _is_sklearn(spec: object) -> bool:
+    inner = _unwrapped(spec)
+    module = getattr(inner, "__module__", None) or ""
+    return inspect.isfunction(inner) and module.startswith("sklearn.metrics")
+
+
+def _from_sklearn(spec: Callable[..., object]) -> tuple[MetricFunction, bool | None]:
+    """Return a scikit-learn function as one of outputs, and its direction if known."""
+    inner = _unwrapped(spec)
+    name, parameters = inner.__name__, [*inspect.signature(inner).parameters]
+    if parameters[:1] != ["y_true"] or parameters[1] not in ("y_pred", *SCORE_NAMES):
+        raise ConfigError(
+            f"scikit-learn's {name} takes ({', '.join(parameters[:2])}), not "
+            f"(y_true, y_pred): wrap it in a function of (outputs, targets)"
+        )
+    known = name.endswith("_score") or None
+    if name.endswith(("_loss", "_error")):
+        known = False
+    scores = parameters[1] in SCORE_NAMES or name in PROBABILITY_FUNCTIONS
+    prepare = _probabilities if scores else predict_labels
+    return functools.partial(_call_sklearn, spec, prepare), known
+
+
+def _call_sklearn(
+    function: Callable[..., object],
+    prepare: Callable[[Tensor], Tensor],
+    outputs: Tensor,
+    targets: Tensor,
+) -> object:
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    truth: np.ndarray[Any, Any] = targets.cpu().numpy()
+    with warnings.catch_warnings():
+        # A network that predicts one class is common early on; where the value is
+        # not defined either, it is NaN and refused as such.
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return function(truth, prepare(outputs).cpu().numpy())
+
+
+def _accumulate(metric: Any, outputs: Tensor, targets: Tensor) -> object:
+    if isinstance(metric, torch.nn.Module):
+        metric.to(outputs.device)
+    matrix = (getattr(metric, "num_classes", None) or 1) > 1
+    prepare = _class_probabilities if matrix else _probabilities
+    metric.reset()
+    metric.update(prepare(outputs), targets)
+    return metric.compute()
+
+
+def _probabilities(outputs: Tensor) -> Tensor:
+    """Return the probability of the positive class [N] for C <= 2, [N, C] else."""
+    matrix = _class_probabilities(outputs)
+    return matrix[:, 1] if matrix.shape[1] == 2 else matrix
+
+
+def _class_probabilities(outputs: Tensor) -> Tensor:
+    """Return the probabilities of all classes, shape [N, max(C, 2)], float64.
+
+    In double precision, so that sure scores do not become ties.
+    """
+    outputs = outputs.double()
+    if outputs.shape[1] == 1:
+        return torch.cat([torch.sigmoid(-outputs), torch.sigmoid(outputs)], 1)
+    return outputs.softmax(1)

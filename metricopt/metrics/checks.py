@@ -1,0 +1,126 @@
+"""Checks of labels and outputs, and of a metric before any training starts."""
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, MetricError
+from metricopt.metrics.base import Metric, to_cost
+
+SURE_LOGIT = 10.0
+"""Logit of a sure prediction: its probability differs from 1 by less than 5e-5."""
+
+
+def check_labels(name: str, targets: Tensor, classes: int) -> None:
+    """Refuse targets that are not integer labels of `classes` classes.
+
+    Args:
+        name: metric, for the message.
+        targets: labels, shape [N], N > 0.
+        classes: number of classes, 2 for a single logit.
+
+    Raises:
+        DataError: if targets are not [N] integers in [0, classes).
+    """
+    if targets.ndim != 1 or not _is_integer(targets):
+        raise DataError(
+            f"metric {name!r} needs integer labels of shape [N], "
+            f"got {targets.dtype} of shape {list(targets.shape)}"
+        )
+    low, high = (int(bound) for bound in targets.aminmax())
+    if low < 0 or high >= classes:
+        raise DataError(
+            f"metric {name!r} needs labels in [0, {classes - 1}], "
+            f"got labels from {low} to {high}"
+        )
+
+
+def check_outputs(name: str, outputs: Tensor) -> None:
+    """Refuse outputs with NaN, which would pass for a prediction of class 0.
+
+    Args:
+        name: metric, for the message.
+        outputs: network outputs, any shape.
+
+    Raises:
+        MetricError: if there is a NaN.
+    """
+    # The maximum of a tensor with NaN is NaN; it is far cheaper than a mask.
+    if outputs.numel() and bool(torch.isnan(outputs.amax())):
+        raise MetricError(f"metric {name!r} was given outputs with NaN")
+
+
+def check_metric(metric: Metric, outputs: Tensor, targets: Tensor) -> float:
+    """Refuse a metric that fails, or whose declared direction cannot be right.
+
+    Called before any training, on the outputs of the untouched network. Where the
+    targets are labels, predictions built from them must score no worse than their
+    inversion and no worse than the network.
+
+    Args:
+        metric: what is to be improved.
+        outputs: outputs of the untouched network, shape [N, C].
+        targets: labels, shape [N].
+
+    Returns:
+        The metric of the untouched network, in native units.
+
+    Raises:
+        ShapeError: if outputs are not [N, C] with the N of the targets.
+        DataError: if there is no target, or one class where the metric needs two.
+        MetricError: if the metric raises, returns no number in its range, or scores
+            perfect predictions worse than others.
+    """
+    if targets.numel() == 0:
+        raise DataError(f"metric {metric.name!r} needs at least one target, got none")
+    if metric.needs_two_classes and len(torch.unique(targets)) < 2:
+        raise DataError(
+            f"metric {metric.name!r} needs targets of two classes or more, "
+            f"all {len(targets)} targets are {targets.flatten()[0].item()}"
+        )
+    initial = metric.value(outputs, targets)
+    if _are_labels(targets, max(outputs.shape[1], 2)):
+        _check_direction(metric, outputs, targets, initial)
+    return initial
+
+
+def _check_direction(
+    metric: Metric, outputs: Tensor, targets: Tensor, initial: float
+) -> None:
+    perfect = _perfect_outputs(outputs, targets)
+    best = metric.value(perfect, targets)
+    others = {
+        "inverted ones": metric.value(-perfect, targets),
+        "the untouched network": initial,
+    }
+    for label, other in others.items():
+        best_cost, other_cost = to_cost(
+            metric, torch.tensor([best, other], dtype=torch.float64)
+        ).tolist()
+        if best_cost > other_cost + 1e-9:
+            raise MetricError(
+                f"metric {metric.name!r} is declared higher_is_better="
+                f"{metric.higher_is_better}, but perfect predictions score {best:g} "
+                f"and {label} {other:g}; check the direction, and that the metric "
+                f"reads the outputs as logits"
+            )
+
+
+def _perfect_outputs(outputs: Tensor, targets: Tensor) -> Tensor:
+    classes = outputs.shape[1]
+    if classes == 1:
+        sign = 2 * targets[:, None] - 1
+    else:
+        sign = 2 * torch.nn.functional.one_hot(targets.long(), classes) - 1
+    return SURE_LOGIT * sign.to(outputs)
+
+
+def _are_labels(targets: Tensor, classes: int) -> bool:
+    if targets.ndim != 1 or not _is_integer(targets):
+        return False
+    low, high = targets.aminmax()
+    return bool((low >= 0) & (high < classes))
+
+
+def _is_integer(targets: Tensor) -> bool:
+    kinds = targets.is_floating_point() or targets.is_complex()
+    return not kinds and targets.dtype != torch.bool

@@ -1,0 +1,140 @@
+"""A task made of a network with an adapter, two splits, a loss and a metric."""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.base import Adapter, Features
+from metricopt.errors import MetricOptError
+from metricopt.metrics.base import Metric, to_cost
+from metricopt.sampling import NaturalSampler, Sampler, Split
+from metricopt.task import Task
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+# Rows of phi evaluated in one forward pass: enough to amortise the calls, little
+# enough that activations stay in the processor's cache.
+EXAMPLES_PER_PASS = 65_536
+
+
+class NetworkTask(Task):
+    """Fine-tunes the adapter of a frozen network; features are computed once.
+
+    Args:
+        adapter: frozen network theta with adapter.
+        loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
+        metric: the black-box metric, queried on the observe split.
+        train: examples of the mini-batches.
+        observe: examples of the metric queries (the papers' validation set).
+        sampler: draws mini-batches from `train`; uniform batches of 128 if None.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        loss: Loss,
+        metric: Metric,
+        *,
+        train: Split,
+        observe: Split,
+        sampler: Sampler | None = None,
+    ) -> None:
+        super().__init__(adapter.size)
+        self.adapter = adapter
+        self.metric = metric
+        self.sampler = sampler or NaturalSampler(len(train), 128)
+        self._row_losses = batched_loss(loss)
+        self._train_features = encode(adapter, train.inputs)
+        self._train_targets = train.targets
+        self._observed = Judge(adapter, metric, observe)
+
+    def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        index = self.sampler.draw(len(phi), generator).to(self._train_targets.device)
+        flat = index.flatten()
+        features = tuple(part.index_select(0, flat) for part in self._train_features)
+        outputs = self.adapter.predict_grouped(features, phi)
+        return self._row_losses(outputs, self._train_targets[index])
+
+    def _observe(self, phi: Tensor) -> Tensor:
+        return to_cost(self.metric, self._observed.values(phi))
+
+
+class Judge:
+    """Evaluates a metric of an adapted network on one split.
+
+    A task has one for its observe split; whoever compares methods has one for test.
+    """
+
+    def __init__(self, adapter: Adapter, metric: Metric, split: Split) -> None:
+        self.adapter = adapter
+        self.metric = metric
+        self.targets = split.targets
+        self.features = encode(adapter, split.inputs)
+
+    @torch.no_grad()
+    def outputs(self, phi: Tensor) -> Tensor:
+        """Return the network's outputs for phi [B, d], shape [B, N, C]."""
+        return self.adapter.predict(self.features, phi)
+
+    def values(self, phi: Tensor) -> Tensor:
+        """Return the metric in native units of every row of phi, float64, shape [B].
+
+        Raises:
+            MetricError: if the metric fails; the message names the row of phi.
+        """
+        rows = max(1, EXAMPLES_PER_PASS // len(self.targets))
+        parts = []
+        for start, part in zip(range(0, len(phi), rows), phi.split(rows), strict=True):
+            try:
+                parts.append(self.metric.values(self.outputs(part), self.targets))
+            except MetricOptError as error:
+                error.add_note(f"while evaluating rows {start} to {start + len(part)}")
+                raise
+        return torch.cat(parts)
+
+
+@torch.no_grad()
+def encode(adapter: Adapter, inputs: Tensor, chunk: int = 4_096) -> Features:
+    """Return the adapter's cached features of all inputs, computed in chunks."""
+    parts = [adapter.encode(part) for part in inputs.split(chunk)]
+    return tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
+
+
+def batched_loss(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss of each row: outputs [B, n, C], targets [B, n] -> [B].
+
+    A mean-reduced torch loss is taken once without reduction, which is many times
+    faster than a call per row; any other loss is called row by row.
+    """
+    if isinstance(loss, nn.CrossEntropyLoss | nn.BCEWithLogitsLoss):
+        weighted = loss.weight is not None or getattr(loss, "pos_weight", None)
+        if loss.reduction == "mean" and not weighted:
+            return _elementwise(loss)
+    row_losses = getattr(loss, "row_losses", None)
+    if row_losses is not None:
+        found: Callable[[Tensor, Tensor], Tensor] = row_losses
+        return found
+
+    def one_by_one(outputs: Tensor, targets: Tensor) -> Tensor:
+        pairs = zip(outputs, targets, strict=True)
+        return torch.stack([loss(output, target) for output, target in pairs])
+
+    return one_by_one
+
+
+def _elementwise(
+    loss: nn.CrossEntropyLoss | nn.BCEWithLogitsLoss,
+) -> Callable[[Tensor, Tensor], Tensor]:
+    per_example = copy.copy(loss)
+    per_example.reduction = "none"
+
+    def rows(outputs: Tensor, targets: Tensor) -> Tensor:
+        flat_outputs, flat_targets = outputs.flatten(0, 1), targets.flatten()
+        if isinstance(per_example, nn.BCEWithLogitsLoss):
+            flat_outputs, flat_targets = outputs.flatten(), flat_targets.float()
+        values: Tensor = per_example(flat_outputs, flat_targets)
+        return values.view(len(outputs), -1).mean(1)
+
+    return rows

@@ -1,0 +1,112 @@
+"""What every registered metric promises, whatever it measures."""
+
+import pytest
+import torch
+
+from metricopt.errors import DataError, ShapeError
+from metricopt.metrics import METRICS, check_metric, from_cost, make_metric, to_cost
+
+EXPECTED = {
+    "aucpr",
+    "f-macro",
+    "f1",
+    "g-mean",
+    "jaccard",
+    "jaccard-legacy",
+    "jaccard-macro",
+    "mcr",
+    "top-1",
+    "top-5",
+    "worst-class-error",
+}
+
+
+def test_the_package_walk_finds_every_metric():
+    assert set(METRICS) >= EXPECTED
+
+
+@pytest.fixture(params=list(METRICS))
+def metric(request):
+    return make_metric(request.param)
+
+
+@pytest.fixture
+def problem(metric):
+    """Outputs [3, 40, C] and targets [40], with the C the metric is made for."""
+    classes = 6 if metric.name.startswith("top-") else 1
+    generator = torch.Generator().manual_seed(5)
+    outputs = torch.randn(3, 40, classes, generator=generator)
+    return outputs, torch.randint(max(classes, 2), (40,), generator=generator)
+
+
+def test_declarations(metric):
+    assert METRICS.get(metric.name) is type(metric)
+    assert isinstance(metric.higher_is_better, bool)
+    assert (metric.low, metric.high, metric.unit) == (0.0, 1.0, "fraction")
+    assert type(metric).__doc__
+
+
+def test_batched_equals_looped_exactly(metric, problem):
+    outputs, targets = problem
+    batched = metric.values(outputs, targets)
+    assert batched.shape == (3,)
+    assert batched.dtype == torch.float64
+    assert batched.tolist() == [metric.value(row, targets) for row in outputs]
+    assert all(type(metric.value(row, targets)) is float for row in outputs)
+    assert metric.values(outputs[:0], targets).shape == (0,)
+
+
+def test_inputs_are_left_alone_and_dtype_does_not_matter(metric, problem):
+    outputs, targets = problem
+    copies = outputs.clone(), targets.clone()
+    single = metric.values(outputs, targets)
+    assert torch.equal(outputs, copies[0])
+    assert torch.equal(targets, copies[1])
+    assert torch.equal(metric.values(outputs.double(), targets.int()), single)
+
+
+def test_order_of_examples_does_not_matter(metric, problem):
+    outputs, targets = problem
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    shuffled = metric.values(outputs[:, order], targets[order])
+    torch.testing.assert_close(shuffled, metric.values(outputs, targets))
+
+
+def test_outputs_may_require_gradients(metric, problem):
+    outputs, targets = problem
+    tracked = outputs.clone().requires_grad_()
+    expected = metric.values(outputs, targets)
+    assert torch.equal(metric.values(tracked, targets).detach(), expected)
+
+
+def test_perfect_outputs_are_best_and_the_check_passes(metric, problem):
+    outputs, targets = problem
+    hot = torch.nn.functional.one_hot(targets, max(outputs.shape[2], 2)).float()
+    perfect = 20 * hot[:, -outputs.shape[2] :] - 10
+    assert metric.value(perfect, targets) == float(metric.higher_is_better)
+    assert check_metric(metric, outputs[0], targets) == metric.value(
+        outputs[0], targets
+    )
+
+
+def test_cost_is_lower_is_better_and_inverts(metric, problem):
+    native = metric.values(*problem)
+    cost = to_cost(metric, native)
+    assert bool(((cost >= 0) & (cost <= 1)).all())
+    torch.testing.assert_close(from_cost(metric, cost), native)
+    best = torch.tensor(float(metric.higher_is_better))
+    assert to_cost(metric, best) == 0.0
+
+
+def test_shapes_are_named(metric, problem):
+    outputs, targets = problem
+    with pytest.raises(ShapeError, match=r"needs outputs \[B, N, C\], got \[40, "):
+        metric.values(outputs[0], targets)
+    with pytest.raises(ShapeError, match=r"needs outputs \[N, C\], got \[3, 40, "):
+        metric.value(outputs, targets)
+    with pytest.raises(
+        ShapeError, match=r"the 40 outputs, got targets of shape \[39\]"
+    ):
+        metric.value(outputs[0], targets[1:])
+    with pytest.raises(DataError, match=f"'{metric.name}' needs at least one example"):
+        metric.value(outputs[0, :0], targets[:0])
