@@ -158,7 +158,7 @@ class CostSensitive(NetworkMethod):
             DataError: if a split lacks one of the classes.
         """
         for split in (train, observe):
-            outputs = predict(network, split.inputs[:1])
+            outputs = predict(copy.deepcopy(network), split.inputs[:1])
             check_binary(outputs, split.targets, user="cost-sensitive training")
         candidates = []
         for t in self.grid:

@@ -18,13 +18,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import Tensor, nn
 
 from baselines.fitting import BestState, draw_batches, make_adam, seeded_globally
-from baselines.losses import get_loss
+from baselines.losses import LOSSES
 from baselines.network_method import (
     NETWORK_METHODS,
     Epoch,
@@ -36,74 +34,18 @@ from baselines.network_method import (
     fit,
     predict,
 )
+from baselines.set_surrogate import (
+    SetSurrogate,
+    enrich,
+    metric_costs,
+    rank_correlation,
+)
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.sampling import Sampler, Split
 
 HELD_OUT_BATCHES = 100
 """Mini-batches of the observe split on which the surrogate is checked at the end."""
-
-
-class SetSurrogate(nn.Module):
-    """Predicts the metric's cost of a set of labels and predicted probabilities.
-
-    g(mean over the set of h(y, p)): the order of the examples does not matter, and
-    their number may vary.
-
-    Args:
-        width: hidden units of h and of g.
-    """
-
-    def __init__(self, width: int = 30) -> None:
-        super().__init__()
-        self.h = nn.Sequential(
-            nn.Linear(2, width), nn.LeakyReLU(), nn.Linear(width, width), nn.LeakyReLU()
-        )
-        self.g = nn.Sequential(
-            nn.Linear(width, width), nn.LeakyReLU(), nn.Linear(width, 1), nn.Sigmoid()
-        )
-
-    def forward(self, labels: Tensor, probabilities: Tensor) -> Tensor:
-        """Return the predicted cost of each set, shape [R], in (0, 1).
-
-        Args:
-            labels: 0 or 1, shape [n] or [R, n].
-            probabilities: predictions for them, shape [R, n], in [0, 1].
-        """
-        pairs = torch.stack([labels.expand_as(probabilities), probabilities], dim=-1)
-        return self.g(self.h(pairs).mean(-2))[..., 0]
-
-
-def enrich(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Return sets from good to bad, so that the surrogate sees the metric's range.
-
-    Randomness is torch's global generator.
-
-    Args:
-        labels: 0 or 1, shape [n].
-        probabilities: predictions for them, shape [n], in [0, 1].
-
-    Returns:
-        The predictions; mixed with the labels; mixed with labels of which a random
-        share is flipped: shape [3, n], in [0, 1]. The coefficients are uniform.
-    """
-    share, *weights = torch.rand(3).tolist()
-    flipped = torch.where(torch.rand_like(probabilities) < share, 1 - labels, labels)
-    aims = torch.stack([labels, flipped])
-    mixed = torch.lerp(probabilities, aims, aims.new_tensor(weights)[:, None])
-    return torch.cat([probabilities[None], mixed])
-
-
-def metric_costs(metric: Metric, probabilities: Tensor, targets: Tensor) -> Tensor:
-    """Return the metric's cost of every set, shape [R]: one query each.
-
-    Args:
-        metric: the black box; sees logits, so that probability 0.5 is positive.
-        probabilities: predictions, shape [R, n], in [0, 1].
-        targets: labels, shape [n], integers in {0, 1}.
-    """
-    logits = probabilities.logit(eps=1e-6)[..., None]
-    return to_cost(metric, metric.values(logits, targets)).to(probabilities.dtype)
 
 
 @NETWORK_METHODS.register("learned-surrogate")
@@ -166,10 +108,10 @@ class LearnedSurrogate(NetworkMethod):
             ShapeError: if the network has more than one output.
             DataError: if a split lacks one of the classes.
         """
+        network = copy.deepcopy(network)
         for split in (train, observe):
             outputs = predict(network, split.inputs[:1])
             check_binary(outputs, split.targets, user="a learned surrogate")
-        network = copy.deepcopy(network)
         self._pretrain(network, train, observe, schedule, generator)
         with seeded_globally(generator, train.inputs.device):
             run = _Alternation(self, network, train, metric, schedule, generator)
@@ -201,7 +143,7 @@ class LearnedSurrogate(NetworkMethod):
     ) -> None:
         if self.pretrain_epochs:
             before = replace(schedule, epochs=self.pretrain_epochs)
-            recipe = Recipe(get_loss("cross-entropy"), before, self.on_epoch)
+            recipe = Recipe(LOSSES.get("cross-entropy"), before, self.on_epoch)
             fit(network, train, observe, recipe=recipe, generator=generator)
 
 
@@ -245,14 +187,19 @@ class _Alternation:
         for number in range(1, self.schedule.epochs + 1):
             done = (number - 1) * steps
             mean = self._run_epoch(steps, max(0, eager - done))
-            outputs = predict(self.network, observe.inputs)[None]
-            value = self.metric.values(outputs, observe.targets)
-            epoch = Epoch(number, mean, float(to_cost(self.metric, value)))
+            epoch = Epoch(number, mean, self._observe(observe))
             best.offer(epoch)
             if self.settings.on_epoch is not None:
                 self.settings.on_epoch(epoch)
         best.restore()
         return best
+
+    def _observe(self, observe: Split) -> float:
+        outputs = predict(self.network, observe.inputs)
+        if not bool(outputs.isfinite().all()):
+            return math.nan
+        value = self.metric.values(outputs[None], observe.targets)
+        return float(to_cost(self.metric, value))
 
     def _run_epoch(self, steps: int, eager: int) -> float:
         self.network.train()
@@ -315,11 +262,3 @@ class _Alternation:
             "rank_correlation": rank_correlation(surrogate, metric),
             "rank_correlation_plain": rank_correlation(surrogate[:, 0], metric[:, 0]),
         }
-
-
-def rank_correlation(first: Tensor, second: Tensor) -> float:
-    """Return Spearman's correlation, in [-1, 1]; 0 where either is constant."""
-    ranks = np.stack([rankdata(part.flatten().numpy()) for part in (first, second)])
-    if (np.ptp(ranks, axis=1) == 0).any():
-        return 0.0
-    return float(np.corrcoef(ranks)[0, 1])

@@ -89,6 +89,7 @@ class NetworkMethod(ABC):
 
 
 NETWORK_METHODS: Registry[type[NetworkMethod]] = Registry("network method")
+"""Filled by `import_units(baselines)`."""
 
 
 def check_binary(outputs: Tensor, targets: Tensor, *, user: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from baselines.losses import get_loss
+from baselines.losses import LOSSES
 from baselines.network_method import (
     NETWORK_METHODS,
     NetworkMethod,
@@ -56,10 +56,10 @@ class SurrogateLoss(NetworkMethod):
     ) -> NetworkResult:
         """Train a copy of the network; see `NetworkMethod.train`."""
         network = copy.deepcopy(network)
-        phases = [Recipe(get_loss(self.loss), schedule, self.on_epoch)]
+        phases = [Recipe(LOSSES.get(self.loss), schedule, self.on_epoch)]
         if self.pretrain_epochs:
             before = replace(schedule, epochs=self.pretrain_epochs)
-            phases.insert(0, Recipe(get_loss("cross-entropy"), before, self.on_epoch))
+            phases.insert(0, Recipe(LOSSES.get("cross-entropy"), before, self.on_epoch))
         for recipe in phases:
             best = fit(network, train, observe, recipe=recipe, generator=generator)
         epochs = schedule.epochs + self.pretrain_epochs

@@ -96,13 +96,20 @@ def curve(records: Sequence[RunRecord], *, axis: str, split: str) -> Curve | Non
 
 
 def budget_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | None:
-    """Join the rows `<arm>-q<N>` of an arm to one curve over N; None below two."""
+    """Join the final values of the rows `<arm>-q<N>` of an arm to one curve over N.
+
+    The row without a budget, where there is one, adds the queries it spent. None below
+    two points, or for an arm without such rows.
+    """
+    runs = of_arm(records, arm)
+    budgets = [split_budget(record.spec.row)[1] for record in runs]
+    if not any(budgets):
+        return None
     groups: dict[int, list[float]] = {}
-    for record in of_arm(records, arm):
-        budget = split_budget(record.spec.row)[1]
+    for record, budget in zip(runs, budgets, strict=True):
         value = replicate_mean(getattr(record, split))
-        if budget is not None and value is not None:
-            groups.setdefault(budget, []).append(value)
+        if value is not None:
+            groups.setdefault(budget or record.queries, []).append(value)
     if len(groups) < 2:
         return None
     grid = tuple(sorted(groups))

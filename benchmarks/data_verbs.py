@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks.datasets import find_source, source_names
 from benchmarks.datasets.base import DataSource, VariantStatus
+from benchmarks.render import align
 from metricopt.errors import DataError
 
 HEADER = ("name", "variant", "rows", "state", "where", "digest")
@@ -124,21 +125,7 @@ def _row(
 
 
 def _report(rows: Sequence[Row], problems: Iterable[str]) -> int:
-    print(_aligned([HEADER, *rows]))
+    print(align([HEADER, *rows]))
     for problem in (found := list(problems)):
         print(f"error: {problem}")
     return 1 if found else 0
-
-
-def _aligned(rows: Sequence[Row]) -> str:
-    """Return the rows as text, columns as wide as their widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        # Numbers are read from the right.
-        "  ".join(
-            cell.rjust(width) if heading == "rows" else cell.ljust(width)
-            for cell, width, heading in zip(row, widths, HEADER, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines)

@@ -1,48 +1,32 @@
 """Records to figures: pure functions, deterministic, colour-blind safe.
 
-Every function returns a matplotlib figure, or None where the records hold nothing to
-show; `to_png` encodes it without anything that changes from call to call.
+Each takes the layout of an experiment, all its records and the block to draw, and
+returns a matplotlib figure with one panel per column that has something to show, or
+None where none has. Only finished runs are drawn.
 """
 
-import io
 from collections.abc import Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from benchmarks import stats
 from benchmarks.cells import note_value, replicate_mean
 from benchmarks.curves import Curve, budget_curve, curve, of_arm
 from benchmarks.layout import Block, Column, TableLayout, split_budget
+from benchmarks.panels import (
+    arm_styles,
+    draw_band,
+    finish,
+    make_panels,
+    metric_label,
+)
 from benchmarks.records import RunRecord, sort_records
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-DPI = 110
-PANEL_INCHES = (4.2, 3.2)
-PANELS_PER_LINE = 3
-# Okabe and Ito's palette: told apart with every common colour vision deficiency.
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#999999",
-)
-LINES = ("-", "--", ":", "-.")
 
 
 def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
-    """Return every figure the records have something for, by file name without suffix.
-
-    Args:
-        layout: the experiment.
-        records: all its records; only finished ones are drawn.
-    """
+    """Return every figure there is something for, by name `<kind>-<block>`."""
     kinds = {
         "cost_curves": cost_curves,
         "query_curves": query_curves,
@@ -64,47 +48,61 @@ def cost_curves(
 ) -> "Figure | None":
     """Draw the test metric along fine-tuning: mean and one deviation over replicates.
 
-    One panel per column, one line per arm whose trace has more than one step.
+    One line per arm whose trace has more than one step.
     """
-    panels = {
-        column: _arm_curves(layout, records, (block, column), axis="step")
-        for column in layout.columns
-    }
-    figure, axes = _panels({key: value for key, value in panels.items() if value})
+    found = {}
+    for column in layout.columns:
+        own = _own(records, block, column)
+        lines = {
+            label: curve(_unbudgeted(own, arm), axis="step", split="test")
+            for arm, label in layout.arms.items()
+        }
+        found[column] = {label: line for label, line in lines.items() if line}
+    panels = make_panels(column for column, lines in found.items() if lines)
+    if panels is None:
+        return None
+    figure, axes = panels
+    styles = arm_styles(layout)
     for column, panel in axes.items():
-        for arm, line in panels[column].items():
-            _draw_band(panel, line, arm, _style(layout, arm))
-        panel.set_xlabel("fine-tuning steps")
-        panel.set_ylabel(_metric_label(column, "test"))
-    return _finish(figure, axes, f"{layout.title}, {block.label}: along fine-tuning")
+        for label, line in found[column].items():
+            draw_band(panel, line, label=label, style=styles[label])
+        panel.set_xlabel("fine-tuning steps (metric on test)")
+        panel.set_ylabel(metric_label(column))
+    return finish(figure, f"{layout.title} ({block.label}): along fine-tuning")
 
 
 def query_curves(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw observe (thin) and test (thick) metric over queries, logarithmic.
+    """Draw test (thick, with spread) and observe (thin) metric over queries.
 
-    One panel per column, one pair of lines per arm that spends queries.
+    One pair of lines per arm that spends queries; the axis of queries is logarithmic.
     """
-    panels = {}
+    found = {}
     for column in layout.columns:
-        place = (block, column)
-        tests = _arm_curves(layout, records, place, axis="queries")
-        seen = _arm_curves(layout, records, place, axis="queries", split="observe")
-        if tests:
-            panels[column] = tests, seen
-    figure, axes = _panels(panels)
+        own = _own(records, block, column)
+        lines = {
+            (label, split): _query_curve(own, arm, split)
+            for arm, label in layout.arms.items()
+            for split in ("test", "observe")
+        }
+        found[column] = {key: line for key, line in lines.items() if line}
+    panels = make_panels(column for column, lines in found.items() if lines)
+    if panels is None:
+        return None
+    figure, axes = panels
+    styles = arm_styles(layout)
     for column, panel in axes.items():
-        tests, seen = panels[column]
-        for arm, line in tests.items():
-            _draw_band(panel, line, arm, _style(layout, arm))
-        for arm, line in seen.items():
-            colour, dash = _style(layout, arm)
-            panel.plot(line.x, line.mean, color=colour, linestyle=dash, linewidth=0.7)
+        for (label, split), line in found[column].items():
+            if split == "test":
+                draw_band(panel, line, label=label, style=styles[label])
+            else:
+                colour, dash, _ = styles[label]
+                panel.plot(line.x, line.mean, color=colour, ls=dash, linewidth=0.7)
         panel.set_xscale("log")
         panel.set_xlabel("metric queries (thick: test, thin: observe)")
-        panel.set_ylabel(_metric_label(column, "native"))
-    return _finish(figure, axes, f"{layout.title}, {block.label}: over metric queries")
+        panel.set_ylabel(metric_label(column))
+    return finish(figure, f"{layout.title} ({block.label}): over metric queries")
 
 
 def predicted_against_true(
@@ -112,113 +110,104 @@ def predicted_against_true(
 ) -> "Figure | None":
     """Draw what value functions predict against the metric on held-out trajectories.
 
-    Reads the notes `health_predicted` and `health_true`, lists of equal length; one
-    panel per column, one colour per row, all replicates.
+    Reads the notes `health_true` and `health_predicted`, lists of equal length; one
+    colour per row, all replicates. The grey line is a perfect prediction.
     """
     names = ("health_true", "health_predicted")
-    panels = {}
+    found = {}
     for column in layout.columns:
-        found = _own(records, block, column)
-        points = {
-            row.label: _paired_notes([r for r in found if r.spec.row == row.name], names)
-            for row in layout.rows
+        own = _own(records, block, column)
+        clouds = {
+            row.label: _points(_of_row(own, row.name), names) for row in layout.rows
         }
-        points = {label: pairs for label, pairs in points.items() if pairs}
-        if points:
-            panels[column] = points
-    figure, axes = _panels(panels)
+        found[column] = {label: cloud for label, cloud in clouds.items() if cloud}
+    panels = make_panels(column for column, clouds in found.items() if clouds)
+    if panels is None:
+        return None
+    figure, axes = panels
+    styles = arm_styles(layout)
     for column, panel in axes.items():
-        for label, pairs in panels[column].items():
-            true, predicted = zip(*pairs, strict=True)
-            colour = _style(layout, label)[0]
-            panel.scatter(true, predicted, s=6, alpha=0.5, color=colour, label=label)
-        panel.axline((true[0], true[0]), slope=1, color="0.6", linewidth=0.8, zorder=0)
-        panel.set_xlabel(f"true {column.metric} as a cost")
+        for label, cloud in found[column].items():
+            true, predicted = zip(*cloud, strict=True)
+            colour, _, marker = styles[label]
+            panel.scatter(
+                true, predicted, s=8, alpha=0.5, c=colour, marker=marker, label=label
+            )
+            panel.axline((true[0], true[0]), slope=1, color="0.6", linewidth=0.8)
+        panel.set_xlabel(f"true {column.metric}, as a cost")
         panel.set_ylabel("predicted cost")
-    return _finish(figure, axes, f"{layout.title}, {block.label}: the value function")
+    return finish(figure, f"{layout.title} ({block.label}): the value function")
 
 
 def embedding_tsne(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw the embedding of the value function in two dimensions, coloured by cost.
+    """Draw the embedding of a value function in two dimensions, coloured by cost.
 
-    Reads the notes `embedding_x`, `embedding_y`, `embedding_cost`, lists of equal
+    Reads the notes `embedding_x`, `embedding_y` and `embedding_cost`, lists of equal
     length, of the first row and replicate of each column that has them.
+
+    Source: Huang et al., CVPR 2021, Fig. 2(c).
     """
     names = ("embedding_x", "embedding_y", "embedding_cost")
-    panels = {}
+    found = {}
     for column in layout.columns:
-        ordered = sorted(
-            sort_records(_own(records, block, column)),
-            key=lambda record: layout.row_names.index(record.spec.row),
-        )
-        clouds = [_paired_notes([record], names) for record in ordered]
-        cloud = next((points for points in clouds if points), None)
-        if cloud:
-            panels[column] = cloud
-    figure, axes = _panels(panels)
+        own = sort_records(_own(records, block, column))
+        own.sort(key=lambda record: layout.row_names.index(record.spec.row))
+        clouds = (_points([record], names) for record in own)
+        found[column] = next((cloud for cloud in clouds if cloud), [])
+    panels = make_panels(column for column, cloud in found.items() if cloud)
+    if panels is None:
+        return None
+    figure, axes = panels
     for column, panel in axes.items():
-        x, y, cost = zip(*panels[column], strict=True)
+        x, y, cost = zip(*found[column], strict=True)
         dots = panel.scatter(x, y, c=cost, s=8, cmap="cividis")
-        bar = panel.figure.colorbar(dots, ax=panel)
-        bar.set_label(f"{column.metric} as a cost")
-        panel.set_xlabel("t-SNE 1 (no unit)")
-        panel.set_ylabel("t-SNE 2 (no unit)")
-    return _finish(figure, axes, f"{layout.title}, {block.label}: embedding", bare=True)
+        bar = figure.colorbar(dots, ax=panel)
+        bar.set_label(f"{column.metric}, as a cost")
+        panel.set_xlabel("t-SNE, first axis")
+        panel.set_ylabel("t-SNE, second axis")
+    return finish(figure, f"{layout.title} ({block.label}): embedding")
 
 
 def ablation_scatter(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw how well the value function predicts against the final metric, by row.
+    """Draw how well each ablated value function predicts against the final metric.
 
-    Reads the note `value_error`, or where a column has none `spearman`.
+    Reads the note `value_error`, or in columns where no row has it `spearman`.
 
     Source: Huang et al., CVPR 2021, Fig. 3(b).
     """
-    panels = {}
+    worded = {
+        "value_error": "error of the value function, as a cost",
+        "spearman": "Spearman correlation of the value function",
+    }
+    found = {}
     for column in layout.columns:
         own = _own(records, block, column)
-        for note in ("value_error", "spearman"):
-            points = _ablation_points(layout, own, note)
-            if len(points) > 1:
-                panels[column] = note, points
-                break
-    figure, axes = _panels(panels)
+        for note in worded:
+            rows = _ablation(layout, own, note)
+            if column not in found and len(rows) > 1:
+                found[column] = note, rows
+    panels = make_panels(found)
+    if panels is None:
+        return None
+    figure, axes = panels
+    styles = arm_styles(layout)
     for column, panel in axes.items():
-        note, points = panels[column]
-        for label, (x, y, spread) in points.items():
-            colour = _style(layout, label)[0]
+        note, rows = found[column]
+        for label, (x, y, spread) in rows.items():
+            colour, _, marker = styles[label]
             panel.errorbar(
-                x, y, yerr=spread, fmt="o", color=colour, label=label, capsize=2
+                x, y, spread, fmt=marker, color=colour, label=label, capsize=2
             )
-        worded = {"value_error": "error of the value function (cost)"}
-        panel.set_xlabel(worded.get(note, "Spearman correlation with the metric"))
-        panel.set_ylabel(_metric_label(column, "test"))
-    return _finish(figure, axes, f"{layout.title}, {block.label}: ablation")
+        panel.set_xlabel(worded[note])
+        panel.set_ylabel(metric_label(column))
+    return finish(figure, f"{layout.title} ({block.label}): ablation")
 
 
-def to_png(figure: "Figure") -> bytes:
-    """Return a figure as PNG bytes: the same figure, the same bytes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
-    # No version of the software among the metadata: it is no part of the result.
-    figure.savefig(
-        buffer,
-        format="png",
-        dpi=DPI,
-        metadata={"Software": None},
-        bbox_inches="tight",
-    )
-    return buffer.getvalue()
-
-
-def _own(
-    records: Sequence[RunRecord], block: Block, column: Column
-) -> list[RunRecord]:
+def _own(records: Sequence[RunRecord], block: Block, column: Column) -> list[RunRecord]:
     place = (block.name, column.name)
     return [
         record
@@ -227,34 +216,52 @@ def _own(
     ]
 
 
-def _arm_curves(
-    layout: TableLayout,
-    records: Sequence[RunRecord],
-    place: tuple[Block, Column],
-    *,
-    axis: str,
-    split: str = "test",
-) -> dict[str, Curve]:
-    """Return the curves of a panel by label of their arm."""
-    own = _own(records, *place)
-    curves = {}
-    for arm, label in _arms(layout).items():
-        plain = [r for r in of_arm(own, arm) if split_budget(r.spec.row)[1] is None]
-        line = curve(plain, axis=axis, split=split)
-        if axis == "queries":
-            line = budget_curve(own, arm, split) or line
-            line = _positive(line)
-        if line is not None:
-            curves[label] = line
-    return curves
+def _of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
+    return sort_records(record for record in records if record.spec.row == row)
 
 
-def _positive(line: Curve | None) -> Curve | None:
-    """Drop the point at 0 queries, which a logarithmic axis cannot show."""
+def _unbudgeted(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
+    runs = of_arm(records, arm)
+    return [record for record in runs if split_budget(record.spec.row)[1] is None]
+
+
+def _query_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | None:
+    """Return a curve without its point at 0 queries, which no log axis can show."""
+    line = budget_curve(records, arm, split)
+    if line is None:
+        line = curve(_unbudgeted(records, arm), axis="queries", split=split)
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
-    if len(keep) < 2:
-        return None
-    parts = (tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std))
-    return Curve(*parts)
+    parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
+    return Curve(*parts) if len(keep) > 1 else None
+
+
+def _points(
+    records: Sequence[RunRecord], names: Sequence[str]
+) -> list[tuple[float, ...]]:
+    """Return the complete tuples of list-valued notes of equal length."""
+    points: list[tuple[float, ...]] = []
+    for record in records:
+        lists = [record.notes.get(name) for name in names]
+        if all(isinstance(values, list) for values in lists):
+            tuples = zip(*lists, strict=True)
+            points += [item for item in tuples if None not in item]
+    return points
+
+
+def _ablation(
+    layout: TableLayout, records: Sequence[RunRecord], note: str
+) -> dict[str, tuple[float, float, float]]:
+    """Return (note, final metric, its deviation) by label of the ablation rows."""
+    points = {}
+    for row in layout.rows:
+        own = _of_row(records, row.name) if row.name in layout.ablation_rows else []
+        finals = [replicate_mean(record.test) for record in own]
+        found = [note_value(record, note) for record in own]
+        x = stats.mean([value for value in found if value is not None])
+        y = stats.mean([value for value in finals if value is not None])
+        if x is not None and y is not None:
+            spread = stats.sample_std([v for v in finals if v is not None])
+            points[row.label] = x, y, spread or 0.0
+    return points

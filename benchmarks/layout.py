@@ -139,11 +139,22 @@ class TableLayout:
         """Names of all rows."""
         return tuple(row.name for row in self.rows)
 
+    @property
+    def arms(self) -> dict[str, str]:
+        """Label of each arm by name; rows `<arm>-q<N>` belong to their arm."""
+        labels: dict[str, str] = {}
+        for row in self.rows:
+            arm, budget = split_budget(row.name)
+            if budget is None or arm not in self.row_names:
+                labels.setdefault(arm, row.label)
+        return labels
+
     def paper_value(self, row: Row, column: Column) -> PaperValue | None:
         """Return what the paper prints for a row and column, None if nothing."""
-        if None in (self.paper_table, row.paper_row, column.paper_column):
+        table, name, place = self.paper_table, row.paper_row, column.paper_column
+        if table is None or name is None or place is None:
             return None
-        return find_paper_value(self.paper_table, row.paper_row, column.paper_column)
+        return find_paper_value(table, name, place)
 
     def check_records(self, records: Sequence[RunRecord]) -> None:
         """Check that these records may share one table.

@@ -1,6 +1,7 @@
 """Where data, intermediate products and run records lie, and how files are written."""
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def store_root(explicit: str | Path | None = None) -> Path:
         ConfigError: if the path is that of a file.
     """
     return _folder(explicit, "METRICOPT_STORE", cache_root() / "runs")
+
+
+def roots() -> dict[str, Path]:
+    """Return the three folders by what they hold."""
+    return {"data": data_root(), "cache": cache_root(), "runs": store_root()}
+
+
+def free_gigabytes(folder: Path) -> float:
+    """Return the free disk space at a folder, or where it would be made."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 1e9
 
 
 def write_atomically(path: Path, content: bytes) -> None:

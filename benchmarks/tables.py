@@ -17,7 +17,8 @@ from benchmarks.cells import (
     replicate_mean,
 )
 from benchmarks.curves import at_budget
-from benchmarks.layout import Block, Column, Row, TableLayout, split_budget
+from benchmarks.layout import Block, Column, TableLayout, split_budget
+from benchmarks.paper_values import ROW_LABELS, find_paper_value, paper_rows
 from benchmarks.records import RunRecord
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ NOTHING = "·"
 def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
     """Return the table of one block as text: rows x columns, the paper's rows below.
 
+    A block without a record has no lines.
+
     Args:
         layout: the experiment.
         cells: judged cells, see `cells.judge`.
@@ -48,8 +51,9 @@ def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Dat
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
         if in_row and split_budget(row.name)[1] is None:
             texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
-            lines.append([row.label, *texts, _queries(in_row.values())])
-    lines += _paper_lines(layout, block)
+            lines.append([row.label, *texts, _queries(list(in_row.values()))])
+    if lines:
+        lines += _paper_lines(layout, block)
     headings = [column.heading for column in layout.columns]
     return _frame(lines, ["method", *headings, "queries"])
 
@@ -130,13 +134,8 @@ def equal_queries_table(
         column: the column to show.
     """
     own = [r for r in records if (r.spec.block, r.spec.column) == _at(block, column)]
-    labels: dict[str, str] = {}
-    for row in layout.rows:
-        arm, budget = split_budget(row.name)
-        if budget is None or arm not in layout.row_names:
-            labels.setdefault(arm, row.label)
     lines = []
-    for arm, label in labels.items():
+    for arm, label in layout.arms.items():
         texts = [_budget_text(own, arm, q, column) for q in layout.query_budgets]
         if any(text != NOTHING for text in texts):
             lines.append([label, *texts])
@@ -181,20 +180,17 @@ def _main_text(cell: Cell | None) -> str:
 
 def _paper_lines(layout: TableLayout, block: Block) -> list[list[str]]:
     """Return one line per row of the paper, `*` where it is not comparable."""
-    labels: dict[str, Row] = {}
-    for row in layout.rows:
-        if row.paper_row is not None:
-            labels.setdefault(row.paper_row, row)
+    table = layout.paper_table or ""
     lines = []
-    for row in labels.values():
-        texts = [_paper_text(layout, row, column, block) for column in layout.columns]
+    for row in paper_rows(table):
+        texts = [_paper_text(table, row, column, block) for column in layout.columns]
         if any(text != NOTHING for text in texts):
-            lines.append([f"paper: {row.label}", *texts, ""])
+            lines.append([f"paper: {ROW_LABELS[row]}", *texts, ""])
     return lines
 
 
-def _paper_text(layout: TableLayout, row: Row, column: Column, block: Block) -> str:
-    printed = layout.paper_value(row, column)
+def _paper_text(table: str, row: str, column: Column, block: Block) -> str:
+    printed = find_paper_value(table, row, column.paper_column or "")
     if printed is None:
         return NOTHING
     apart = column.not_comparable or block.not_comparable

@@ -1,1 +1,85 @@
-"""metricopt."""
+"""Fine-tune a pre-trained network towards the metric it is judged by.
+
+`finetune` is the one call; what it is made of is here too. The methods, and whatever
+needs gpytorch, scipy or cma, are imported when they are first asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from metricopt.adapters import Adapter, DynamicBias, FiLM, load_phi, save_phi
+from metricopt.adapters.auto import auto_adapter
+from metricopt.errors import (
+    BudgetExceededError,
+    ConfigError,
+    DataError,
+    DivergedError,
+    MetricError,
+    MetricOptError,
+    ShapeError,
+)
+
+# Before anyone can import the module of that name, which would hide the function.
+from metricopt.finetune import FinetuneOptions, finetune
+from metricopt.finetuned import Finetuned
+from metricopt.method import METHODS, Method
+from metricopt.metrics import METRICS, Metric, make_metric
+from metricopt.network_task import NetworkTask
+from metricopt.observations import Budget
+from metricopt.optimizer import Guidance, MetricOptimizer
+from metricopt.sampling import BalancedSampler, NaturalSampler, Split
+from metricopt.task import Task
+from metricopt.value_function import ValueFunction
+
+if TYPE_CHECKING:
+    from metricopt.methods.cma_es import CMAES
+    from metricopt.methods.guided_cma import GuidedCMA
+    from metricopt.methods.metricopt import MetricOpt
+
+__all__ = [
+    "CMAES",
+    "METHODS",
+    "METRICS",
+    "Adapter",
+    "BalancedSampler",
+    "Budget",
+    "BudgetExceededError",
+    "ConfigError",
+    "DataError",
+    "DivergedError",
+    "DynamicBias",
+    "FiLM",
+    "FinetuneOptions",
+    "Finetuned",
+    "Guidance",
+    "GuidedCMA",
+    "Method",
+    "Metric",
+    "MetricError",
+    "MetricOpt",
+    "MetricOptError",
+    "MetricOptimizer",
+    "NaturalSampler",
+    "NetworkTask",
+    "ShapeError",
+    "Split",
+    "Task",
+    "ValueFunction",
+    "auto_adapter",
+    "finetune",
+    "load_phi",
+    "make_metric",
+    "save_phi",
+]
+
+_LATE = {
+    "CMAES": "metricopt.methods.cma_es",
+    "GuidedCMA": "metricopt.methods.guided_cma",
+    "MetricOpt": "metricopt.methods.metricopt",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)

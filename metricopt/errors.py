@@ -1,8 +1,19 @@
 """Every error the project raises on purpose; all derive from `MetricOptError`."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from metricopt.finetuned import Finetuned
+
 
 class MetricOptError(Exception):
-    """Base class: catch this to catch every error raised on purpose."""
+    """Base class: catch this to catch every error raised on purpose.
+
+    Attributes:
+        partial: the best `finetune` had found when it failed; None anywhere else.
+    """
+
+    partial: "Finetuned | None" = None
 
 
 class ConfigError(MetricOptError, ValueError):

@@ -24,13 +24,13 @@ def subspace_basis(history: Tensor) -> Tensor:
         history: past gradients, shape [B, k, d].
 
     Returns:
-        Columns, orthonormal or zero, shape [B, d, min(k, d)].
+        Columns, orthonormal or zero, shape [B, d, k]; at most d are not zero.
     """
     length = history.norm(dim=2, keepdim=True)
     directions = history / length.clamp_min(torch.finfo(history.dtype).tiny)
     columns: list[Tensor] = []
     # Gram-Schmidt, twice for stability: k is a handful, and columns may be dropped.
-    for direction in directions.unbind(1)[: history.shape[2]]:
+    for direction in directions.unbind(1):
         rest = direction
         for _ in range(2):
             for column in columns:
@@ -47,11 +47,8 @@ def search_covariance(basis: Tensor) -> Tensor:
     """
     size = basis.shape[1]
     identity = torch.eye(size, dtype=basis.dtype, device=basis.device)
-    spanned = _spanned(basis)
-    isotropic = torch.where(spanned > 0, 0.5, 1.0) / size
-    guided = 0.5 / spanned.clamp_min(1)
-    projector = basis @ basis.transpose(1, 2)
-    return isotropic[:, None, None] * identity + guided[:, None, None] * projector
+    isotropic, guided = _shares(basis)
+    return isotropic * identity + guided * (basis @ basis.transpose(1, 2))
 
 
 def perturbations(
@@ -68,18 +65,16 @@ def perturbations(
     Returns:
         Perturbations, shape [B, P, d]; |delta| has root mean square s.
     """
-    spanned = _spanned(basis)
-    isotropic = (torch.where(spanned > 0, 0.5, 1.0) * variance / basis.shape[1]).sqrt()
-    guided = (0.5 * variance / spanned.clamp_min(1)).sqrt()
-    inside = subspace_noise @ basis.transpose(1, 2)
-    return isotropic[:, None, None] * noise + guided[:, None, None] * inside
+    isotropic, guided = ((variance * share).sqrt() for share in _shares(basis))
+    return isotropic * noise + guided * (subspace_noise @ basis.transpose(1, 2))
 
 
 def descent_estimate(
     function: Callable[[Tensor], Tensor], phi: Tensor, delta: Tensor, variance: float
 ) -> Tensor:
-    """Return u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)], eq. (4).
+    """Return the descent direction u_t of eq. (4).
 
+    u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)].
     To minimise f, step along minus u. E[u] is 2 Sigma grad f for small s.
 
     Args:
@@ -109,6 +104,8 @@ def sample_perturbations(
     return perturbations(basis, noise.to(basis), inside.to(basis), variance)
 
 
-def _spanned(basis: Tensor) -> Tensor:
-    """Return the number of non-zero columns of every row's basis, shape [B]."""
-    return (basis.square().sum(1) > 0.5).sum(1).to(basis.dtype)
+def _shares(basis: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the weights of I and of U U' in Sigma, each of shape [B, 1, 1]."""
+    columns = (basis.square().sum(1) > 0.5).sum(1).to(basis.dtype)[:, None, None]
+    isotropic = (1.0 - 0.5 * columns.clamp_max(1)) / basis.shape[1]
+    return isotropic, 0.5 / columns.clamp_min(1)

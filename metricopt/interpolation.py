@@ -7,13 +7,18 @@ trajectory cannot fit its own kernel, so hyper-parameters are pooled over trajec
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-import gpytorch
 import torch
 from torch import Tensor
 
 from metricopt.observations import Trajectories
+
+with warnings.catch_warnings():
+    # It scripts its solvers when imported, which torch warns is deprecated.
+    warnings.simplefilter("ignore", FutureWarning)
+    import gpytorch
 
 LENGTH_SCALE = (0.05, 1.0)
 NOISE_SHARE = (1e-6, 1e-2)
@@ -73,10 +78,14 @@ def posterior(
     """
     process = _Process(steps[..., None], costs, kernel).eval()
     times = grid.expand(len(steps), -1)[..., None]
-    # Exact solves: K is small, and iterative ones would only add error.
-    with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
+    settings = gpytorch.settings
+    # Exact solves: K is small, and iterative ones would only add error. Debugging
+    # would warn where the grid is the observed times, `variance` where it rounds.
+    exact = settings.fast_computations(False, False, False)
+    with torch.no_grad(), exact, settings.debug(False):
         latent = process(times)
-        return latent.mean, latent.variance.clamp_min(0.0)
+        covariance = latent.lazy_covariance_matrix
+        return latent.mean, covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
 
 
 def log_marginal_likelihood(steps: Tensor, costs: Tensor, kernel: Kernel) -> Tensor:
@@ -190,12 +199,18 @@ class Interpolator:
             warnings.simplefilter("ignore", gpytorch.utils.warnings.NumericalWarning)
             self.kernel = fit_kernel(pooled_times, pooled_costs)
 
-    def state(self) -> dict[str, object]:
-        """Return what `restore` needs to continue."""
-        kernel = self.kernel
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` needs to go on."""
         return {
-            "kernel": kernel and vars(kernel),
+            "kernel": self.kernel and asdict(self.kernel),
             "seen": self._seen,
             "refit_at": self._refit_at,
-            "recent": self._recent,
+            "recent": list(self._recent),
         }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.kernel = state["kernel"] and Kernel(**state["kernel"])
+        self._seen = state["seen"]
+        self._refit_at = state["refit_at"]
+        self._recent = list(state["recent"])

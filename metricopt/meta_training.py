@@ -2,13 +2,13 @@
 
 Source: Huang et al., CVPR 2021, Alg. 1, lines 1-8, and Reptile (Nichol et al., 2018).
 `LITERAL` is the pseudocode as published. `RECIPE` is what was found to work: targets
-standardised, several tasks per update, a start near the pre-trained network, half of
+standardised, several tasks per update, a start near the pre-trained network, most of
 the trajectories on-policy.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -30,6 +30,11 @@ from metricopt.value_function import (
     value_loss,
 )
 
+Progress = Callable[[int, int], None]
+"""Called with the tasks done and the tasks in all."""
+
+MINED_POINTS = 128
+
 Mining = Literal["multi-similarity", "hardest", "random", "none"]
 
 
@@ -44,6 +49,12 @@ class Recipe:
         inner_steps: gradient steps of one update; 1 in the paper.
         inner_optimizer: "sgd" (the paper) or "adam".
         inner_rate: the inner learning rate alpha.
+        outer_rate: Reptile's eta: "linear" from 1 to 0 (the paper), or "constant" 1,
+            which is plain training on the trajectories as they come.
+        returned: the weights f is used with: "adapted" w~ of the last update (the
+            paper), or "initial" w, Reptile's average over many tasks.
+        momentum: of batch norm's running statistics, which f is used with: a tenth
+            forgets all but the last few tasks.
         gamma: weight of the regression term.
         standardise_cost: learn standardised costs instead of raw ones.
         on_policy: share of trajectories that follow the value function so far.
@@ -53,7 +64,8 @@ class Recipe:
         statistics_tasks: first trajectories that fix the standardisation.
         step_share: on-policy step length, in units of the spread of phi.
         step_jitter: log-normal deviation of that length between trajectories.
-        reach: on-policy phi stays within this many spreads of the mean.
+        growth: on-policy phi stays within this multiple of the greatest distance from
+            the mean that earlier trajectories have reached.
     """
 
     tasks: int = 1600
@@ -62,16 +74,19 @@ class Recipe:
     inner_steps: int = 5
     inner_optimizer: Literal["sgd", "adam"] = "adam"
     inner_rate: float = 0.005
+    outer_rate: Literal["linear", "constant"] = "linear"
+    returned: Literal["adapted", "initial"] = "initial"
+    momentum: float = 0.02
     gamma: float = 10.0
     standardise_cost: bool = True
-    on_policy: float = 0.5
+    on_policy: float = 0.75
     replay: int = 0
     mining: Mining = "multi-similarity"
     uncertainty: bool = True
     statistics_tasks: int = 32
     step_share: float = 0.4
     step_jitter: float = 0.5
-    reach: float = 10.0
+    growth: float = 1.5
     rollout: Rollout = field(default_factory=Rollout)
 
     def __post_init__(self) -> None:
@@ -88,6 +103,8 @@ LITERAL = Recipe(
     group=1,
     inner_steps=1,
     inner_optimizer="sgd",
+    returned="adapted",
+    momentum=0.1,
     standardise_cost=False,
     on_policy=0.0,
 )
@@ -101,12 +118,14 @@ class MetaTrained:
         value_function: in evaluation mode.
         queries: metric queries made.
         spread: root-mean-square distance of phi from its mean in the first block.
+        reach: greatest distance from that mean the value function was trained on.
         losses: training loss of every update.
     """
 
     value_function: ValueFunction
     queries: int
     spread: float
+    reach: float
     losses: list[float]
 
 
@@ -131,7 +150,7 @@ def meta_train(
     optimizer: OptimizerFactory,
     generator: torch.Generator,
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> MetaTrained:
     """Learn a value function of phi from trajectories of a task.
 
@@ -140,18 +159,22 @@ def meta_train(
         recipe: how to train.
         optimizer: makes the loss optimizer over phi of the trajectories.
         generator: source of all randomness.
-        progress: called with the number of tasks done.
+        progress: called after every block of trajectories.
     """
     training = MetaTraining(task, recipe, optimizer, generator)
     while not training.finished:
         training.advance()
         if progress is not None:
-            progress(training.tasks_done)
+            progress(training.tasks_done, recipe.tasks)
     return training.result()
 
 
 class MetaTraining:
-    """The loop of Algorithm 1, one block of trajectories at a time."""
+    """The loop of Algorithm 1, one block of trajectories at a time.
+
+    Between blocks, `state` is all that is needed to go on elsewhere: a training that
+    was stopped, restored and finished gives the weights of an undisturbed one.
+    """
 
     def __init__(
         self,
@@ -164,11 +187,13 @@ class MetaTraining:
         self.recipe = recipe
         self.loss_optimizer = optimizer
         self.generator = generator
-        self.value_function = ValueFunction(task.size, generator)
-        self.adapted = ValueFunction(task.size)
+        momentum = recipe.momentum
+        self.value_function = ValueFunction(task.size, generator, momentum=momentum)
+        self.adapted = ValueFunction(task.size, momentum=momentum)
         self.interpolator = Interpolator()
         self.tasks_done = 0
         self.spread = 0.0
+        self.reach = 0.0
         self.losses: list[float] = []
         self.memory: list[Points] = []
         self.queries = 0
@@ -184,6 +209,8 @@ class MetaTraining:
         trajectories = self._collect(rows)
         if self.tasks_done == 0:
             self._fix_standardisation(trajectories)
+        offset = trajectories.phi - self.value_function.phi_mean
+        self.reach = max(self.reach, offset.norm(dim=2).max().item())
         mean, deviation = self.interpolator.interpolate(trajectories)
         order = torch.randperm(rows, generator=self.generator)
         for chosen in order.split(self.recipe.group):
@@ -196,8 +223,40 @@ class MetaTraining:
             self.tasks_done += len(chosen)
 
     def result(self) -> MetaTrained:
-        """Return the adapted weights w~ of the last update, as Algorithm 1 does."""
-        return MetaTrained(self.adapted.eval(), self.queries, self.spread, self.losses)
+        """Return the value function with the weights the recipe asks for."""
+        initial = self.recipe.returned == "initial"
+        chosen = self.value_function if initial else self.adapted
+        return MetaTrained(
+            chosen.eval(), self.queries, self.spread, self.reach, self.losses
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` needs, fit for `torch.save` and `weights_only`."""
+        return {
+            "value_function": self.value_function.state_dict(),
+            "adapted": self.adapted.state_dict(),
+            "interpolator": self.interpolator.state(),
+            "generator": self.generator.get_state(),
+            "memory": [(p.phi, p.mean, p.deviation) for p in self.memory],
+            "tasks_done": self.tasks_done,
+            "spread": self.spread,
+            "reach": self.reach,
+            "losses": list(self.losses),
+            "queries": self.queries,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same recipe and task."""
+        self.value_function.load_state_dict(state["value_function"])
+        self.adapted.load_state_dict(state["adapted"])
+        self.interpolator.restore(state["interpolator"])
+        self.generator.set_state(state["generator"])
+        self.memory = [Points(*tensors) for tensors in state["memory"]]
+        self.tasks_done = state["tasks_done"]
+        self.spread = state["spread"]
+        self.reach = state["reach"]
+        self.losses = list(state["losses"])
+        self.queries = state["queries"]
 
     def _collect(self, rows: int) -> Trajectories:
         guided = round(rows * self.recipe.on_policy) if self.tasks_done else 0
@@ -223,7 +282,7 @@ class MetaTraining:
         guidance = Guidance(
             length=self.recipe.step_share * self.spread,
             jitter=self.recipe.step_jitter,
-            radius=self.recipe.reach * self.spread,
+            radius=self.recipe.growth * self.reach,
         )
         return MetricOptimizer(
             torch.optim.SGD([phi], lr=1.0),
@@ -250,7 +309,8 @@ class MetaTraining:
 
     def _update(self, batch: Points) -> None:
         """Reptile: w~ = inner steps from w on the batch; w <- w + eta (w~ - w)."""
-        eta = 1.0 - self.tasks_done / self.recipe.tasks
+        done = self.tasks_done / self.recipe.tasks
+        eta = 1.0 - done if self.recipe.outer_rate == "linear" else 1.0
         joined = self._with_replay(batch)
         self.adapted.load_state_dict(self.value_function.state_dict())
         self.losses.append(self._adapt(self.adapted, joined))
@@ -307,16 +367,25 @@ def mine(
     mining: Mining,
     generator: torch.Generator,
 ) -> Tensor:
-    """Return triplets (anchor, positive, negative) of a batch, shape [M, 3]."""
+    """Return triplets (anchor, positive, negative) of a batch, shape [M, 3].
+
+    They are mined within `MINED_POINTS` of the batch, drawn at random: the work grows
+    with the square of the points, what is learned from a step does not.
+    """
     if mining == "none":
         return torch.empty(0, 3, dtype=torch.long)
-    positive, negative = fisher_sets(*target)
+    drawn = torch.randperm(len(embedding), generator=generator)[:MINED_POINTS]
+    positive, negative = fisher_sets(*(part[drawn] for part in target))
     if mining == "random":
-        return random_triplets(positive, negative, generator)
-    distance = embedding_distances(embedding)
-    if mining == "hardest":
-        return hardest_triplets(distance, positive, negative)
-    return multi_similarity_triplets(distance, positive, negative, generator)
+        triplets = random_triplets(positive, negative, generator)
+    else:
+        distance = embedding_distances(embedding[drawn])
+        triplets = (
+            hardest_triplets(distance, positive, negative)
+            if mining == "hardest"
+            else multi_similarity_triplets(distance, positive, negative, generator)
+        )
+    return drawn[triplets]
 
 
 @torch.no_grad()

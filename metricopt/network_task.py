@@ -16,7 +16,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 # Rows of phi evaluated in one forward pass: enough to amortise the calls, little
 # enough that activations stay in the processor's cache.
-EXAMPLES_PER_PASS = 65_536
+EXAMPLES_PER_PASS = 16_384
 
 
 class NetworkTask(Task):
@@ -48,7 +48,7 @@ class NetworkTask(Task):
         self._row_losses = batched_loss(loss)
         self._train_features = encode(adapter, train.inputs)
         self._train_targets = train.targets
-        self._observed = Judge(adapter, metric, observe)
+        self.observed = Judge(adapter, metric, observe)
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         index = self.sampler.draw(len(phi), generator).to(self._train_targets.device)
@@ -58,7 +58,7 @@ class NetworkTask(Task):
         return self._row_losses(outputs, self._train_targets[index])
 
     def _observe(self, phi: Tensor) -> Tensor:
-        return to_cost(self.metric, self._observed.values(phi))
+        return to_cost(self.metric, self.observed.values(phi))
 
 
 class Judge:
@@ -108,10 +108,10 @@ def batched_loss(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
     A mean-reduced torch loss is taken once without reduction, which is many times
     faster than a call per row; any other loss is called row by row.
     """
-    if isinstance(loss, nn.CrossEntropyLoss | nn.BCEWithLogitsLoss):
-        weighted = loss.weight is not None or getattr(loss, "pos_weight", None)
-        if loss.reduction == "mean" and not weighted:
-            return _elementwise(loss)
+    # A subclass may mean something else; class weights enter the divisor of the mean.
+    plain = type(loss) in (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
+    if plain and loss.reduction == "mean" and loss.weight is None:  # type: ignore[attr-defined]
+        return _elementwise(loss)  # type: ignore[arg-type]
     row_losses = getattr(loss, "row_losses", None)
     if row_losses is not None:
         found: Callable[[Tensor, Tensor], Tensor] = row_losses
@@ -130,11 +130,17 @@ def _elementwise(
     per_example = copy.copy(loss)
     per_example.reduction = "none"
 
-    def rows(outputs: Tensor, targets: Tensor) -> Tensor:
-        flat_outputs, flat_targets = outputs.flatten(0, 1), targets.flatten()
+    def row_means(outputs: Tensor, targets: Tensor) -> Tensor:
+        flat_outputs, flat_targets = outputs.flatten(0, 1), targets.flatten(0, 1)
         if isinstance(per_example, nn.BCEWithLogitsLoss):
-            flat_outputs, flat_targets = outputs.flatten(), flat_targets.float()
+            # The labels of single logits may be [n] for [n, 1], and integers.
+            flat_targets = flat_targets.reshape(flat_outputs.shape).to(flat_outputs)
         values: Tensor = per_example(flat_outputs, flat_targets)
-        return values.view(len(outputs), -1).mean(1)
+        counted = torch.ones_like(values, dtype=torch.bool)
+        labels = not flat_targets.is_floating_point()
+        if labels and isinstance(per_example, nn.CrossEntropyLoss):
+            counted = flat_targets.ne(per_example.ignore_index)
+        rows = len(outputs)
+        return values.view(rows, -1).sum(1) / counted.view(rows, -1).sum(1)
 
-    return rows
+    return row_means

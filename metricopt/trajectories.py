@@ -153,7 +153,7 @@ def run(
 def query_times(
     rows: int, steps: int, count: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw `count` of `steps` times without replacement, sorted, shape [rows, count]."""
+    """Draw `count` of `steps` times without replacement, sorted: [rows, count]."""
     order = torch.rand(rows, steps, generator=generator).argsort(1)
     return order[:, :count].sort(1).values
 

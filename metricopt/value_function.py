@@ -47,6 +47,7 @@ class ValueFunction(nn.Module):
     Args:
         size: number d of adapter parameters.
         generator: initialises the weights.
+        momentum: of batch norm's running statistics.
     """
 
     phi_mean: Tensor
@@ -54,13 +55,20 @@ class ValueFunction(nn.Module):
     cost_mean: Tensor
     cost_deviation: Tensor
 
-    def __init__(self, size: int, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        generator: torch.Generator | None = None,
+        *,
+        momentum: float = 0.1,
+    ) -> None:
         super().__init__()
         self.size = size
         widths = (size, *HIDDEN)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
-            layers += [nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU()]
+            norm = nn.BatchNorm1d(after, momentum=momentum)
+            layers += [nn.Linear(before, after), norm, nn.ReLU()]
         self.body = nn.Sequential(*layers)
         self.head = nn.Linear(HIDDEN[-1], 1)
         for name, value in identity_standardisation(size)._asdict().items():
@@ -228,7 +236,8 @@ def _draw(mask: Tensor, fallback: Tensor, generator: torch.Generator) -> Tensor:
     """Draw one column per row of a mask; of the fallback where the row is empty."""
     mask = torch.where(mask.any(1, keepdim=True), mask, fallback)
     keys = torch.rand(mask.shape, generator=generator, device=mask.device)
-    return (keys * mask).argmax(1)
+    # A key may be exactly zero, so what is masked must lie below it.
+    return keys.masked_fill(~mask, -1.0).argmax(1)
 
 
 def _triplets(positive: Tensor, negative: Tensor, usable: Tensor) -> Tensor:

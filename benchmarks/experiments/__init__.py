@@ -1,1 +1,1 @@
-"""experiments."""
+"""Experiments, one table or figure per file."""

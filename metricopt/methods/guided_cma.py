@@ -13,6 +13,7 @@ Ours, not the papers'. Three changes to plain CMA-ES on the adapter:
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -52,7 +53,7 @@ class GuidedCMA(Method):
     oversampling: int = 4
     warm_up: int = 24
     surrogate_until: int = 500
-    fit_steps: int = 30
+    fit_steps: int = 20
     noise: float = 0.003
 
     def run(
@@ -101,17 +102,18 @@ class GuidedCMA(Method):
         archive: Archive,
         row: int,
         root: Tensor,
-    ) -> np.ndarray:
+    ) -> npt.NDArray[np.float64]:
         """Return the candidates of one search to query, in CMA-ES coordinates."""
         ask, count = search.ask, search.popsize  # type: ignore[attr-defined]
         in_use = self.warm_up <= archive.spent < self.surrogate_until
         if self.oversampling == 1 or not in_use:
-            return np.asarray(ask())
+            return np.asarray(ask(), dtype=np.float64)
         surrogate.fit(archive.phi[row], archive.costs[row])
-        drawn = np.asarray(ask(count * self.oversampling))
+        drawn = np.asarray(ask(count * self.oversampling), dtype=np.float64)
         phi = torch.tensor(drawn, dtype=torch.float32) @ root.T
         order = surrogate.predict(phi).argsort()[:count]
-        return drawn[order.numpy()]
+        chosen: npt.NDArray[np.float64] = drawn[order.numpy()]
+        return chosen
 
 
 class OnlineValueFunction:

@@ -157,7 +157,7 @@ def problems(draw, classes):
     return torch.from_numpy(outputs), torch.from_numpy(targets)
 
 
-def check_counts(names, outputs, targets):
+def assert_counts(names, outputs, targets):
     for name in names:
         batched = METRICS.get(name)().values(outputs, targets)
         assert batched.dtype == torch.float64
@@ -172,19 +172,19 @@ def check_counts(names, outputs, targets):
 @steady
 @given(problems(classes=1))
 def test_one_logit_equals_loop_and_sklearn(problem):
-    check_counts(BINARY_COUNTS, *problem)
+    assert_counts(BINARY_COUNTS, *problem)
 
 
 @steady
 @given(problems(classes=2))
 def test_two_logits_equal_loop_and_sklearn(problem):
-    check_counts(BINARY_COUNTS, *problem)
+    assert_counts(BINARY_COUNTS, *problem)
 
 
 @steady
 @given(problems(classes=4))
 def test_four_logits_equal_loop_and_sklearn(problem):
-    check_counts(MULTI_COUNTS, *problem)
+    assert_counts(MULTI_COUNTS, *problem)
 
 
 def naive_average_precision(scores, targets):

@@ -1,0 +1,121 @@
+"""Panels, lines and PNG bytes: how every figure looks."""
+
+import io
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from itertools import count
+from typing import TYPE_CHECKING
+
+from benchmarks.curves import Curve
+from benchmarks.layout import Column, TableLayout
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DPI = 110
+PANEL_INCHES = (4.4, 3.3)
+PANELS_PER_LINE = 3
+# Okabe and Ito's palette: told apart with every common colour vision deficiency.
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#999999",
+)
+DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
+
+Style = tuple[str, str, str]
+"""Colour, dash and marker of an arm."""
+
+
+def arm_styles(layout: TableLayout) -> dict[str, Style]:
+    """Return the look of each row and arm by label, the same in every figure."""
+    labels = dict.fromkeys([*layout.arms.values(), *(r.label for r in layout.rows)])
+    looks = (
+        (colour, DASHES[turn % len(DASHES)], MARKERS[turn % len(MARKERS)])
+        for turn in count()
+        for colour in COLOURS
+    )
+    return dict(zip(labels, looks, strict=False))
+
+
+def plain_style() -> AbstractContextManager[None]:
+    """Return a context in which no setting of the user changes a figure."""
+    import matplotlib.style
+
+    return matplotlib.style.context("default")
+
+
+def make_panels(
+    columns: Iterable[Column],
+) -> "tuple[Figure, dict[Column, Axes]] | None":
+    """Return a figure with one empty panel per column, None without a column."""
+    columns = list(columns)
+    if not columns:
+        return None
+    from matplotlib.figure import Figure
+
+    wide = min(PANELS_PER_LINE, len(columns))
+    high = -(-len(columns) // wide)
+    size = (PANEL_INCHES[0] * wide, PANEL_INCHES[1] * high)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = {}
+    for place, column in enumerate(columns, start=1):
+        panel = figure.add_subplot(high, wide, place)
+        panel.set_title(column.heading, fontsize="medium")
+        panel.locator_params(axis="x", nbins=5)
+        panel.grid(alpha=0.25, linewidth=0.5)
+        panel.spines[["top", "right"]].set_visible(False)
+        axes[column] = panel
+    return figure, axes
+
+
+def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
+    """Draw a mean with one standard deviation to either side."""
+    colour, dash, _ = style
+    panel.plot(line.x, line.mean, color=colour, linestyle=dash, label=label)
+    low = [centre - spread for centre, spread in zip(line.mean, line.std, strict=True)]
+    high = [centre + spread for centre, spread in zip(line.mean, line.std, strict=True)]
+    panel.fill_between(line.x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def metric_label(column: Column) -> str:
+    """Return an axis label: metric, unit and direction."""
+    better = "higher" if column.higher_is_better else "lower"
+    return f"{column.metric} ({column.unit}, {better} is better)"
+
+
+def finish(figure: "Figure", title: str) -> "Figure":
+    """Add the title and, beside the panels, one legend for all of them."""
+    figure.suptitle(title)
+    handles: dict[str, Artist] = {}
+    for panel in figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(str(label), handle)
+    if handles:
+        figure.legend(
+            handles=list(handles.values()),
+            labels=list(handles),
+            loc="outside right upper",
+            fontsize="small",
+            frameon=False,
+        )
+    return figure
+
+
+def to_png(figure: "Figure") -> bytes:
+    """Return a figure as PNG bytes: the same figure, the same bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    buffer = io.BytesIO()
+    # No version of the software among the metadata: it is no part of the result.
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,16 @@
+"""The binary problems of the UCI protocol, by name."""
+
+from benchmarks.uci import Problem
+
+A9A = Problem("a9a", "a9a", (1,))
+COVTYPE = Problem("covtype", "covtype", (1,), epochs=12)
+RARE = Problem("covtype-rare", "covtype", (3, 4, 5), epochs=12)
+DIGIT = Problem("digit-8", "digits", (8,), epochs=30)
+CANCER = Problem("cancer", "breast_cancer", (0,), epochs=30)
+
+LABELS = {"mcr": "MCR", "jaccard": "JAC", "f1": "F", "g-mean": "G-mean"}
+CONVENTION = (
+    "A9A: income above 50K is positive. covtype: class 2 against the rest. "
+    "covtype-rare: classes 4 to 6 against the rest. digit-8: 8 against the rest. "
+    "cancer: malignant is positive. Threshold 0.5."
+)

@@ -1,0 +1,205 @@
+"""Records to the committed files of an experiment: text, LaTeX, CSV and figures."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import tables
+from benchmarks.cells import Cell, judge
+from benchmarks.figures import draw_all
+from benchmarks.layout import TableLayout, data_variants, split_budget
+from benchmarks.panels import plain_style, to_png
+from benchmarks.paths import write_atomically
+from benchmarks.records import RunRecord, sort_records, write_jsonl
+from benchmarks.render import to_csv, to_latex, to_markdown
+
+
+def write_report(
+    layout: TableLayout, records: Sequence[RunRecord], folder: str | Path
+) -> list[Path]:
+    """Write every table and figure of an experiment, and the records they come from.
+
+    Writes `records.jsonl`, `table.md`, `table.csv`, `table.tex`, `time.md` and one PNG
+    per figure, each atomically; figures of an earlier report that these records no
+    longer give are removed. All but `time.md` and the records are free of wall time.
+
+    Args:
+        layout: the experiment.
+        records: all its records of one tier, in any order.
+        folder: such as `results/table3/local`; made if missing.
+
+    Returns:
+        The files written, sorted.
+
+    Raises:
+        DataError: if the records may not share one table.
+    """
+    folder = Path(folder)
+    contents = build(layout, records)
+    write_jsonl(folder / "records.jsonl", records)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    for stale in set(folder.glob("*.png")) - {folder / name for name in contents}:
+        os.remove(stale)
+    return sorted([folder / "records.jsonl", *(folder / name for name in contents)])
+
+
+def build(layout: TableLayout, records: Sequence[RunRecord]) -> dict[str, bytes]:
+    """Return the content of every file of a report but the records, by name.
+
+    Args:
+        layout: the experiment.
+        records: all its records of one tier, in any order.
+
+    Raises:
+        DataError: if the records may not share one table.
+    """
+    records = sort_records(records)
+    cells = judge(layout, records)
+    with plain_style():
+        drawn = draw_all(layout, records)
+        figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
+    texts = {
+        "table.md": _page(layout, records, cells, list(figures)),
+        "table.csv": to_csv(tables.long_table(cells)),
+        "table.tex": _latex(layout, records, cells),
+        "time.md": _time_page(layout, records),
+    }
+    contents = {name: text.encode() for name, text in texts.items()}
+    return contents | figures
+
+
+def _page(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    cells: Sequence[Cell],
+    figures: Sequence[str],
+) -> str:
+    parts = [f"# {layout.title}", layout.caption, _facts(layout, records)]
+    for block in layout.blocks:
+        table = tables.main_table(layout, cells, block)
+        if len(table):
+            parts += [f"## {block.label}", to_markdown(table)]
+    parts.append(tables.LEGEND)
+    beside = tables.paper_table(cells)
+    if len(beside):
+        parts += [f"## Beside {layout.paper_table}", to_markdown(beside)]
+    parts += _gap_parts(layout, cells) + _query_parts(layout, records)
+    if figures:
+        links = "\n".join(f"![{name}]({name})" for name in figures)
+        parts += ["## Figures", links]
+    parts += ["## Notes", "\n".join(f"- {note}" for note in _notes(layout, cells))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Say what the numbers are about: tier, data variants, convention."""
+    columns: dict[str, list[str]] = {}
+    for column in layout.columns:
+        for variant in data_variants(records, column.name):
+            columns.setdefault(variant, []).append(column.label)
+    data = "; ".join(
+        f"{variant} ({', '.join(labels)})" for variant, labels in columns.items()
+    )
+    facts = {
+        "Tier": records[0].spec.tier,
+        "Data": data or "not recorded",
+        "Convention": layout.convention,
+    }
+    return "\n".join(f"- {name}: {text}" for name, text in facts.items())
+
+
+def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
+    parts = []
+    for block in layout.blocks:
+        table = tables.gap_table(layout, cells, block)
+        if len(table):
+            parts += [f"### {block.label}", to_markdown(table)]
+    if not parts:
+        return []
+    explained = (
+        "Share of the threshold shift's gain over loss-only fine-tuning that a method "
+        "reaches; `in noise` where that gain is no larger than twice its standard "
+        "error or too few replicates tell. `rho`: Spearman correlation of the value "
+        "function with the metric on held-out trajectories."
+    )
+    return ["## Gap closed", explained, *parts]
+
+
+def _query_parts(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
+    parts = []
+    for block in layout.blocks:
+        for column in layout.columns:
+            table = tables.equal_queries_table(layout, records, block, column)
+            if len(table):
+                title = f"### {block.label}, {column.heading}"
+                parts += [title, to_markdown(table)]
+    if not parts:
+        return []
+    explained = (
+        "What a method would return after so many metric queries, those of "
+        "meta-training included: mean ± sample std on test / mean on observe."
+    )
+    return ["## At equal queries", explained, *parts]
+
+
+def _notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
+    """Collect what an honest reader must be told, each thing once."""
+    labels = {row.name: row.label for row in layout.rows}
+    notes = list(layout.notes)
+    for row in layout.rows:
+        if row.base_row is not None and split_budget(row.name)[1] is None:
+            notes.append(f"{row.label}: tested against {labels[row.base_row]}.")
+        if row.note:
+            notes.append(f"{row.label}: {row.note}")
+    reasons = [(part.label, part.not_comparable) for part in layout.columns]
+    reasons += [(part.label, part.not_comparable) for part in layout.blocks]
+    for label, reason in reasons:
+        if reason:
+            notes.append(f"{label}: not comparable with the paper: {reason}")
+    notes += [cell.paper.note for cell in cells if cell.paper and cell.paper.note]
+    notes += _trouble_notes(cells)
+    return list(dict.fromkeys(notes)) or ["Nothing to add."]
+
+
+def _trouble_notes(cells: Sequence[Cell]) -> list[str]:
+    notes = []
+    for cell in cells:
+        if cell.trouble:
+            place = f"{cell.block.label}, {cell.row.label}, {cell.column.label}"
+            # A message may hold line breaks, a list item may not.
+            messages = [" ".join(record.message.split()) for record in cell.records]
+            reasons = "; ".join(dict.fromkeys(filter(None, messages)))
+            notes.append(f"{place}: {cell.trouble}{': ' if reasons else ''}{reasons}")
+    return notes
+
+
+def _latex(
+    layout: TableLayout, records: Sequence[RunRecord], cells: Sequence[Cell]
+) -> str:
+    parts = []
+    for block in layout.blocks:
+        table = tables.main_table(layout, cells, block)
+        if len(table):
+            facts = _facts(layout, records).replace("- ", "").replace("\n", "; ")
+            caption = f"{layout.title} ({block.label}). {layout.caption} {facts}."
+            parts.append(to_latex(table, caption=caption))
+    return "\n".join(parts)
+
+
+def _time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Say where the time went, apart from the tables, which no clock may change."""
+    machines: dict[str, int] = {}
+    for record in records:
+        pairs = sorted(record.environment.items())
+        text = ", ".join(f"{name} {value}" for name, value in pairs)
+        machines[text] = machines.get(text, 0) + 1
+    lines = [f"- {count} runs: {text or 'unknown'}" for text, count in machines.items()]
+    parts = [
+        f"# {layout.title}: where the time went",
+        "Mean wall seconds of one run by phase, evaluation on test excluded.",
+        to_markdown(tables.time_table(layout, records)),
+        "## Machines",
+        "\n".join(sorted(lines)),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,204 @@
+"""Runs specs: owns timing, seeds, records and worker processes; done runs are skipped.
+
+Small networks leave a second thread idle, so two processes with one thread each are
+faster than one with two. A worker takes all runs of one bench, which share its theta.
+"""
+
+import multiprocessing
+import os
+import platform
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.records import RunRecord, RunSpec, RunStore, check_unique
+from metricopt.errors import DivergedError, MetricOptError
+
+CODE = ("metricopt", "baselines", "benchmarks", "requirements.lock")
+PACKAGES = ("torch", "gpytorch", "scikit-learn", "numpy", "cma")
+
+
+def run_all(
+    specs: Sequence[RunSpec], store: RunStore, *, workers: int
+) -> list[RunSpec]:
+    """Run every spec that has no record yet, with progress and remaining time.
+
+    Args:
+        specs: what to run.
+        store: where records go, each as soon as its run ends.
+        workers: processes; 1 runs in this one.
+
+    Returns:
+        The specs that were run.
+
+    Raises:
+        ConfigError: if two specs fill the same place, or the store is not writable.
+    """
+    check_unique(specs)
+    missing = [spec for spec in specs if store.get(spec) is None]
+    if not missing:
+        return []
+    store.ensure_writable()
+    with tqdm(total=len(missing), unit="run", smoothing=0.05) as bar:
+        if workers == 1:
+            _work_here(missing, store, bar)
+        else:
+            _work_in_processes(missing, store, bar, workers)
+    return missing
+
+
+def _work_here(missing: list[RunSpec], store: RunStore, bar: "tqdm[None]") -> None:
+    limit_threads()
+    for spec in _in_order(missing):
+        bar.set_description(f"{spec.column} {spec.row}"[:40].ljust(40))
+        execute(spec, store)
+        bar.update()
+
+
+def _work_in_processes(
+    missing: list[RunSpec], store: RunStore, bar: "tqdm[None]", workers: int
+) -> None:
+    # A fresh interpreter: forking one whose torch has started threads may hang.
+    context = multiprocessing.get_context("spawn")
+    done = context.Queue()
+    groups = sorted(_by_bench(missing), key=len, reverse=True)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(done,)
+    )
+    with pool:
+        futures = [pool.submit(_run_group, group, store) for group in groups]
+        reporter = threading.Thread(target=_report, args=(done, bar), daemon=True)
+        reporter.start()
+        for future in as_completed(futures):
+            future.result()
+        done.put(None)
+        reporter.join()
+
+
+def _report(done: "multiprocessing.Queue[str | None]", bar: "tqdm[None]") -> None:
+    while (name := done.get()) is not None:
+        bar.set_description(name[:40].ljust(40))
+        bar.update()
+
+
+_DONE: "multiprocessing.Queue[str | None] | None" = None
+
+
+def _start_worker(done: "multiprocessing.Queue[str | None]") -> None:
+    global _DONE
+    _DONE = done
+    limit_threads()
+    parent = os.getppid()
+
+    def watch() -> None:
+        # A killed parent cannot stop its workers; they notice.
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _run_group(specs: list[RunSpec], store: RunStore) -> None:
+    for spec in specs:
+        execute(spec, store)
+        if _DONE is not None:
+            _DONE.put(f"{spec.column} {spec.row}")
+
+
+def limit_threads() -> None:
+    """Use one thread: tensors here are too small for more."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def execute(spec: RunSpec, store: RunStore) -> RunRecord:
+    """Run one spec and write its record; a run that fails is recorded as such."""
+    from benchmarks.arms import run_arm
+    from benchmarks.tasks import bench_of
+
+    started = time.perf_counter()
+    bench = bench_of(dict(spec.settings), spec.replicate)
+    facts = {
+        "spec": spec,
+        "data": {"variant": bench.splits.variant, "digest": bench.splits.digest},
+        "environment": environment(),
+        "seeds": {
+            "split": spec.replicate,
+            "theta": bench.seed("theta"),
+            "adapter": bench.seed("adapter"),
+        },
+    }
+    try:
+        outcome = run_arm(spec)
+    except MetricOptError as error:
+        status = "diverged" if isinstance(error, DivergedError) else "failed"
+        record = RunRecord(status=status, message=str(error), **facts)
+    else:
+        seconds = {"total": round(time.perf_counter() - started, 3)}
+        record = RunRecord(
+            status="done",
+            queries=outcome.queries,
+            shared_queries=outcome.shared_queries,
+            gradient_steps=outcome.gradient_steps,
+            seconds=seconds | outcome.seconds,
+            trace=outcome.trace,
+            observe=outcome.observe,
+            test=outcome.test,
+            notes=outcome.notes,
+            **facts,
+        )
+    store.put(record)
+    return record
+
+
+def _by_bench(specs: Iterable[RunSpec]) -> list[list[RunSpec]]:
+    ordered = _in_order(specs)
+    return [list(group) for _, group in groupby(ordered, key=_bench_place)]
+
+
+def _in_order(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    return sorted(specs, key=lambda spec: (_bench_place(spec), spec.cell))
+
+
+def _bench_place(spec: RunSpec) -> tuple[str, str, int]:
+    problem = spec.settings["problem"]
+    name = f"{problem['dataset']} {problem['variant']} {problem['positive']}"
+    return (name, spec.settings["sampling"], spec.replicate)
+
+
+@lru_cache(maxsize=1)
+def environment() -> dict[str, str]:
+    """Return versions, device and commit, for records."""
+    versions = {name: version(name) for name in PACKAGES}
+    return versions | {
+        "python": platform.python_version(),
+        "device": f"cpu {platform.machine()}",
+        "commit": commit(),
+    }
+
+
+def commit() -> str:
+    """Return the commit of the code, marked if it was changed since; "" outside git."""
+    root = Path(__file__).parent.parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        return found.stdout.strip()
+
+    try:
+        name = git("rev-parse", "--short=12", "HEAD")
+        changed = git("status", "--porcelain", "--", *CODE)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{name}-changed" if changed else name

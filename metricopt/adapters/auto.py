@@ -1,0 +1,61 @@
+"""The adapter a network gets when none is named."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.film import FiLM
+from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.errors import ConfigError
+
+DIRECT_LIMIT = 256
+"""Greatest size of phi for which FiLM's coefficients are phi itself."""
+BIAS_SIZE = 16
+"""Size of phi in a network without convolutions: the paper's."""
+
+
+def auto_adapter(
+    network: nn.Module,
+    example_input: Tensor,
+    *,
+    size: int | None = None,
+    sites: Sequence[str] | Literal["stages"] | None = None,
+    seed: int = 0,
+) -> SiteAdapter:
+    """Return the adapter that suits a network by default.
+
+    A network with convolutions gets `FiLM`: the scales and shifts themselves where
+    they are at most 256 numbers, else a generator of 128. Any other network gets
+    `DynamicBias` of size 16.
+
+    Args:
+        network: the network theta; frozen and put in evaluation mode.
+        example_input: network inputs, shape [N, ...]; one example is enough.
+        size: size d of phi; for `FiLM`, that of the generator.
+        sites: modules to modulate, as `FiLM` takes them; for `DynamicBias` one name.
+        seed: seed of the adapter's fixed random weights.
+
+    Raises:
+        ConfigError: if the network has no layer to modulate, or a site is unknown.
+    """
+    if not any(isinstance(module, _ConvNd) for module in network.modules()):
+        if isinstance(sites, str) or (sites is not None and len(sites) != 1):
+            raise ConfigError(
+                "a network without convolutions takes one site, a list of the name "
+                f"of an nn.Linear, got {sites!r}"
+            )
+        return DynamicBias(
+            network,
+            size=BIAS_SIZE if size is None else size,
+            seed=seed,
+            site=None if sites is None else sites[0],
+            example_input=example_input,
+        )
+    if size is None:
+        direct = FiLM(network, example_input, sites=sites, form="direct")
+        if direct.size <= DIRECT_LIMIT:
+            return direct
+    return FiLM(network, example_input, sites=sites, size=size, seed=seed)

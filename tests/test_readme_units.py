@@ -1,0 +1,97 @@
+"""The units README.md shows how to add keep the contracts of their kinds.
+
+Python blocks marked `py` are such units; each registers itself, here for one test.
+"""
+
+import re
+
+import pytest
+import torch
+from sklearn.metrics import recall_score
+
+from baselines.losses import LOSSES
+from benchmarks.datasets.base import DATASETS
+from metricopt.method import METHODS
+from metricopt.metrics import METRICS
+from metricopt.observations import Budget
+from tests.metricopt.quadratic_task import QuadraticTask
+from tests.source_tree import ROOT
+
+PARTS = (ROOT / "README.md").read_text().split("```")
+BLOCKS = [
+    (re.findall(r"`([\w/]+\.py)`", before)[-1], block.removeprefix("py\n"))
+    for before, block in zip(PARTS[::2], PARTS[1::2], strict=False)
+    if block.startswith("py\n")
+]
+
+
+@pytest.fixture(autouse=True)
+def units(monkeypatch):
+    """Run every block, and forget what it registered afterwards."""
+    for registry in (METRICS, LOSSES, METHODS, DATASETS):
+        monkeypatch.setattr(registry, "_units", dict(registry._units))
+    for path, code in BLOCKS:
+        exec(compile(code, path, "exec"), {"__name__": path})
+
+
+def test_the_files_belong_where_units_are_looked_for():
+    paths = [path for path, _ in BLOCKS]
+    assert [path.rpartition("/")[0] for path in paths] == [
+        "metricopt/metrics",
+        "baselines/losses",
+        "metricopt/methods",
+        "benchmarks/datasets",
+    ]
+    assert all((ROOT / path).parent.is_dir() for path in paths)
+    assert not any((ROOT / path).exists() for path in paths)
+
+
+def test_the_metric_is_recall_of_the_negatives():
+    generator = torch.Generator().manual_seed(0)
+    outputs = torch.randn(4, 50, 1, generator=generator)
+    targets = torch.randint(2, (50,), generator=generator)
+    expected = [
+        recall_score(targets, (row[:, 0] >= 0).long(), pos_label=0) for row in outputs
+    ]
+    metric = METRICS.get("specificity")()
+    assert metric.values(outputs, targets).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_loss_is_the_formula(columns):
+    generator = torch.Generator().manual_seed(columns)
+    outputs = torch.randn(20, columns, generator=generator, dtype=torch.float64)
+    targets = torch.randint(max(columns, 2), (20,), generator=generator)
+    terms = []
+    for row, label in zip(outputs, targets.tolist(), strict=True):
+        scores = row if columns > 1 else torch.stack([torch.zeros_like(row[0]), row[0]])
+        p = scores.softmax(0)[label]
+        terms.append(-((1 - p) ** 2) * p.log())
+    loss = LOSSES.get("focal")
+    torch.testing.assert_close(loss(outputs, targets), torch.stack(terms).mean())
+    assert torch.autograd.gradcheck(
+        lambda z: loss(z, targets), outputs.requires_grad_()
+    )
+
+
+@pytest.mark.parametrize("queries", [1, 2, 9])
+def test_the_method_keeps_its_budget_and_improves(queries):
+    task = QuadraticTask()
+    task.query_limit = 3 * queries
+    generator = torch.Generator().manual_seed(0)
+    result = METHODS.get("line-search")().run(
+        task, Budget(queries, 0), generator, rows=3
+    )
+    assert result.phi.shape == (3, task.size)
+    assert result.queries == queries
+    assert task.queries == 3 * queries
+    untouched = task.cost(torch.zeros(1, task.size))
+    better = task.cost(result.phi) < untouched
+    assert bool(better.all()) == (queries > 1)
+
+
+def test_the_data_set_is_the_one_its_digest_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path))
+    data = DATASETS.get("wine")().load(tmp_path)
+    assert data.inputs.shape == (178, 13)
+    assert torch.bincount(data.targets).tolist() == [59, 71, 48]
