@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from sklearn.manifold import TSNE
 from torch import Tensor
 
 import baselines
@@ -22,13 +21,14 @@ from benchmarks.records import RunSpec
 from benchmarks.tasks import Bench, bench_of, metric_of
 from metricopt.errors import ConfigError
 from metricopt.health import Health, check_health
-from metricopt.meta_training import MetaTrained, Recipe
+from metricopt.meta_training import MetaTrained
 from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import LiteralMetricOpt, MetricOpt
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.network_task import NetworkTask
 from metricopt.observations import Budget, Trajectories, concatenate
+from metricopt.recipe import Recipe
 from metricopt.registry import import_units
 from metricopt.result import FinetuneResult
 from metricopt.trajectories import collect, loss_optimizer
@@ -190,6 +190,9 @@ def _pictures(
     phi = held_out.phi[rows, held_out.steps].flatten(0, 1)
     with torch.no_grad():
         embedding = value_function.embed(phi).numpy()
+    # Imported here: it takes seconds, and few runs draw.
+    from sklearn.manifold import TSNE
+
     place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding)
     return {
         "health_predicted": _rounded(health.predicted, 4),

@@ -1,5 +1,7 @@
 """Networks theta, and the form of them that is fast to evaluate."""
 
+import copy
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_linear_bn_eval
@@ -44,8 +46,8 @@ def deployed(network: nn.Sequential) -> nn.Sequential:
     widths are padded with dead units. The first layer keeps its batch norm, since phi
     enters between the two. Outputs agree up to rounding.
     """
-    network.eval()
-    first, norm, *rest = network
+    # A copy: freezing layers of the network itself would keep others from training it.
+    first, norm, *rest = copy.deepcopy(network).eval()
     linear = [layer for layer in rest if isinstance(layer, nn.Linear)]
     norms = [layer for layer in rest if isinstance(layer, nn.BatchNorm1d)]
     slope = next(

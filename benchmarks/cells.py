@@ -64,11 +64,17 @@ class Cell:
         return BETTER if centre > 0 else WORSE
 
     @property
+    def compared(self) -> float | None:
+        """What is held against the paper: the mean, or that of the column's note."""
+        note = self.column.compare_note
+        return self.note(note) if note else self.mean
+
+    @property
     def paper_difference(self) -> float | None:
-        """This minus the paper's number, native unit."""
-        if self.paper is None or self.mean is None:
+        """What is compared minus the paper's number, native unit."""
+        if self.paper is None or self.compared is None:
             return None
-        return self.mean - self.paper.value
+        return self.compared - self.paper.value
 
     @property
     def paper_verdict(self) -> str:

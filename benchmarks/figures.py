@@ -83,7 +83,7 @@ def query_curves(
         own = _own(records, block, column)
         lines = {
             (label, split): _query_curve(own, arm, split)
-            for arm, label in layout.arms.items()
+            for arm, label in layout.compared_arms.items()
             for split in ("test", "observe")
         }
         found[column] = {key: line for key, line in lines.items() if line}

@@ -58,6 +58,8 @@ class Column:
         higher_is_better: direction of the metric.
         paper_column: the column of the paper it reproduces, None if there is none.
         not_comparable: why it is not comparable with the paper; empty if it is.
+        compare_note: a note of the records that is held against the paper instead of
+            the metric; empty for the metric itself.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Column:
     higher_is_better: bool = False
     paper_column: str | None = None
     not_comparable: str = ""
+    compare_note: str = ""
 
     @property
     def heading(self) -> str:
@@ -99,6 +102,7 @@ class TableLayout:
         threshold_shift_row: row the closed gap is counted to.
         ablation_rows: rows of the ablation figure, empty for no figure.
         query_budgets: budgets compared at equal queries, increasing.
+        query_arms: arms compared there; empty for all that spend queries.
         notes: what an honest reader is told below the tables.
 
     Raises:
@@ -118,6 +122,7 @@ class TableLayout:
     threshold_shift_row: str | None = None
     ablation_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
+    query_arms: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -148,6 +153,12 @@ class TableLayout:
             if budget is None or arm not in self.row_names:
                 labels.setdefault(arm, row.label)
         return labels
+
+    @property
+    def compared_arms(self) -> dict[str, str]:
+        """Label of each arm that is compared at equal queries, by name."""
+        chosen = self.query_arms or tuple(self.arms)
+        return {arm: label for arm, label in self.arms.items() if arm in chosen}
 
     def paper_value(self, row: Row, column: Column) -> PaperValue | None:
         """Return what the paper prints for a row and column, None if nothing."""

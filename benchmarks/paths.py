@@ -94,6 +94,7 @@ def _user_cache() -> Path:
 def _folder(explicit: str | Path | None, variable: str, default: Path) -> Path:
     chosen = Path(explicit or os.environ.get(variable) or default)
     folder = chosen.expanduser().absolute()
-    if folder.is_file():
-        raise ConfigError(f"expected a folder, and {folder} is a file")
+    for part in (folder, *folder.parents):
+        if part.is_file():
+            raise ConfigError(f"expected a folder, and {part} is a file")
     return folder

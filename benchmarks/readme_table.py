@@ -30,17 +30,27 @@ LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)")
 
 
 def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
-    """Return the table as Markdown, one part per column of A9A.
+    """Return the table as Markdown, and below it what else there is to compare with.
 
     Args:
         layout: that of Table 3.
         records: all its records of one tier.
 
     Raises:
-        DataError: if there is no finished run of a search on A9A.
+        DataError: if there is no finished run of a search in one of its columns.
     """
-    columns = [column for column in layout.columns if column.name in COLUMNS]
-    return "\n\n".join(_part(layout, records, column) for column in columns)
+    from pandas import DataFrame
+
+    lines, remarks = [], []
+    for column in layout.columns:
+        if column.name in COLUMNS:
+            place = (BLOCK, column.name)
+            own = [r for r in records if (r.spec.block, r.spec.column) == place]
+            lines += _lines(layout, own, column)
+            remarks.append(_remark(layout, own, column))
+    names = ["metric", "after", *(f"{q:,} queries" for q in layout.query_budgets)]
+    table = to_markdown(DataFrame(lines, columns=names, dtype="object"))
+    return "\n".join([table, "", *remarks])
 
 
 def rewritten(readme: str, table: str) -> str:
@@ -104,40 +114,32 @@ def _committed_table(results: Path) -> str:
     return first_table(find_experiment(EXPERIMENT).layout(TIER), records)
 
 
-def _part(layout: TableLayout, records: Sequence[RunRecord], column: Column) -> str:
-    from pandas import DataFrame
-
-    place = (BLOCK, column.name)
-    own = [r for r in records if (r.spec.block, r.spec.column) == place]
-    lines, counts = [], set()
-    for arm in SEARCHES:
-        cells = [at_budget(own, arm, "test", q) for q in layout.query_budgets]
-        counts |= {len(values) for values in cells if values}
-        lines.append([layout.arms[arm], *(_text(values, column) for values in cells)])
-    if not counts:
-        raise DataError(f"there is no finished run of a search in {column.name!r} yet")
-    replicates = "-".join(map(str, sorted({min(counts), max(counts)})))
-    names = [f"{column.heading} after", *(f"{q:,}" for q in layout.query_budgets)]
-    variants = ", ".join(sorted(data_variants(own, column.name)))
-    return "\n\n".join(
-        [
-            to_markdown(DataFrame(lines, columns=names, dtype="object")),
-            f"Data: {variants}, {replicates} replicates. For comparison: "
-            f"{_references(layout, own, column)}.",
-        ]
-    )
-
-
-def _references(
+def _lines(
     layout: TableLayout, records: Sequence[RunRecord], column: Column
-) -> str:
-    """Say what the arms reach that the table has no place for."""
+) -> list[list[str]]:
+    lines = []
+    for arm in SEARCHES:
+        cells = (at_budget(records, arm, "test", q) for q in layout.query_budgets)
+        texts = [_text(values, column) for values in cells]
+        lines.append([column.heading, layout.arms[arm], *texts])
+    if all(text == NOTHING for line in lines for text in line[2:]):
+        raise DataError(f"there is no finished run of a search in {column.name!r} yet")
+    return lines
+
+
+def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -> str:
+    """Name the data, and say what the arms reach that the table has no place for."""
     parts = []
     for arm in REFERENCES:
         found = (replicate_mean(record.test) for record in of_arm(records, arm))
         values = [value for value in found if value is not None]
         parts.append(f"{layout.arms[arm]} {_text(values, column)}")
-    return "; ".join(parts)
+    replicates = len({record.spec.replicate for record in records})
+    variants = ", ".join(sorted(data_variants(records, column.name)))
+    return (
+        f"- {column.heading} ({variants}, {replicates} replicates), to compare with: "
+        f"{'; '.join(parts)}."
+    )
 
 
 def _text(values: Sequence[float], column: Column) -> str:

@@ -36,11 +36,12 @@ def write_report(
     """
     folder = Path(folder)
     contents = build(layout, records)
-    write_jsonl(folder / "records.jsonl", records)
     for name, content in contents.items():
         write_atomically(folder / name, content)
     for stale in set(folder.glob("*.png")) - {folder / name for name in contents}:
         os.remove(stale)
+    # Last: whoever finds these records there may trust that the rest is of them.
+    write_jsonl(folder / "records.jsonl", records)
     return sorted([folder / "records.jsonl", *(folder / name for name in contents)])
 
 

@@ -7,11 +7,13 @@ faster than one with two. A worker takes all runs of one bench, which share its 
 import multiprocessing
 import os
 import platform
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby
@@ -41,12 +43,13 @@ def run_all(
 
     Raises:
         ConfigError: if two specs fill the same place, or the store is not writable.
+        MetricOptError: if a worker process is killed.
     """
     check_unique(specs)
+    store.ensure_writable()
     missing = [spec for spec in specs if store.get(spec) is None]
     if not missing:
         return []
-    store.ensure_writable()
     with tqdm(total=len(missing), unit="run", smoothing=0.05) as bar:
         if workers == 1:
             _work_here(missing, store, bar)
@@ -77,10 +80,28 @@ def _work_in_processes(
         futures = [pool.submit(_run_group, group, store) for group in groups]
         reporter = threading.Thread(target=_report, args=(done, bar), daemon=True)
         reporter.start()
-        for future in as_completed(futures):
-            future.result()
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException as error:
+            _stop(pool, done)
+            if isinstance(error, BrokenProcessPool):
+                raise MetricOptError(
+                    "a worker process was killed, maybe for want of memory; finished "
+                    "runs are kept, and the same command goes on"
+                ) from error
+            raise
         done.put(None)
         reporter.join()
+
+
+def _stop(pool: ProcessPoolExecutor, done: "multiprocessing.Queue[str | None]") -> None:
+    """End the workers now: neither an error nor an interrupt waits for their groups."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+    # One of them may have held the lock of the queue.
+    done.cancel_join_thread()
 
 
 def _report(done: "multiprocessing.Queue[str | None]", bar: "tqdm[None]") -> None:
@@ -96,6 +117,8 @@ def _start_worker(done: "multiprocessing.Queue[str | None]") -> None:
     global _DONE
     _DONE = done
     limit_threads()
+    # The parent is interrupted as well, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 
     def watch() -> None:

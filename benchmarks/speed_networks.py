@@ -31,7 +31,8 @@ class ResidualBlock(nn.Module):
         # The shortcut has no weights: it drops pixels and adds empty channels.
         shortcut = inputs[:, :, :: self.stride, :: self.stride]
         shortcut = nn.functional.pad(shortcut, (0, 0, 0, 0, 0, self.padding))
-        return self.relu(self.bn2(self.conv2(hidden)) + shortcut)
+        outputs: Tensor = self.relu(self.bn2(self.conv2(hidden)) + shortcut)
+        return outputs
 
 
 def resnet32(classes: int = 10) -> nn.Sequential:

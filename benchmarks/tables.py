@@ -74,7 +74,7 @@ def paper_table(cells: Sequence[Cell]) -> "DataFrame":
                 cell.block.label,
                 cell.column.heading,
                 cell.row.label,
-                number_text(cell),
+                _compared_text(cell),
                 show(cell.paper.value),
                 f"{'+' if cell.paper_difference >= 0 else ''}"
                 f"{show(cell.paper_difference)}",
@@ -135,7 +135,7 @@ def equal_queries_table(
     """
     own = [r for r in records if (r.spec.block, r.spec.column) == _at(block, column)]
     lines = []
-    for arm, label in layout.arms.items():
+    for arm, label in layout.compared_arms.items():
         texts = [_budget_text(own, arm, q, column) for q in layout.query_budgets]
         if any(text != NOTHING for text in texts):
             lines.append([label, *texts])
@@ -167,6 +167,14 @@ def number_text(cell: Cell) -> str:
     show = cell.column.format
     spread = "" if cell.std is None else f"±{show(cell.std)}"
     return f"{show(cell.mean)}{spread} ({len(cell.values)})"
+
+
+def _compared_text(cell: Cell) -> str:
+    """Return what is held against the paper, which is not always the metric."""
+    note = cell.column.compare_note
+    if not note or cell.compared is None:
+        return number_text(cell)
+    return f"{cell.column.format(cell.compared)} ({note.removeprefix('test_')})"
 
 
 def _main_text(cell: Cell | None) -> str:

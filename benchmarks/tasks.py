@@ -23,7 +23,7 @@ from metricopt.adapters import DynamicBias
 from metricopt.errors import ConfigError, DataError
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric
-from metricopt.network_task import Judge, NetworkTask
+from metricopt.network_task import Judge, NetworkTask, judge_on
 from metricopt.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 from metricopt.seeding import derive_seed, make_generator
 from metricopt.trajectories import Rollout, select_rate
@@ -198,7 +198,7 @@ class Bench:
 
     def judge(self, metric: Metric) -> Judge:
         """Return the judge on the test split; for the runner alone."""
-        return Judge(self.adapter, metric, self.splits.test)
+        return judge_on(self.adapter, metric, self.splits.test)
 
     def rate(self, task: NetworkTask, optimizer: str, rollout: Rollout) -> float:
         """Return the loss optimizer's learning rate, selected by the train loss."""

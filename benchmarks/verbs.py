@@ -10,7 +10,14 @@ from pathlib import Path
 from benchmarks import data_verbs
 from benchmarks.experiment import Experiment, experiment_names, find_experiment
 from benchmarks.paths import data_root, store_root
-from benchmarks.records import RunSpec, RunStore, gather, read_jsonl, sort_records
+from benchmarks.records import (
+    RunRecord,
+    RunSpec,
+    RunStore,
+    gather,
+    read_jsonl,
+    sort_records,
+)
 from metricopt.errors import ConfigError, DataError
 
 ROOT = Path(__file__).parent.parent
@@ -48,36 +55,45 @@ def _run_one(experiment: Experiment, options: Namespace) -> None:
         f"{(time.perf_counter() - started) / 60:.1f} minutes, "
         f"{len(specs) - len(done)} were there"
     )
-    _report(experiment, specs, tier, folder)
+    records = _records(experiment, specs, tier)
+    if not _is_reported(records, folder):
+        from benchmarks.report import write_report
+
+        write_report(experiment.layout(tier), records, folder)
     _print_page(folder)
 
 
 def report(options: Namespace) -> int:
     """Write the reports of some experiments from the runs there are."""
+    from benchmarks.report import write_report
+
     for name in options.experiments or experiment_names():
         experiment = find_experiment(name)
         tier = options.tier or experiment.default_tier
         specs = experiment.specs(tier, options.replicates, True)
         folder = _report_folder(experiment, tier, options)
         ensure_writable(folder)
-        _report(experiment, specs, tier, folder)
+        records = _records(experiment, specs, tier)
+        write_report(experiment.layout(tier), records, folder)
         print(f"wrote {folder}")
     return 0
 
 
-def _report(
-    experiment: Experiment, specs: list[RunSpec], tier: str, folder: Path
-) -> None:
+def _records(
+    experiment: Experiment, specs: list[RunSpec], tier: str
+) -> list[RunRecord]:
+    """Return the records there are, sorted; DataError if there is none."""
     records = gather(RunStore(store_root()), specs)
     if not records:
         raise DataError(f"no run of {experiment.name} ({tier}) is finished yet")
-    text = "".join(f"{record.to_json()}\n" for record in sort_records(records))
-    lines = folder / "records.jsonl"
-    if lines.is_file() and lines.read_text() == text and (folder / "time.md").is_file():
-        return
-    from benchmarks.report import write_report
+    return sort_records(records)
 
-    write_report(experiment.layout(tier), records, folder)
+
+def _is_reported(records: list[RunRecord], folder: Path) -> bool:
+    """Return whether a report was made of these very records."""
+    lines = folder / "records.jsonl"
+    text = "".join(f"{record.to_json()}\n" for record in records)
+    return lines.is_file() and lines.read_text() == text
 
 
 def _print_page(folder: Path) -> None:

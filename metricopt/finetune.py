@@ -70,9 +70,17 @@ class FinetuneOptions:
             )
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"steps must be at least 1, got {self.steps}")
-        given = self.size is not None or self.sites is not None
-        if given and self.adapter != "auto":
-            raise ConfigError("size and sites belong to adapter='auto', got both")
+        if not isinstance(self.method, str | Method):
+            raise ConfigError(f"method must be a name or a Method, got {self.method!r}")
+        if isinstance(self.adapter, SiteAdapter):
+            if self.size is not None or self.sites is not None:
+                raise ConfigError(
+                    "size and sites belong to adapter='auto', got an adapter with them"
+                )
+        elif self.adapter != "auto":
+            raise ConfigError(
+                f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
+            )
 
 
 DEFAULTS = FinetuneOptions()

@@ -58,15 +58,20 @@ def check_health(value_function: ValueFunction, held_out: Trajectories) -> Healt
     with torch.no_grad():
         predicted = value_function(phi).double()
     observed = held_out.costs.flatten()
-    constant = predicted.std() < 1e-12 or observed.std() < 1e-12
+    constant = min(_deviation(predicted), _deviation(observed)) < 1e-12
     correlation = torch.nan if constant else spearmanr(predicted, observed).statistic
     return Health(
         float(correlation),
         (predicted - observed).abs().mean().item(),
-        observed.std().item(),
+        _deviation(observed),
         predicted,
         observed,
     )
+
+
+def _deviation(values: Tensor) -> float:
+    """Return the standard deviation of values [N]; 0 for a single one."""
+    return values.std().item() if len(values) > 1 else 0.0
 
 
 def draw_health(health: Health, path: Path) -> None:

@@ -1,24 +1,23 @@
 """Meta-training of the value function on fine-tuning trajectories.
 
 Source: Huang et al., CVPR 2021, Alg. 1, lines 1-8, and Reptile (Nichol et al., 2018).
-`LITERAL` is the pseudocode as published. `RECIPE` is what was found to work: targets
-standardised, several tasks per update, a start near the pre-trained network, most of
-the trajectories on-policy.
+The settings, and what the paper's are, stand in `recipe`.
 """
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError
 from metricopt.interpolation import Interpolator
 from metricopt.observations import Trajectories, concatenate
 from metricopt.optimizer import Guidance, MetricOptimizer
+from metricopt.recipe import Mining, Recipe
 from metricopt.task import Task
-from metricopt.trajectories import OptimizerFactory, Rollout, Stepper, collect
+from metricopt.trajectories import OptimizerFactory, Stepper, collect
 from metricopt.value_function import (
     Standardisation,
     ValueFunction,
@@ -34,80 +33,6 @@ Progress = Callable[[int, int], None]
 """Called with the tasks done and the tasks in all."""
 
 MINED_POINTS = 128
-
-Mining = Literal["multi-similarity", "hardest", "random", "none"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a value function is meta-trained.
-
-    Attributes:
-        tasks: trajectories in all.
-        block: trajectories collected in lock-step before the next updates.
-        group: tasks of one Reptile update; 1 in the paper.
-        inner_steps: gradient steps of one update; 1 in the paper.
-        inner_optimizer: "sgd" (the paper) or "adam".
-        inner_rate: the inner learning rate alpha.
-        outer_rate: Reptile's eta: "linear" from 1 to 0 (the paper), or "constant" 1,
-            which is plain training on the trajectories as they come.
-        returned: the weights f is used with: "adapted" w~ of the last update (the
-            paper), or "initial" w, Reptile's average over many tasks.
-        momentum: of batch norm's running statistics, which f is used with: a tenth
-            forgets all but the last few tasks.
-        gamma: weight of the regression term.
-        standardise_cost: learn standardised costs instead of raw ones.
-        on_policy: share of trajectories that follow the value function so far.
-        replay: earlier tasks added to every update, drawn at random.
-        mining: how triplets are chosen; "none" drops the ordinal term.
-        uncertainty: weight by the deviations of the interpolation, or ignore them.
-        statistics_tasks: first trajectories that fix the standardisation.
-        step_share: on-policy step length, in units of the spread of phi.
-        step_jitter: log-normal deviation of that length between trajectories.
-        growth: on-policy phi stays within this multiple of the greatest distance from
-            the mean that earlier trajectories have reached.
-    """
-
-    tasks: int = 1600
-    block: int = 32
-    group: int = 8
-    inner_steps: int = 5
-    inner_optimizer: Literal["sgd", "adam"] = "adam"
-    inner_rate: float = 0.005
-    outer_rate: Literal["linear", "constant"] = "linear"
-    returned: Literal["adapted", "initial"] = "initial"
-    momentum: float = 0.02
-    gamma: float = 10.0
-    standardise_cost: bool = True
-    on_policy: float = 0.75
-    replay: int = 0
-    mining: Mining = "multi-similarity"
-    uncertainty: bool = True
-    statistics_tasks: int = 32
-    step_share: float = 0.4
-    step_jitter: float = 0.5
-    growth: float = 1.5
-    rollout: Rollout = field(default_factory=Rollout)
-
-    def __post_init__(self) -> None:
-        if self.tasks < 1 or self.block < 1 or self.group < 1:
-            raise ConfigError(
-                "a recipe needs tasks, block and group >= 1, got "
-                f"{self.tasks}, {self.block} and {self.group}"
-            )
-
-
-RECIPE = Recipe()
-LITERAL = Recipe(
-    tasks=1000,
-    group=1,
-    inner_steps=1,
-    inner_optimizer="sgd",
-    returned="adapted",
-    momentum=0.1,
-    standardise_cost=False,
-    on_policy=0.0,
-)
 
 
 @dataclass(frozen=True)
@@ -197,6 +122,7 @@ class MetaTraining:
         self.losses: list[float] = []
         self.memory: list[Points] = []
         self.queries = 0
+        self.anchor: float | None = None
 
     @property
     def finished(self) -> bool:
@@ -233,8 +159,8 @@ class MetaTraining:
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs, fit for `torch.save` and `weights_only`."""
         return {
-            "value_function": self.value_function.state_dict(),
-            "adapted": self.adapted.state_dict(),
+            "value_function": copy.deepcopy(self.value_function.state_dict()),
+            "adapted": copy.deepcopy(self.adapted.state_dict()),
             "interpolator": self.interpolator.state(),
             "generator": self.generator.get_state(),
             "memory": [(p.phi, p.mean, p.deviation) for p in self.memory],
@@ -243,6 +169,7 @@ class MetaTraining:
             "reach": self.reach,
             "losses": list(self.losses),
             "queries": self.queries,
+            "anchor": self.anchor,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -257,6 +184,7 @@ class MetaTraining:
         self.reach = state["reach"]
         self.losses = list(state["losses"])
         self.queries = state["queries"]
+        self.anchor = state["anchor"]
 
     def _collect(self, rows: int) -> Trajectories:
         guided = round(rows * self.recipe.on_policy) if self.tasks_done else 0
@@ -273,10 +201,23 @@ class MetaTraining:
                         self.recipe.rollout,
                         rows=count,
                         generator=self.generator,
+                        query=self._query,
                     )
                 )
-        self.queries += rows * self.recipe.rollout.observations
         return concatenate(parts)
+
+    def _query(self, phi: Tensor) -> Tensor:
+        """Observe phi [M, d]; on train parts, as the difference from phi = 0 there."""
+        if self.recipe.queries_on == "observe":
+            self.queries += len(phi)
+            return self.task.observe(phi)
+        self.queries += len(phi) + 1
+        beside = torch.cat([torch.zeros_like(phi[:1]), phi])
+        costs = self.task.observe_train(beside, self.generator)
+        if self.anchor is None:
+            self.anchor = costs[0].item()
+        difference: Tensor = costs[1:] - costs[0]
+        return difference + self.anchor
 
     def _guided(self, phi: torch.nn.Parameter) -> Stepper:
         guidance = Guidance(
@@ -296,6 +237,8 @@ class MetaTraining:
         centre = phi.mean(0)
         self.spread = (phi - centre).square().sum(1).mean().sqrt().item()
         costs = trajectories.costs.float()
+        # A single observation has no deviation of its own.
+        deviation = costs.std(correction=min(1, costs.numel() - 1)).clamp_min(1e-4)
         one = torch.ones(())
         scaled = self.recipe.standardise_cost
         self.value_function.standardise(
@@ -303,7 +246,7 @@ class MetaTraining:
                 centre,
                 phi.std(0).clamp_min(1e-3),
                 costs.mean() if scaled else 0 * one,
-                costs.std().clamp_min(1e-4) if scaled else one,
+                deviation if scaled else one,
             )
         )
 
@@ -397,8 +340,3 @@ def interpolate_weights(
         weight.lerp_(after, eta)
     for statistic, newest in zip(initial.buffers(), adapted.buffers(), strict=True):
         statistic.copy_(newest)
-
-
-def literal(tasks: int, rollout: Rollout) -> Recipe:
-    """Return the published pseudocode as a recipe, for a task's own T and K."""
-    return replace(LITERAL, tasks=tasks, rollout=rollout)

@@ -48,7 +48,7 @@ class NetworkTask(Task):
         self._row_losses = batched_loss(loss)
         self._train_features = encode(adapter, train.inputs)
         self._train_targets = train.targets
-        self.observed = Judge(adapter, metric, observe)
+        self.observed = judge_on(adapter, metric, observe)
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         index = self.sampler.draw(len(phi), generator).to(self._train_targets.device)
@@ -60,18 +60,35 @@ class NetworkTask(Task):
     def _observe(self, phi: Tensor) -> Tensor:
         return to_cost(self.metric, self.observed.values(phi))
 
+    def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        count = len(self.observed.targets)
+        drawn = torch.randperm(len(self._train_targets), generator=generator)[:count]
+        index = drawn.to(self._train_targets.device)
+        features = tuple(part.index_select(0, index) for part in self._train_features)
+        targets = self._train_targets[index]
+        judge = Judge(self.adapter, self.metric, features, targets)
+        return to_cost(self.metric, judge.values(phi))
+
 
 class Judge:
     """Evaluates a metric of an adapted network on one split.
 
     A task has one for its observe split; whoever compares methods has one for test.
+
+    Args:
+        adapter: frozen network theta with adapter.
+        metric: what to evaluate.
+        features: what the adapter encoded of N examples.
+        targets: their labels, shape [N].
     """
 
-    def __init__(self, adapter: Adapter, metric: Metric, split: Split) -> None:
+    def __init__(
+        self, adapter: Adapter, metric: Metric, features: Features, targets: Tensor
+    ) -> None:
         self.adapter = adapter
         self.metric = metric
-        self.targets = split.targets
-        self.features = encode(adapter, split.inputs)
+        self.features = features
+        self.targets = targets
 
     @torch.no_grad()
     def outputs(self, phi: Tensor) -> Tensor:
@@ -93,6 +110,11 @@ class Judge:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
         return torch.cat(parts)
+
+
+def judge_on(adapter: Adapter, metric: Metric, split: Split) -> Judge:
+    """Return a judge on a split, its features encoded once."""
+    return Judge(adapter, metric, encode(adapter, split.inputs), split.targets)
 
 
 @torch.no_grad()

@@ -63,10 +63,19 @@ class RecordedTask(NetworkTask):
         self._record(phi, costs)
         return costs
 
+    def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        # Not compared with `best`: the costs are those of other examples.
+        costs = super()._observe_train(phi.to(self.device), generator)
+        self._count(len(phi))
+        return costs.to(phi.device)
+
     def _record(self, phi: Tensor, costs: Tensor) -> None:
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
-        self.measured += len(phi)
+        self._count(len(phi))
+
+    def _count(self, observations: int) -> None:
+        self.measured += observations
         if self.on_query is not None:
-            self.on_query(len(phi))
+            self.on_query(observations)

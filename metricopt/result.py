@@ -57,16 +57,22 @@ def last_step(path: Tensor, *, shared_queries: int) -> FinetuneResult:
     )
 
 
-def best_so_far(path: Tensor, costs: Tensor) -> FinetuneResult:
-    """Return the best observed phi of a path [R, S, d] with costs [R, S]."""
+def best_so_far(path: Tensor, costs: Tensor, *, first_step: int = 0) -> FinetuneResult:
+    """Return the best observed phi of a path [R, S, d] with costs [R, S].
+
+    Args:
+        path: phi at consecutive steps, all observed, shape [R, S, d].
+        costs: their costs, shape [R, S].
+        first_step: gradient steps taken before the first of them.
+    """
     rows, observed = costs.shape
     checkpoints = []
     for step in checkpoint_steps(observed - 1):
         cost, best = costs[:, : step + 1].min(1)
         phi = path[torch.arange(rows), best]
-        checkpoints.append(Checkpoint(step, step + 1, phi, cost))
+        checkpoints.append(Checkpoint(first_step + step, step + 1, phi, cost))
     last = checkpoints[-1]
-    return FinetuneResult(last.phi, observed, 0, observed - 1, tuple(checkpoints))
+    return FinetuneResult(last.phi, observed, 0, last.step, tuple(checkpoints))
 
 
 def checkpoint_steps(steps: int, count: int = 10) -> list[int]:

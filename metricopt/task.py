@@ -5,6 +5,7 @@ It has no access to the test split; only whoever judges the method does.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -67,6 +68,27 @@ class Task(ABC):
             MetricError: if the metric fails; the message names it and the value.
             BudgetExceededError: if the queries would exceed `query_limit`.
         """
+        return self._query(phi, self._observe)
+
+    def observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        """Query the metric on a fresh random part of the train split.
+
+        The part is as large as the observe split and the same for all rows. Fresh
+        examples cannot be over-fitted; the paper's Fig. S4 asks what they cost.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+            generator: draws the part.
+
+        Returns:
+            Costs, shape [B], float64, lower is better, in [0, 1].
+
+        Raises:
+            ShapeError, MetricError, BudgetExceededError: as in `observe`.
+        """
+        return self._query(phi, lambda rows: self._observe_train(rows, generator))
+
+    def _query(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
         self._check(phi)
         if self.query_limit is not None and self.queries + len(phi) > self.query_limit:
             raise BudgetExceededError(
@@ -74,7 +96,7 @@ class Task(ABC):
                 f"limit of {self.query_limit}"
             )
         with torch.no_grad():
-            costs = self._observe(phi.detach())
+            costs = query(phi.detach())
         self.queries += len(phi)
         return costs
 
@@ -89,3 +111,6 @@ class Task(ABC):
 
     @abstractmethod
     def _observe(self, phi: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor: ...

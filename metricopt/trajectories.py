@@ -43,6 +43,7 @@ class LinearDecay:
         self._schedule.step()
 
 
+Query = Callable[[Tensor], Tensor]
 OptimizerFactory = Callable[[torch.nn.Parameter], Stepper]
 
 
@@ -102,6 +103,7 @@ def collect(
     *,
     rows: int,
     generator: torch.Generator,
+    query: Query | None = None,
 ) -> Trajectories:
     """Fine-tune phi from `rows` random starts and observe each K times.
 
@@ -111,6 +113,7 @@ def collect(
         rollout: length, number of observations and start.
         rows: number of trajectories B.
         generator: source of starts, mini-batches and query times.
+        query: observes phi [M, d] -> costs [M]; `task.observe` if None.
 
     Returns:
         The trajectories; B * K queries were counted.
@@ -119,7 +122,7 @@ def collect(
     path, losses = run(task, optimizer, start, rollout.steps, generator)
     steps = query_times(rows, rollout.steps, rollout.observations, generator)
     visited = path[torch.arange(rows)[:, None], steps]
-    costs = task.observe(visited.flatten(0, 1)).view(rows, -1)
+    costs = (query or task.observe)(visited.flatten(0, 1)).view(rows, -1)
     return Trajectories(path[:, :-1], losses, steps, costs)
 
 

@@ -41,7 +41,7 @@ PAPER_COLUMNS = {
     ("covtype", "jaccard"): "cov/jac",
     ("covtype", "f1"): "cov/f1",
 }
-LEGACY = "ours is the Jaccard index of the positive class, theirs cannot be"
+SEARCHES = ("random-search", "cma-es", "guided-cma", "metricopt")
 
 ROWS = (
     Row(
@@ -84,6 +84,12 @@ ROWS = (
     ),
     Row("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt"),
     Row("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
+    Row(
+        "metricopt-train",
+        "MetricOpt, train queries (ours)",
+        "loss-only",
+        note="its value function learns the metric on fresh parts of the train split",
+    ),
     *(
         Row(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
         for queries in METRICOPT_BUDGETS
@@ -106,7 +112,11 @@ def arms(block: str, column: tuple[str, str], size: Size) -> dict[str, Arm]:
     for name in ("random-search", "cma-es", "guided-cma"):
         arm = Arm(*method(name), queries=searches, meta_tests=size.search_tests)
         found[name] = arm
-    return found | budgeted(size) if block == "balanced" else found
+    if block == "balanced":
+        found |= budgeted(size)
+        # CoverType's class 2 leaves nothing to gain that more care could show.
+        found |= {} if column[0] == COVTYPE.name else resampled(size)
+    return found
 
 
 def controls(size: Size) -> dict[str, Arm]:
@@ -162,6 +172,18 @@ def guided(size: Size) -> dict[str, Arm]:
     }
 
 
+def resampled(size: Size) -> dict[str, Arm]:
+    """Return MetricOpt that learns the metric on fresh parts of the train split."""
+    recipe = {"tasks": size.tasks, "queries_on": "train"}
+    arm = Arm(
+        *method("metricopt", recipe=recipe),
+        queries=QUERIES,
+        meta_tests=size.meta_tests,
+        diagnose=True,
+    )
+    return {"metricopt-train": arm}
+
+
 def budgeted(size: Size) -> dict[str, Arm]:
     """Return MetricOpt with less queries, meta-training included."""
     return {
@@ -200,7 +222,7 @@ def layout(tier: str) -> TableLayout:
             metric,
             higher_is_better=metric != "mcr",
             paper_column=PAPER_COLUMNS.get((problem.name, metric)),
-            not_comparable=LEGACY if metric == "jaccard" else "",
+            compare_note="test_legacy" if metric == "jaccard" else "",
         )
         for problem, metrics in PROBLEMS[tier]
         for metric in metrics
@@ -223,6 +245,7 @@ def layout(tier: str) -> TableLayout:
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
         query_budgets=QUERY_BUDGETS,
+        query_arms=SEARCHES,
         notes=NOTES,
     )
 
@@ -235,7 +258,8 @@ NOTES = (
     "step.",
     "The paper's JAC cannot be the positive-class Jaccard index, a monotone function "
     "of F. It is close to 1 - MCR, which is what scikit-learn before 0.23 returned "
-    "under that name for binary labels: hold its JAC against our 1 - MCR.",
+    "under that name for binary labels. The columns JAC optimise and show the "
+    "positive-class index; beside the paper stands that legacy figure of the same phi.",
     "The paper asks for class-balanced mini-batches, but its CE error on A9A is that "
     "of natural sampling. Both are shown.",
     "CoverType, class 2 against the rest, is balanced by itself (48.8 % positive): "

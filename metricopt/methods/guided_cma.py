@@ -19,9 +19,10 @@ from torch import Tensor
 
 from metricopt.archive import Archive
 from metricopt.evolution import draw_seeds, evolution_strategy, tell
-from metricopt.meta_training import Points, Recipe, objective
+from metricopt.meta_training import Points, objective
 from metricopt.method import METHODS, Method
 from metricopt.observations import Budget
+from metricopt.recipe import Recipe
 from metricopt.result import FinetuneResult
 from metricopt.task import Task
 from metricopt.value_function import Standardisation, ValueFunction

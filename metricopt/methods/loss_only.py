@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.method import METHODS, Method
 from metricopt.observations import Budget
 from metricopt.result import FinetuneResult, best_so_far, last_step
@@ -53,9 +54,15 @@ class LossOnlyDense(LossOnly):
     def run(
         self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
     ) -> FinetuneResult:
-        """Fine-tune, spending one query per step as long as the budget lasts."""
+        """Fine-tune, spending one query on each of the last steps of every row.
+
+        Raises:
+            ConfigError: if the budget allows no query.
+        """
+        if budget.queries < 1:
+            raise ConfigError("dense evaluation needs a budget of at least 1 query")
         path = self._path(task, budget, generator, rows)
-        steps = min(path.shape[1], budget.queries)
-        visited = path[:, path.shape[1] - steps :]
-        costs = task.observe(visited.flatten(0, 1)).view(rows, steps)
-        return best_so_far(visited, costs)
+        first = max(0, path.shape[1] - budget.queries)
+        visited = path[:, first:]
+        costs = task.observe(visited.flatten(0, 1)).view(rows, -1)
+        return best_so_far(visited, costs, first_step=first)

@@ -1,7 +1,7 @@
 """MetricOpt: learn a value function of phi, then fine-tune phi with its guidance.
 
 Source: Huang et al., CVPR 2021, Alg. 1. `MetricOpt` differs from the pseudocode in the
-recipe of meta-training (see `meta_training.RECIPE`) and in a step length that is a
+recipe of meta-training (see `metricopt.recipe`) and in a step length that is a
 multiple of the spread of phi, falling linearly to zero: rates in native units are not
 portable between metrics. `LiteralMetricOpt` is the pseudocode as it stands.
 """
@@ -14,17 +14,11 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.health import check_health
-from metricopt.meta_training import (
-    LITERAL,
-    RECIPE,
-    MetaTrained,
-    Progress,
-    Recipe,
-    meta_train,
-)
+from metricopt.meta_training import MetaTrained, Progress, meta_train
 from metricopt.method import METHODS, Method
 from metricopt.observations import Budget, Trajectories, concatenate
 from metricopt.optimizer import Guidance, MetricOptimizer
+from metricopt.recipe import LITERAL, RECIPE, Recipe
 from metricopt.result import FinetuneResult, last_step
 from metricopt.task import Task
 from metricopt.trajectories import (
@@ -248,7 +242,11 @@ def fit_budget(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
         ConfigError: if not a single trajectory is left.
     """
     observations = recipe.rollout.observations
-    tasks = min(recipe.tasks, (budget.queries - kept) // observations)
+    left = budget.queries - kept
+    if recipe.queries_on == "train":
+        # Two parts per block, each with one query at phi = 0.
+        left = left * recipe.block * observations // (recipe.block * observations + 2)
+    tasks = min(recipe.tasks, left // observations)
     if tasks < 1:
         raise ConfigError(
             f"a budget of {budget.queries} queries, {kept} of them kept for later, "

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.experiment import find_experiment
 
 ROWS = ("cross-entropy", "loss-only", "random-search", "metricopt-q50")
-COLUMN = "digit-8/f1"
+PLACE = ("balanced", "digit-8/f1")
 
 
 def short(spec):
@@ -27,7 +27,11 @@ def small_experiment(name):
 
     def specs(tier, replicates, offline):
         found = experiment.specs(tier, replicates, offline)
-        return [short(s) for s in found if s.row in ROWS and s.column == COLUMN]
+        return [
+            short(spec)
+            for spec in found
+            if spec.row in ROWS and (spec.block, spec.column) == PLACE
+        ]
 
     return replace(experiment, specs=specs)
 

@@ -9,7 +9,7 @@ from torch import nn
 from metricopt.adapters import DynamicBias
 from metricopt.errors import MetricError
 from metricopt.metrics import CallableMetric, make_metric
-from metricopt.network_task import Judge, NetworkTask, batched_loss, encode
+from metricopt.network_task import NetworkTask, batched_loss, encode, judge_on
 from metricopt.sampling import BalancedSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks
 
@@ -76,13 +76,25 @@ def test_losses_are_differentiable_row_by_row(adapter):
 
 
 def test_costs_are_those_of_the_metric_on_the_observe_split(adapter):
-    task, phi = task_of(adapter, metric="top-1"), draw(4, 5)
+    task, phi = task_of(adapter, metric="top-1"), 20 * draw(4, 5)
     outputs = adapter.predict(adapter.encode(OBSERVE.inputs), phi)
     hits = (outputs.argmax(2) == OBSERVE.targets).double().mean(1)
     costs = task.observe(phi)
+    assert len(costs.unique()) > 1
     torch.testing.assert_close(costs, 1.0 - hits)
     assert costs.dtype == torch.float64
     assert task.queries == 4
+
+
+def test_costs_on_train_are_those_of_one_part_as_large_as_the_observe_split(adapter):
+    task, phi = task_of(adapter, metric="top-1"), 20 * draw(4, 5)
+    outputs = adapter.predict(adapter.encode(TRAIN.inputs), phi)
+    misses = (outputs.argmax(2) != TRAIN.targets).double()
+    part = torch.randperm(40, generator=seeded())[:25]
+    costs = task.observe_train(phi, seeded())
+    torch.testing.assert_close(costs, misses[:, part].mean(1))
+    assert not torch.equal(costs, task.observe_train(phi, seeded(1)))
+    assert task.queries == 8
 
 
 def test_without_phi_the_task_is_the_pre_trained_network(network, adapter):
@@ -104,7 +116,7 @@ def test_the_network_stays_as_it_was(network, adapter):
 
 def test_the_judge_is_the_same_however_many_rows_fit_in_a_pass(adapter, monkeypatch):
     phi = draw(7, 5)
-    judge = Judge(adapter, make_metric("mcr"), OBSERVE)
+    judge = judge_on(adapter, make_metric("mcr"), OBSERVE)
     expected = judge.values(phi)
     for examples in (1, 60, 175):
         monkeypatch.setattr("metricopt.network_task.EXAMPLES_PER_PASS", examples)

@@ -11,7 +11,7 @@ from tests.metricopt.quadratic_task import SIZE, QuadraticTask
 
 KINDS = {
     "sgd": (torch.optim.SGD, {"lr": 0.1}),
-    "momentum": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+    "momentum": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.5}),
     "adam": (torch.optim.Adam, {"lr": 0.1}),
     "adamw": (torch.optim.AdamW, {"lr": 0.1, "weight_decay": 0.1}),
 }

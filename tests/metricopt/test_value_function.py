@@ -8,7 +8,8 @@ from scipy.stats import spearmanr
 from torch import nn
 
 from metricopt.errors import ConfigError
-from metricopt.meta_training import Points, Recipe, objective
+from metricopt.meta_training import Points, objective
+from metricopt.recipe import Recipe
 from metricopt.value_function import (
     Standardisation,
     ValueFunction,

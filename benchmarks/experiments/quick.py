@@ -1,0 +1,107 @@
+"""The first look: a small comparison on data that scikit-learn brings along.
+
+Handwritten digits, 8 against the rest, with a network trained briefly on class-balanced
+mini-batches: cross-entropy then calls too many digits an 8, and F suffers.
+"""
+
+from dataclasses import replace
+
+from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
+from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.problems import CANCER, CONVENTION, DIGIT, LABELS
+from benchmarks.records import RunSpec
+from benchmarks.tasks import resolve_variant
+from benchmarks.uci import STEPS, Arm, Place, Problem, method, spec
+
+REPLICATES, MEETINGS, QUERIES, TASKS = 5, 5, 900, 290
+
+PROBLEMS: tuple[tuple[Problem, tuple[str, ...]], ...] = (
+    (replace(DIGIT, epochs=4), ("mcr", "f1")),
+    (replace(CANCER, epochs=10), ("f1",)),
+)
+
+ROWS = (
+    Row("cross-entropy", "CE, untouched (phi = 0)"),
+    Row("loss-only", "CE fine-tune, last step"),
+    Row("threshold-shift", "threshold shift", "loss-only"),
+    Row("random-search", "random search", "loss-only"),
+    Row("cma-es", "CMA-ES", "loss-only"),
+    Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
+    Row("metricopt-literal", "MetricOpt, literal", "loss-only"),
+    Row("metricopt", "MetricOpt (SGD)", "loss-only"),
+)
+
+
+def arms() -> dict[str, Arm]:
+    """Return the arms by row."""
+    found = {
+        name: Arm(*method(name), queries=QUERIES, meta_tests=1)
+        for name in ("random-search", "cma-es", "guided-cma")
+    }
+    for name in ("metricopt-literal", "metricopt"):
+        found[name] = Arm(
+            *method(name, recipe={"tasks": TASKS}),
+            queries=QUERIES,
+            meta_tests=MEETINGS,
+            diagnose=True,
+        )
+    return found | {
+        "cross-entropy": Arm(*method("untouched")),
+        "loss-only": Arm(*method("loss-only"), meta_tests=MEETINGS),
+        "threshold-shift": Arm("threshold-shift"),
+    }
+
+
+def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+    """Return the runs; they are the same at every tier but the epochs."""
+    check_tier(tier, replicates)
+    return [
+        spec(
+            Place("quick", tier, "balanced", row, metric, replicate),
+            problem,
+            resolve_variant(problem.dataset, offline=offline),
+            arm,
+        )
+        for problem, metrics in PROBLEMS
+        for metric in metrics
+        for row, arm in arms().items()
+        for replicate in range(replicates or REPLICATES)
+    ]
+
+
+def layout(tier: str) -> TableLayout:
+    """Return what the table looks like."""
+    return TableLayout(
+        experiment="quick",
+        title="A first look, on embedded data",
+        caption=(
+            f"MLP 100-30-10-1, d = 16 dynamic input biases, T = {STEPS}; at most "
+            f"{QUERIES} metric queries per result, meta-training included."
+        ),
+        convention=CONVENTION,
+        blocks=(Block("balanced", "class-balanced mini-batches"),),
+        rows=ROWS,
+        columns=tuple(
+            Column(
+                f"{problem.name}/{metric}",
+                f"{problem.name} {LABELS[metric]}",
+                metric,
+                higher_is_better=metric != "mcr",
+            )
+            for problem, metrics in PROBLEMS
+            for metric in metrics
+        ),
+        loss_only_row="loss-only",
+        threshold_shift_row="threshold-shift",
+        query_budgets=(50, 150, 500, 900),
+        query_arms=("random-search", "cma-es", "guided-cma", "metricopt"),
+        notes=(
+            "Splits are small (180 digits, 57 biopsies to observe on): a method that "
+            "overfits them shows it here first.",
+        ),
+    )
+
+
+EXPERIMENTS.register("quick")(
+    Experiment("quick", "embedded data, no download, minutes", layout, specs)
+)

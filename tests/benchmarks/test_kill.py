@@ -1,0 +1,131 @@
+"""A killed and resumed table equals an undisturbed one, and differences are seen."""
+
+import os
+import sys
+
+import pytest
+
+from benchmarks import kill_test
+from benchmarks.kill_test import Plan, Site, differences, finish, kill_after, run
+from benchmarks.records import RunRecord, RunSpec, RunStore, write_jsonl
+from metricopt.errors import MetricOptError
+
+SMALL = (
+    *(sys.executable, "-m", "tests.benchmarks.small_table", "table3"),
+    *("--tier", "smoke", "--replicates", "1", "--workers", "2"),
+)
+
+
+def script(text):
+    return (sys.executable, "-c", text)
+
+
+def test_three_kills_change_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert run(Plan(SMALL, times=3, seed=4), tmp_path) == []
+    printed = capsys.readouterr().out
+    assert "kill 3 after" in printed
+    assert printed.splitlines()[-1].endswith("0 differences")
+    records = list((tmp_path / "undisturbed" / "store").rglob("record.json"))
+    assert len(records) == 4
+
+
+def test_a_run_is_killed_or_ends_by_itself(tmp_path):
+    site = Site(tmp_path)
+    sleep = script("import time; time.sleep(60)")
+    assert kill_after(0.3, sleep, site, group=False)
+    assert kill_after(0.3, sleep, site, group=True)
+    assert not kill_after(60, script("pass"), site, group=True)
+
+
+def test_a_group_kill_reaches_the_children(tmp_path):
+    text = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time\\n"
+        "time.sleep(60)'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(60)"
+    )
+    assert kill_after(2.0, script(text), Site(tmp_path), group=True)
+    child = int((tmp_path / "pid").read_text())
+    try:
+        os.kill(child, 0)
+    except ProcessLookupError:
+        return
+    # Dead, and not yet buried by whoever adopted it.
+    with open(f"/proc/{child}/stat") as status:
+        assert status.read().split()[2] == "Z"
+
+
+def test_a_run_that_fails_by_itself_is_an_error(tmp_path):
+    with pytest.raises(MetricOptError, match=r"a run ended with code 3: it broke"):
+        finish(script("import sys; print('it broke'); sys.exit(3)"), Site(tmp_path))
+
+
+def make_site(folder, **changes):
+    """Write what a run of two records leaves behind."""
+    site = Site(folder)
+    store = RunStore(site.store)
+    records = [
+        RunRecord(
+            RunSpec("table3", "smoke", "balanced", "row", "column", replicate),
+            "done",
+            test=[0.5],
+            **changes,
+        )
+        for replicate in range(2)
+    ]
+    for record in records:
+        store.put(record)
+    report = site.results / "table3" / "smoke"
+    write_jsonl(report / "records.jsonl", records)
+    (report / "table.md").write_text("| .5 |\n")
+    return site
+
+
+def test_time_and_machine_may_differ(tmp_path):
+    calm = make_site(tmp_path / "a", seconds={"total": 1.0})
+    other = make_site(tmp_path / "b", seconds={"total": 2.0}, environment={"a": "b"})
+    (other.results / "table3" / "smoke" / ".table.md.x1").write_text("half")
+    assert differences(calm, other) == []
+
+
+def test_every_kind_of_difference_is_named(tmp_path):
+    calm, other = make_site(tmp_path / "a"), make_site(tmp_path / "b", queries=3)
+    (other.results / "table3" / "smoke" / "table.md").write_text("| .6 |\n")
+    (other.results / "table3" / "smoke" / "table.csv").write_text("")
+    first, second = sorted(other.store.rglob("record.json"))
+    lost, torn = (str(path.relative_to(other.store)) for path in (first, second))
+    first.rename(first.with_name("record.json.torn"))
+    second.write_text(second.read_text()[:50])
+    extra = other.store / "table3" / "smoke" / "more" / "record.json"
+    extra.parent.mkdir()
+    extra.write_bytes((calm.store / lost).read_bytes())
+    found = differences(calm, other)
+    assert found[:4] == [
+        "table3/smoke/table.csv is missing in the undisturbed results",
+        "table3/smoke/table.md differs from that of the undisturbed run",
+        f"the record {lost} is lost",
+        "the record table3/smoke/more/record.json is too many",
+    ]
+    assert found[4] == f"{first.with_name('record.json.torn')} is torn"
+    assert found[5].startswith(f"the record {torn} is torn: ")
+    assert found[6] == "records.jsonl differs in more than time and machine"
+    assert len(found) == 7
+
+
+def test_the_exit_code_tells_what_was_found(monkeypatch, capsys):
+    monkeypatch.setattr(kill_test, "run", lambda plan, folder: [])
+    assert kill_test.main(["--times", "2"]) == 0
+    line = "2 kills: 0 differences, tables and records"
+    assert capsys.readouterr().out.splitlines() == [line]
+    monkeypatch.setattr(kill_test, "run", lambda plan, folder: ["x differs"])
+    assert kill_test.main([]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == "x differs"
+
+    def fail(plan, folder):
+        raise MetricOptError("a run ended with code 1: boom")
+
+    monkeypatch.setattr(kill_test, "run", fail)
+    assert kill_test.main([]) == 2
+    assert capsys.readouterr().err == "error: a run ended with code 1: boom\n"

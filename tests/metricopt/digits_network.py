@@ -1,0 +1,44 @@
+"""A convolutional network pre-trained on digits of which half the classes are rare."""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+Split = tuple[Tensor, Tensor]
+
+
+def splits(seed: int = 0) -> tuple[Split, Split, Split]:
+    """Train, where the classes 5 to 9 are ten times rarer, observe and test."""
+    pixels, digits = load_digits(return_X_y=True)
+    images = torch.tensor(pixels / 16, dtype=torch.float32).view(-1, 1, 8, 8)
+    order = torch.randperm(1797, generator=torch.Generator().manual_seed(seed))
+    train, observe, test = order.tensor_split([900, 1350])
+    labels = torch.tensor(digits)
+    common = labels[train] < 5
+    kept = train[common | (torch.arange(900) % 10 == 0)]
+    return tuple((images[part], labels[part]) for part in (kept, observe, test))
+
+
+def pretrained(train: Split, seed: int = 0) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 16, 3, padding=1),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(16, 10),
+        )
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+        for _ in range(15):
+            for batch in torch.randperm(len(train[1])).split(64):
+                optimizer.zero_grad()
+                outputs = network(train[0][batch])
+                nn.functional.cross_entropy(outputs, train[1][batch]).backward()
+                optimizer.step()
+    return network.eval()
