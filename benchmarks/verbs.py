@@ -103,7 +103,8 @@ def _print_page(folder: Path) -> None:
 
 
 def verify(options: Namespace) -> int:
-    """Rebuild committed reports and name every difference."""
+    """Rebuild committed reports and name every difference, README.md included."""
+    from benchmarks.readme_table import readme_problems
     from benchmarks.verify import verify as find_problems
 
     root, problems, checked = Path(options.results), [], 0
@@ -116,6 +117,8 @@ def verify(options: Namespace) -> int:
                 checked += 1
     if not checked:
         raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
+    if not options.experiments and root.resolve() == ROOT / "results":
+        problems += readme_problems()
     for problem in problems:
         print(problem)
     print(f"{checked} reports rebuilt from their records: {len(problems)} problems")

@@ -24,6 +24,8 @@ LENGTH_SCALE = (0.05, 1.0)
 NOISE_SHARE = (1e-6, 1e-2)
 FALLBACK_LENGTH_SCALE = 0.2
 DEVIATION_FLOOR = 1e-3
+LEAST_NOISE = 1e-12
+"""Variance below which a nearly constant metric would make the kernel singular."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class _Process(gpytorch.models.ExactGP):
 
     def __init__(self, x: Tensor, y: Tensor, kernel: Kernel) -> None:
         likelihood = gpytorch.likelihoods.GaussianLikelihood(
-            noise_constraint=gpytorch.constraints.GreaterThan(1e-12)
+            noise_constraint=gpytorch.constraints.GreaterThan(LEAST_NOISE)
         )
         super().__init__(x, y, likelihood)
         self.mean_module = gpytorch.means.ZeroMean()
@@ -54,7 +56,7 @@ class _Process(gpytorch.models.ExactGP):
         self.to(torch.float64)
         self.covar_module.base_kernel.lengthscale = kernel.length_scale
         self.covar_module.outputscale = kernel.signal_variance
-        likelihood.noise = kernel.noise_variance
+        likelihood.noise = max(kernel.noise_variance, 2 * LEAST_NOISE)
 
     def forward(self, x: Tensor) -> gpytorch.distributions.MultivariateNormal:
         return gpytorch.distributions.MultivariateNormal(

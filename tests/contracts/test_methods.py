@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import metricopt.methods
-from metricopt.errors import BudgetExceededError, ConfigError
+from metricopt.errors import ConfigError
 from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import MetricOpt
 from metricopt.observations import Budget
@@ -95,10 +95,8 @@ def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
 def test_it_never_asks_for_more_than_the_task_allows(name):
     task = QuadraticTask()
     task.query_limit = BUDGET.queries
-    try:
-        METHODS.get(name)().run(task, BUDGET, seeded(1), rows=1)
-    except BudgetExceededError as error:
-        pytest.fail(f"{name}: {error}")
+    METHODS.get(name)().run(task, BUDGET, seeded(1), rows=1)
+    assert task.queries <= BUDGET.queries
 
 
 @pytest.mark.parametrize("queries", [0, 1, 7, 20, 41])
