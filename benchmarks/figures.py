@@ -127,15 +127,20 @@ def predicted_against_true(
     figure, axes = panels
     styles = arm_styles(layout)
     for column, panel in axes.items():
+        truths = [true for cloud in found[column].values() for true, _ in cloud]
+        # One wild value function must not squeeze the others into a line.
+        margin = max(truths) - min(truths)
+        low, high = min(truths) - margin, max(truths) + margin
         for label, cloud in found[column].items():
             true, predicted = zip(*cloud, strict=True)
+            shown = [min(max(value, low), high) for value in predicted]
             colour, _, marker = styles[label]
             panel.scatter(
-                true, predicted, s=8, alpha=0.5, c=colour, marker=marker, label=label
+                true, shown, s=8, alpha=0.5, c=colour, marker=marker, label=label
             )
             panel.axline((true[0], true[0]), slope=1, color="0.6", linewidth=0.8)
         panel.set_xlabel(f"true {column.metric}, as a cost")
-        panel.set_ylabel("predicted cost")
+        panel.set_ylabel("predicted cost, cut at the panel's edge")
     return finish(figure, f"{layout.title} ({block.label}): the value function")
 
 
@@ -145,7 +150,7 @@ def embedding_tsne(
     """Draw the embedding of a value function in two dimensions, coloured by cost.
 
     Reads the notes `embedding_x`, `embedding_y` and `embedding_cost`, lists of equal
-    length, of the first row and replicate of each column that has them.
+    length, of the value function of each column that ranks held-out phi best.
 
     Source: Huang et al., CVPR 2021, Fig. 2(c).
     """
@@ -153,7 +158,7 @@ def embedding_tsne(
     found = {}
     for column in layout.columns:
         own = sort_records(_own(records, block, column))
-        own.sort(key=lambda record: layout.row_names.index(record.spec.row))
+        own.sort(key=lambda record: -(note_value(record, "spearman") or -1.0))
         clouds = (_points([record], names) for record in own)
         found[column] = next((cloud for cloud in clouds if cloud), [])
     panels = make_panels(column for column, cloud in found.items() if cloud)
@@ -202,6 +207,8 @@ def ablation_scatter(
             panel.errorbar(
                 x, y, spread, fmt=marker, color=colour, label=label, capsize=2
             )
+        if note == "value_error":
+            panel.set_xscale("log")
         panel.set_xlabel(worded[note])
         panel.set_ylabel(metric_label(column))
     return finish(figure, f"{layout.title} ({block.label}): ablation")

@@ -94,7 +94,7 @@ def metric_label(column: Column) -> str:
 
 def finish(figure: "Figure", title: str) -> "Figure":
     """Add the title and, beside the panels, one legend for all of them."""
-    figure.suptitle(title)
+    figure.suptitle(title, x=0.01, horizontalalignment="left")
     handles: dict[str, Artist] = {}
     for panel in figure.axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
