@@ -149,7 +149,7 @@ def time_table(layout: TableLayout, records: Sequence[RunRecord]) -> "DataFrame"
         layout: the experiment.
         records: all its records.
     """
-    phases = sorted({phase for record in records for phase in record.seconds})
+    phases = sorted({name for record in records for name in record.seconds} - {"total"})
     lines = []
     for row in layout.rows:
         own = [record for record in records if record.spec.row == row.name]
@@ -283,7 +283,13 @@ def _spent(records: Sequence[RunRecord], phases: Sequence[str]) -> list[str]:
         sum(record.seconds.get(phase) or 0.0 for record in records) / len(records)
         for phase in phases
     ]
-    return [*counts, *(f"{value:.2f}" for value in [*means, sum(means)])]
+    total = sum(_total_seconds(record) for record in records) / len(records)
+    return [*counts, *(f"{value:.2f}" for value in [*means, total])]
+
+
+def _total_seconds(record: RunRecord) -> float:
+    """Return the seconds of a run: those recorded in all, or the sum of its phases."""
+    return record.seconds.get("total") or sum(record.seconds.values())
 
 
 def _range(counts: Sequence[int]) -> str:

@@ -48,6 +48,8 @@ def _run_one(experiment: Experiment, options: Namespace) -> None:
         for spec in specs:
             store.path(spec).unlink(missing_ok=True)
     started = time.perf_counter()
+    if options.workers is not None and options.workers < 1:
+        raise ConfigError(f"workers must be at least 1, got {options.workers}")
     workers = options.workers or min(os.cpu_count() or 1, 16)
     done = run_all(specs, store, workers=max(1, min(workers, len(specs))))
     print(

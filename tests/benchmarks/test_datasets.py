@@ -113,8 +113,10 @@ def test_damaged_cache_is_made_again(toy, tmp_path):
 
 
 def test_cache_that_cannot_be_written_is_done_without(toy, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "file" / "below"))
+    # A file where the folder of parsed data would be: not even root can write below.
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "parsed").write_text("")
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "toy" / "toy.data").write_bytes(TEXT)
     assert toy.load(tmp_path).targets.tolist() == [0, 1, 1]
 
