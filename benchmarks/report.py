@@ -198,7 +198,7 @@ def _time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     lines = [f"- {count} runs: {text or 'unknown'}" for text, count in machines.items()]
     parts = [
         f"# {layout.title}: where the time went",
-        "Mean wall seconds of one run by phase, evaluation on test excluded.",
+        "Mean wall seconds of one run, its evaluation included.",
         to_markdown(tables.time_table(layout, records)),
         "## Machines",
         "\n".join(sorted(lines)),
