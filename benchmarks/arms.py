@@ -26,7 +26,6 @@ from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import LiteralMetricOpt, MetricOpt
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.network_task import NetworkTask
 from metricopt.observations import Budget, Trajectories, concatenate
 from metricopt.recipe import Recipe
 from metricopt.registry import import_units
@@ -97,7 +96,7 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     rollout = getattr(method, "recipe", Recipe()).rollout
     if hasattr(method, "rate"):
         optimizer = getattr(method, "trajectories", "sgd")
-        rate = bench.rate(bench.task(metric), optimizer, rollout)
+        rate = bench.rate(task, optimizer, rollout)
         method = dataclasses.replace(method, rate=rate)  # type: ignore[type-var]
     notes: dict[str, Any] = {}
     if isinstance(method, MetricOpt | LiteralMetricOpt):
@@ -220,7 +219,7 @@ def _judged(
         }
         for point, test in zip(result.checkpoints, values[:-1], strict=True)
     ]
-    observed = NetworkTask.observe(bench.task(metric), result.phi)
+    observed = bench.task(metric).observe(result.phi)
     return Outcome(
         observe=_rounded(from_cost(metric, observed)),
         test=_rounded(values[-1]),

@@ -1,5 +1,8 @@
-"""The binary problems of the UCI protocol, by name."""
+"""The binary problems of the UCI protocol, by name, and their columns in tables."""
 
+from typing import Any
+
+from benchmarks.layout import Column
 from benchmarks.uci import Problem
 
 A9A = Problem("a9a", "a9a", (1,))
@@ -14,3 +17,14 @@ CONVENTION = (
     "covtype-rare: classes 4 to 6 against the rest. digit-8: 8 against the rest. "
     "cancer: malignant is positive. Threshold 0.5."
 )
+
+
+def metric_column(problem: Problem, metric: str, **more: Any) -> Column:
+    """Return the column of a problem and a metric, with further fields of `Column`."""
+    return Column(
+        f"{problem.name}/{metric}",
+        f"{problem.name} {LABELS[metric]}",
+        metric,
+        higher_is_better=metric != "mcr",
+        **more,
+    )

@@ -7,8 +7,8 @@ Each row leaves out or replaces one choice of the recipe. Source: Huang et al., 
 from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.layout import Block, Column, Row, TableLayout
-from benchmarks.problems import A9A, DIGIT, LABELS
+from benchmarks.layout import Block, Row, TableLayout
+from benchmarks.problems import A9A, DIGIT, metric_column
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
 from benchmarks.uci import QUERIES, SIZES, STEPS, Arm, Place, Size, method, spec
@@ -50,10 +50,7 @@ def arms(tier: str, size: Size) -> dict[str, Arm]:
         )
         for name, change in changes.items()
     }
-    native = {
-        **RECIPE_OF_LITERAL,
-        "tasks": tasks,
-    }
+    native = {**RECIPE_OF_LITERAL, "tasks": tasks}
     for name, recipe in (("native-step", native), ("literal", {"tasks": tasks})):
         found[name] = Arm(
             *method("metricopt-literal", recipe=recipe),
@@ -119,11 +116,9 @@ def layout(tier: str) -> TableLayout:
     """Return what the ablation looks like at a tier."""
     problem = DIGIT if tier == "smoke" else A9A
     columns = tuple(
-        Column(
-            f"{problem.name}/{metric}",
-            f"{problem.name} {LABELS[metric]}",
+        metric_column(
+            problem,
             metric,
-            higher_is_better=metric != "mcr",
         )
         for metric in METRICS
     )

@@ -7,8 +7,8 @@ mini-batches: cross-entropy then calls too many digits an 8, and F suffers.
 from dataclasses import replace
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.layout import Block, Column, Row, TableLayout
-from benchmarks.problems import CANCER, CONVENTION, DIGIT, LABELS
+from benchmarks.layout import Block, Row, TableLayout
+from benchmarks.problems import CANCER, CONVENTION, DIGIT, metric_column
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
 from benchmarks.uci import STEPS, Arm, Place, Problem, method, spec
@@ -82,11 +82,9 @@ def layout(tier: str) -> TableLayout:
         blocks=(Block("balanced", "class-balanced mini-batches"),),
         rows=ROWS,
         columns=tuple(
-            Column(
-                f"{problem.name}/{metric}",
-                f"{problem.name} {LABELS[metric]}",
+            metric_column(
+                problem,
                 metric,
-                higher_is_better=metric != "mcr",
             )
             for problem, metrics in PROBLEMS
             for metric in metrics

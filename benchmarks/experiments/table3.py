@@ -5,8 +5,8 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 """
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.layout import Block, Column, Row, TableLayout
-from benchmarks.problems import A9A, CONVENTION, COVTYPE, DIGIT, LABELS, RARE
+from benchmarks.layout import Block, Row, TableLayout
+from benchmarks.problems import A9A, CONVENTION, COVTYPE, DIGIT, RARE, metric_column
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
 from benchmarks.uci import (
@@ -216,11 +216,9 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
 def layout(tier: str) -> TableLayout:
     """Return what Table 3 looks like at a tier."""
     columns = tuple(
-        Column(
-            f"{problem.name}/{metric}",
-            f"{problem.name} {LABELS[metric]}",
+        metric_column(
+            problem,
             metric,
-            higher_is_better=metric != "mcr",
             paper_column=PAPER_COLUMNS.get((problem.name, metric)),
             compare_note="test_legacy" if metric == "jaccard" else "",
         )
