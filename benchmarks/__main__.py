@@ -49,10 +49,14 @@ def make_parser() -> argparse.ArgumentParser:
         ("report", verbs.report, "tables and figures from the finished runs"),
         ("verify", verbs.verify, "rebuild committed reports from their records"),
         ("plan", verbs.plan, "runs, hours and disk of an experiment"),
+        ("pretrain", verbs.pretrain, "train the networks of an experiment anew"),
     ):
         verb = add(name, help=about, parents=[common])
         verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT")
         _add_size(verb)
+        if run is verbs.pretrain:
+            about = "write them to results/weights"
+            verb.add_argument("--release", action="store_true", help=about)
         verb.set_defaults(run=run)
     for name, run, about in (
         ("list", verbs.list_units, "experiments, data sets, methods, losses, metrics"),

@@ -1,7 +1,8 @@
 """The arms of a table: how the row a spec names is run on its bench.
 
-Three kinds: a `method` chooses phi, a `network` method trains the whole network, and
-`threshold-shift` moves the decision threshold. Each ends in an outcome on the splits.
+A `method` chooses phi, and an `oracle` does so on test itself; a `network` method
+trains the whole network; `threshold-shift` and `class-offsets` move the decision. Each
+ends in an outcome on the splits.
 """
 
 import dataclasses
@@ -14,29 +15,26 @@ from torch import Tensor
 
 import baselines
 import metricopt.methods
+from baselines.class_offsets import OffsetSearch, tune_offsets
 from baselines.network_method import NETWORK_METHODS
 from baselines.threshold_shift import tune_threshold
 from benchmarks.artifacts import Artifact, get_or_make
+from benchmarks.bench import Bench
+from benchmarks.diagnosis import DIGITS, diagnose, rounded
 from benchmarks.records import RunSpec
-from benchmarks.tasks import Bench, bench_of, metric_of
+from benchmarks.tasks import bench_of, metric_of
+from benchmarks.uci_bench import UCIBench
 from metricopt.errors import ConfigError
-from metricopt.health import Health, check_health
 from metricopt.meta_training import MetaTrained
 from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import LiteralMetricOpt, MetricOpt
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.observations import Budget, Trajectories, concatenate
+from metricopt.observations import Budget
 from metricopt.recipe import Recipe
 from metricopt.registry import import_units
 from metricopt.result import FinetuneResult
-from metricopt.trajectories import collect, loss_optimizer
 from metricopt.value_function import ValueFunction
-
-# Held-out trajectories of the health check, half of them guided, and their queries.
-HEALTH_TRAJECTORIES, HEALTH_OBSERVATIONS = 20, 10
-DIGITS = 6
-"""Decimals kept of metric values in records."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,10 @@ def run_arm(spec: RunSpec) -> Outcome:
     """
     kinds: dict[str, Callable[[RunSpec, Bench, Metric], Outcome]] = {
         "method": _run_method,
+        "oracle": _run_oracle,
         "network": _run_network,
         "threshold-shift": _run_threshold_shift,
+        "class-offsets": _run_class_offsets,
     }
     kind = spec.settings["arm"]["kind"]
     if kind not in kinds:
@@ -103,11 +103,25 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
         trained = _trained(method, bench, metric, budget)
         method = dataclasses.replace(method, trained=trained)
         if spec.settings["diagnose"]:
-            notes = _diagnose(method, trained, bench, metric, spec.replicate)
+            notes = diagnose(method, trained, bench, metric)
     task.query_limit = budget.queries * rows
     generator = bench.generator("fine-tuning", metric.name)
     result = method.run(task, budget, generator, rows=rows)
     return _judged(result, bench, metric, notes)
+
+
+def _run_oracle(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
+    """Search on the test split: what the adapter can express, not what one can find."""
+    arm = spec.settings["arm"]
+    method = build_method(arm["name"], arm["settings"])
+    generator = bench.generator("fine-tuning", metric.name)
+    result = method.run(
+        bench.oracle_task(metric),
+        Budget(**spec.settings["budget"]),
+        generator,
+        rows=spec.settings["meta_tests"],
+    )
+    return _judged(result, bench, metric, {})
 
 
 def _trained(
@@ -144,64 +158,6 @@ def _trained(
     return MetaTrained(value_function.eval(), queries, spread, reach, [])
 
 
-def _diagnose(
-    method: MetricOpt | LiteralMetricOpt,
-    trained: MetaTrained,
-    bench: Bench,
-    metric: Metric,
-    replicate: int,
-) -> dict[str, Any]:
-    """Check a value function on held-out trajectories, outside the method's budget."""
-    task = bench.task(metric)
-    generator = bench.generator("health", metric.name)
-    rollout = dataclasses.replace(
-        method.recipe.rollout, observations=HEALTH_OBSERVATIONS
-    )
-    rows = HEALTH_TRAJECTORIES // 2
-    loss = loss_optimizer("sgd", method.rate or 0.1)
-    follower, step = MetricOpt(), method.recipe.step_share
-    guided = follower.guided(trained, rollout.steps, generator, step=step)
-    parts = [
-        collect(task, factory, rollout, rows=rows, generator=generator)
-        for factory in (loss, guided)
-    ]
-    on_loss, on_guided = (check_health(trained.value_function, part) for part in parts)
-    both = check_health(trained.value_function, concatenate(parts))
-    notes: dict[str, Any] = {
-        "spearman": both.spearman,
-        "spearman_loss": on_loss.spearman,
-        "spearman_guided": on_guided.spearman,
-        "value_error": both.error,
-    }
-    if replicate == 0:
-        notes |= _pictures(both, trained.value_function, concatenate(parts), metric)
-    return notes
-
-
-def _pictures(
-    health: Health,
-    value_function: ValueFunction,
-    held_out: Trajectories,
-    metric: Metric,
-) -> dict[str, list[float]]:
-    """Return the points of Fig. 2c and of predicted against true metric."""
-    rows = torch.arange(len(held_out))[:, None]
-    phi = held_out.phi[rows, held_out.steps].flatten(0, 1)
-    with torch.no_grad():
-        embedding = value_function.embed(phi).numpy()
-    # Imported here: it takes seconds, and few runs draw.
-    from sklearn.manifold import TSNE
-
-    place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding)
-    return {
-        "health_predicted": _rounded(health.predicted, 4),
-        "health_true": _rounded(health.observed, 4),
-        "embedding_x": _rounded(torch.from_numpy(place[:, 0]), 2),
-        "embedding_y": _rounded(torch.from_numpy(place[:, 1]), 2),
-        "embedding_cost": _rounded(health.observed, 4),
-    }
-
-
 def _judged(
     result: FinetuneResult, bench: Bench, metric: Metric, notes: dict[str, Any]
 ) -> Outcome:
@@ -215,14 +171,14 @@ def _judged(
             "step": point.step,
             "queries": point.queries,
             "observe": _native(point.cost, metric),
-            "test": _rounded(test),
+            "test": rounded(test),
         }
         for point, test in zip(result.checkpoints, values[:-1], strict=True)
     ]
     observed = bench.task(metric).observe(result.phi)
     return Outcome(
-        observe=_rounded(from_cost(metric, observed)),
-        test=_rounded(values[-1]),
+        observe=rounded(from_cost(metric, observed)),
+        test=rounded(values[-1]),
         queries=result.queries,
         shared_queries=result.shared_queries,
         gradient_steps=result.gradient_steps,
@@ -235,6 +191,8 @@ def _judged(
 
 def _run_network(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     import_units(baselines)
+    if not isinstance(bench, UCIBench):
+        raise ConfigError("arms of kind 'network' are of the UCI protocol alone")
     arm = spec.settings["arm"]
     settings = {
         name: tuple(value) if isinstance(value, list) else value
@@ -266,9 +224,8 @@ def _run_network(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
 
 
 def _run_threshold_shift(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
-    observe_task = bench.task(metric)
     zero = torch.zeros(1, bench.adapter.size)
-    outputs = bench.adapter.predict(observe_task.observed.features, zero)[0]
+    outputs = bench.task(metric).observed.outputs(zero)[0]
     shift = tune_threshold(outputs, bench.splits.observe.targets, metric=metric)
     judge = bench.judge(metric)
     shifted = judge.outputs(zero) - shift.threshold
@@ -278,6 +235,38 @@ def _run_threshold_shift(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome
         [round(test, DIGITS)],
         queries=shift.queries,
         notes={"threshold": shift.threshold} | _legacy(metric, shifted, judge.targets),
+    )
+
+
+def _run_class_offsets(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
+    zero = torch.zeros(1, bench.adapter.size)
+    observed, judge = bench.task(metric).observed, bench.judge(metric)
+    classes = len(bench.splits.observe.targets.unique())
+    on_observe, on_test = (
+        one.outputs(zero)[0, :, :classes] for one in (observed, judge)
+    )
+    search = OffsetSearch(**spec.settings["arm"]["settings"])
+    found = tune_offsets(on_observe, observed.targets, metric=metric, search=search)
+
+    def test(offsets: Tensor) -> float:
+        shifted = on_test.log_softmax(1) + offsets
+        return round(metric.value(shifted, judge.targets), DIGITS)
+
+    trace = [
+        {
+            "step": 0,
+            "queries": point.queries,
+            "observe": [round(point.value, DIGITS)],
+            "test": [test(point.offsets)],
+        }
+        for point in found.trace
+    ]
+    return Outcome(
+        [round(found.value, DIGITS)],
+        [test(found.offsets)],
+        queries=found.queries,
+        trace=trace,
+        notes={"offsets": rounded(found.offsets, 3)},
     )
 
 
@@ -292,14 +281,10 @@ def _legacy(metric: Metric, outputs: Tensor, targets: Tensor) -> dict[str, Any]:
     if metric.name != "jaccard":
         return {}
     legacy = make_metric("jaccard-legacy").values(outputs, targets)
-    return {"test_legacy": _rounded(legacy)}
+    return {"test_legacy": rounded(legacy)}
 
 
 def _native(cost: Tensor, metric: Metric) -> list[float] | None:
     if bool(torch.isnan(cost).all()):
         return None
-    return _rounded(from_cost(metric, cost))
-
-
-def _rounded(values: Tensor, digits: int = DIGITS) -> list[float]:
-    return [round(value, digits) for value in values.tolist()]
+    return rounded(from_cost(metric, cost))

@@ -19,7 +19,7 @@ class CachedArrays:
     """What a data set was parsed to.
 
     Attributes:
-        inputs: float32, shape [N, ...].
+        inputs: float32, or uint8 where the data set is made of bytes, shape [N, ...].
         targets: int64, shape [N].
         digest: sha256 of both, taken when they were checked.
     """

@@ -33,8 +33,7 @@ def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifac
         key: JSON-able; everything that determines the artifact.
         make: makes it.
     """
-    digest = hashlib.sha256(canonical(key).encode()).hexdigest()
-    path = cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
+    path = artifact_path(kind, key)
     stored = _read(path)
     if stored is not None:
         return stored
@@ -42,6 +41,12 @@ def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifac
     tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
     write_atomically(path, save(tensors, {"facts": json.dumps(made.facts)}))
     return made
+
+
+def artifact_path(kind: str, key: object) -> Path:
+    """Return where the artifact of a key is, or would be."""
+    digest = hashlib.sha256(canonical(key).encode()).hexdigest()
+    return cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
 
 
 def _read(path: Path) -> Artifact | None:

@@ -1,15 +1,16 @@
 """Records to judged cells: one cell per block, row and column, all replicates in it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks import stats
-from benchmarks.layout import Block, Column, Row, TableLayout, split_budget
+from benchmarks.layout import REPLICATE, Block, Column, Row, TableLayout, split_budget
 from benchmarks.paper_values import PaperValue
 from benchmarks.records import RunRecord, sort_records
+from benchmarks.stats import Comparison
 
 LEVEL = 0.05
-BETTER, WORSE = "better than its base loss", "worse"
+BETTER, BETTER_THAN_RIVAL, WORSE = "better than its base loss", "better", "worse"
 SAME, UNTESTED = "no difference", "not tested"
 
 
@@ -20,13 +21,12 @@ class Cell:
     Attributes:
         block, row, column: its place.
         records: every record of the cell, failed ones included, by replicate.
-        values: test metric of each finished replicate, native unit, the mean over its
-            meta-tests, by replicate.
-        differences: base minus this in costs for each replicate both have finished;
-            positive is better.
-        p_value: paired t-test of the differences, None where there is none.
-        p_holm: the same, adjusted over the table.
+        values: test metric of each finished replicate, native unit, by replicate: one
+            value, the mean over its meta-tests, or one per meta-test, as the layout
+            says.
         paper: the paper's number, None if there is none.
+        against_base: comparison with its base row, None if there is none.
+        against_rival: the same with the layout's rival row.
         gap_closed: share of the threshold shift's gain, see `stats.gap_closed`.
     """
 
@@ -34,34 +34,47 @@ class Cell:
     row: Row
     column: Column
     records: tuple[RunRecord, ...]
-    values: dict[int, float]
-    differences: tuple[float, ...] = ()
-    p_value: float | None = None
-    p_holm: float | None = None
+    values: Mapping[int, tuple[float, ...]]
     paper: PaperValue | None = None
+    against_base: Comparison | None = None
+    against_rival: Comparison | None = None
     gap_closed: float | None = None
 
     @property
+    def all_values(self) -> tuple[float, ...]:
+        """The values of all replicates, one after the other."""
+        return tuple(value for values in self.values.values() for value in values)
+
+    @property
     def mean(self) -> float | None:
-        """Mean over replicates, native unit."""
-        return stats.mean(list(self.values.values()))
+        """Mean of all values, native unit."""
+        return stats.mean(self.all_values)
 
     @property
     def std(self) -> float | None:
-        """Sample standard deviation over replicates, native unit."""
-        return stats.sample_std(list(self.values.values()))
+        """Sample standard deviation of all values, native unit."""
+        return stats.sample_std(self.all_values)
+
+    @property
+    def costs(self) -> dict[int, tuple[float, ...]]:
+        """Values turned so that lower is better, by replicate."""
+        sign = self.column.sign
+        return {r: tuple(sign * v for v in values) for r, values in self.values.items()}
+
+    @property
+    def tested(self) -> bool:
+        """Whether it is tested: its row has a base row and no budget of its own."""
+        return self.row.base_row is not None and split_budget(self.row.name)[1] is None
 
     @property
     def verdict(self) -> str:
-        """How it compares with its base row; empty for a row without one."""
-        if self.row.base_row is None or split_budget(self.row.name)[1] is not None:
-            return ""
-        centre = stats.mean(self.differences)
-        if self.p_holm is None or centre is None:
-            return UNTESTED
-        if self.p_holm >= LEVEL:
-            return SAME
-        return BETTER if centre > 0 else WORSE
+        """How it compares with its base row; empty for a row that is not tested."""
+        return _verdict(self.against_base, BETTER) if self.tested else ""
+
+    @property
+    def rival_verdict(self) -> str:
+        """How it compares with the rival row."""
+        return _verdict(self.against_rival, BETTER_THAN_RIVAL)
 
     @property
     def compared(self) -> float | None:
@@ -122,6 +135,31 @@ def replicate_mean(values: Sequence[float | None] | None) -> float | None:
     return stats.mean(present) if len(present) == len(values) else None
 
 
+def unit_values(values: Sequence[float | None] | None, unit: str) -> tuple[float, ...]:
+    """Return the values a replicate counts with, none if one of them is missing.
+
+    Args:
+        values: one per meta-test.
+        unit: `replicate` for their mean, `meta-test` for each.
+    """
+    mean = replicate_mean(values)
+    if values is None or mean is None:
+        return ()
+    present = tuple(value for value in values if value is not None)
+    return (mean,) if unit == REPLICATE else present
+
+
+def values_by_replicate(
+    records: Sequence[RunRecord], unit: str
+) -> dict[int, tuple[float, ...]]:
+    """Return the test values of finished records, see `unit_values`."""
+    return {
+        record.spec.replicate: unit_values(record.test, unit)
+        for record in records
+        if record.finished
+    }
+
+
 def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]:
     """Make and judge every cell that has a record, in the order of the layout.
 
@@ -135,9 +173,11 @@ def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]
     cells = _collect(layout, records)
     places = {_place(cell): cell for cell in cells}
     compared = [_compare(layout, cell, places) for cell in cells]
-    adjusted = stats.holm([cell.p_value for cell in compared])
+    bases = stats.adjust([c.against_base if c.tested else None for c in compared])
+    rivals = stats.adjust([cell.against_rival for cell in compared])
     return tuple(
-        replace(cell, p_holm=p) for cell, p in zip(compared, adjusted, strict=True)
+        replace(cell, against_base=base or cell.against_base, against_rival=rival)
+        for cell, base, rival in zip(compared, bases, rivals, strict=True)
     )
 
 
@@ -153,9 +193,8 @@ def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
                 found = groups.get((block.name, row.name, column.name))
                 if found:
                     paper = layout.paper_value(row, column)
-                    values = _values(found)
-                    cell = Cell(block, row, column, tuple(found), values, paper=paper)
-                    cells.append(cell)
+                    values = values_by_replicate(found, layout.unit)
+                    cells.append(Cell(block, row, column, tuple(found), values, paper))
     return cells
 
 
@@ -167,35 +206,40 @@ def _compare(
     def other(row: str | None) -> Cell | None:
         return places.get((cell.block.name, row or "", cell.column.name))
 
-    base = other(cell.row.base_row)
-    gap = _gap(cell, other(layout.loss_only_row), other(layout.threshold_shift_row))
-    if base is None:
-        return replace(cell, gap_closed=gap)
-    shared = sorted(set(cell.values) & set(base.values))
-    sign = cell.column.sign
-    differences = tuple(sign * (base.values[r] - cell.values[r]) for r in shared)
-    tested = split_budget(cell.row.name)[1] is None
-    p_value = stats.paired_p_value(differences) if tested else None
-    return replace(cell, differences=differences, p_value=p_value, gap_closed=gap)
+    base, rival = other(cell.row.base_row), other(layout.rival_row)
+    if not cell.tested or cell.row.name == layout.rival_row:
+        rival = None
+    return replace(
+        cell,
+        against_base=base and stats.compare(base.costs, cell.costs),
+        against_rival=rival and stats.compare(rival.costs, cell.costs),
+        gap_closed=_gap(
+            cell, other(layout.loss_only_row), other(layout.threshold_shift_row)
+        ),
+    )
 
 
 def _gap(cell: Cell, loss_only: Cell | None, shift: Cell | None) -> float | None:
     if loss_only is None or shift is None:
         return None
-    arms = (loss_only, cell, shift)
-    shared = sorted(set.intersection(*(set(arm.values) for arm in arms)))
-    sign = cell.column.sign
-    costs = [[sign * arm.values[r] for r in shared] for arm in arms]
-    return stats.gap_closed(*costs)
+    # The share is of the same replicates above and below.
+    shared = set(loss_only.values) & set(cell.values) & set(shift.values)
+    base, own, best = (
+        {r: costs for r, costs in arm.costs.items() if r in shared}
+        for arm in (loss_only, cell, shift)
+    )
+    reached, whole = stats.compare(base, own), stats.compare(base, best)
+    if reached is None or whole is None:
+        return None
+    return stats.gap_closed(whole, reached)
 
 
-def _values(records: Sequence[RunRecord]) -> dict[int, float]:
-    values = {}
-    for record in records:
-        value = replicate_mean(record.test)
-        if record.finished and value is not None:
-            values[record.spec.replicate] = value
-    return values
+def _verdict(comparison: Comparison | None, better: str) -> str:
+    if comparison is None or comparison.p_holm is None:
+        return UNTESTED
+    if comparison.p_holm >= LEVEL:
+        return SAME
+    return better if comparison.gain > 0 else WORSE
 
 
 def _place(cell: Cell) -> tuple[str, str, str]:

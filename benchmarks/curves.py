@@ -1,28 +1,45 @@
-"""Traces of records as curves over replicates: for tables at a budget and figures."""
+"""Traces of records as curves with a spread: for tables at a budget and figures."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks import stats
-from benchmarks.cells import replicate_mean
-from benchmarks.layout import split_budget
-from benchmarks.records import RunRecord
+from benchmarks.cells import unit_values
+from benchmarks.layout import REPLICATE, Block, Column, split_budget
+from benchmarks.records import RunRecord, sort_records
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A mean over replicates with its spread.
+    """A mean over replicates or meta-tests with its spread.
 
     Attributes:
         x: steps or queries, increasing, shape [n].
         mean: native metric, shape [n].
-        std: sample standard deviation, 0 for a single replicate, shape [n].
+        std: sample standard deviation, 0 for a single value, shape [n].
     """
 
     x: tuple[float, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+
+def of_place(
+    records: Sequence[RunRecord], block: Block, column: Column
+) -> list[RunRecord]:
+    """Return the finished records of a block and column."""
+    place = (block.name, column.name)
+    return [
+        record
+        for record in records
+        if record.finished and (record.spec.block, record.spec.column) == place
+    ]
+
+
+def of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
+    """Return the records of a row by replicate."""
+    return sort_records(record for record in records if record.spec.row == row)
 
 
 def of_arm(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
@@ -34,56 +51,69 @@ def of_arm(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
     ]
 
 
-def value_at(record: RunRecord, split: str, queries: int) -> float | None:
+def values_at(
+    record: RunRecord, split: str, queries: int, unit: str
+) -> tuple[float, ...]:
     """Return what a run had reached when it had made at most so many queries.
 
     Args:
         record: a finished run.
         split: `observe` or `test`.
         queries: the budget.
+        unit: see `cells.unit_values`.
 
     Returns:
-        Mean over meta-tests at the last such entry of its trace; without a trace the
-        final value, if it cost no more. A row `<arm>-q<N>` stands for budget N alone,
-        by its final value. None if there is none.
+        The values at the last such entry of its trace; without a trace the final ones,
+        if they cost no more. A row `<arm>-q<N>` stands for budget N alone, by its final
+        values. Empty if there is none.
     """
     budget = split_budget(record.spec.row)[1]
     if budget is not None or not record.trace:
         fits = budget in (None, queries) and record.queries <= queries
-        return replicate_mean(getattr(record, split)) if fits else None
+        return unit_values(getattr(record, split), unit) if fits else ()
     fitting = [entry for entry in record.trace if entry["queries"] <= queries]
-    return replicate_mean(fitting[-1][split]) if fitting else None
+    return unit_values(fitting[-1][split], unit) if fitting else ()
 
 
 def at_budget(
-    records: Sequence[RunRecord], arm: str, split: str, queries: int
+    records: Sequence[RunRecord],
+    arm: str,
+    split: str,
+    queries: int,
+    unit: str = REPLICATE,
 ) -> list[float]:
-    """Return the values of all replicates of an arm at a budget of queries.
+    """Return the values of all runs of an arm at a budget of queries.
 
     Where rows `<arm>-q<N>` have that budget they alone count: they were tuned for it.
     """
     runs = of_arm(records, arm)
     tuned = [r for r in runs if split_budget(r.spec.row)[1] == queries]
-    found = (value_at(record, split, queries) for record in tuned or runs)
-    return [value for value in found if value is not None]
+    found = (values_at(record, split, queries, unit) for record in tuned or runs)
+    return [value for values in found for value in values]
 
 
-def curve(records: Sequence[RunRecord], *, axis: str, split: str) -> Curve | None:
-    """Average the traces of one row over its replicates.
+def curve(
+    records: Sequence[RunRecord], *, axis: str, split: str, unit: str
+) -> Curve | None:
+    """Average the traces of one row over its replicates or meta-tests.
 
-    A replicate holds its last value until its next entry; the curve starts where every
-    replicate has one.
+    Each holds its last value until its next entry; the curve starts where every one has
+    a value. Over queries it ends where all queries are spent.
 
     Args:
         records: finished runs of one row, one per replicate.
         axis: `step` or `queries`.
         split: `observe` or `test`.
+        unit: see `cells.unit_values`.
 
     Returns:
         The curve; None if it would have fewer than two points.
     """
-    traces = [_points(record, axis, split) for record in records]
-    if not traces or not all(traces):
+    lines = [_lines(record, axis, split, unit) for record in records]
+    if not all(lines):
+        return None
+    traces = [points for of_run in lines for points in of_run]
+    if not traces:
         return None
     start = max(points[0][0] for points in traces)
     grid = sorted({x for points in traces for x, _ in points if x >= start})
@@ -95,7 +125,9 @@ def curve(records: Sequence[RunRecord], *, axis: str, split: str) -> Curve | Non
     return Curve(tuple(grid), means, stds)
 
 
-def budget_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | None:
+def budget_curve(
+    records: Sequence[RunRecord], arm: str, split: str, unit: str
+) -> Curve | None:
     """Join the final values of the rows `<arm>-q<N>` of an arm to one curve over N.
 
     The row without a budget, where there is one, adds the queries it spent. None below
@@ -107,9 +139,9 @@ def budget_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | 
         return None
     groups: dict[int, list[float]] = {}
     for record, budget in zip(runs, budgets, strict=True):
-        value = replicate_mean(getattr(record, split))
-        if value is not None:
-            groups.setdefault(budget or record.queries, []).append(value)
+        values = unit_values(getattr(record, split), unit)
+        if values:
+            groups.setdefault(budget or record.queries, []).extend(values)
     if len(groups) < 2:
         return None
     grid = tuple(sorted(groups))
@@ -117,14 +149,25 @@ def budget_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | 
     return Curve(grid, means, tuple(stats.sample_std(groups[x]) or 0.0 for x in grid))
 
 
-def _points(record: RunRecord, axis: str, split: str) -> list[tuple[float, float]]:
-    """Return (x, value) by increasing x; of several entries at one x the last."""
-    found = {}
+def _lines(
+    record: RunRecord, axis: str, split: str, unit: str
+) -> list[list[tuple[float, float]]]:
+    """Return the points (x, value) of every value of a run, by increasing x.
+
+    Of several entries at one x the last counts.
+    """
+    found: dict[float, tuple[float, ...]] = {}
     for entry in record.trace:
-        value = replicate_mean(entry[split])
-        if value is not None:
-            found[float(entry[axis])] = value
-    return sorted(found.items())
+        values = unit_values(entry[split], unit)
+        if values:
+            found[float(entry[axis])] = values
+    # A search whose last improvement came early has spent the rest of its queries too.
+    final = unit_values(getattr(record, split), unit)
+    if axis == "queries" and found and final and record.queries > max(found):
+        found[float(record.queries)] = final
+    points = sorted(found.items())
+    series = zip(*(values for _, values in points), strict=True)
+    return [[(x, v) for (x, _), v in zip(points, s, strict=True)] for s in series]
 
 
 def _held(points: Sequence[tuple[float, float]], x: float) -> float:

@@ -93,21 +93,27 @@ def download(
     raise DataError(f"cannot download {target.name}; " + "; ".join(failures))
 
 
-def read_archive(path: Path, *, name: str, max_bytes: int = 1 << 30) -> bytes:
+def read_archive(
+    path: Path, *, name: str, md5: str | None = None, max_bytes: int = 1 << 30
+) -> bytes:
     """Return the content of a plain, gzip, xz or bzip2 file, told by its suffix.
 
     Args:
         path: the file.
         name: the data set it belongs to, for the repair command in the message.
+        md5: expected checksum of the packed file; none means unchecked.
         max_bytes: refuse to unpack more than this.
 
     Raises:
-        DataError: if the file is missing, torn, damaged, too large or a web page.
+        DataError: if the file is missing, torn, damaged, too large, a web page, or
+            not the one with this checksum.
     """
     fetch = f"run `./reproduce.sh data fetch {name}`"
     repair = f"delete it and {fetch}"
     opener = _OPENERS.get(path.suffix, open)
     try:
+        if md5 and (wrong := _wrong_checksum(path, "md5", md5)):
+            raise DataError(f"{path} is not the expected file: {wrong}; {repair}")
         with opener(path, "rb") as file:
             content: bytes = file.read(max_bytes + 1)
     except EOFError:
@@ -161,11 +167,9 @@ class _Job:
     def check(self, path: Path) -> None:
         """Compare the file with the expected checksums."""
         for kind, expected in self.checksums.items():
-            with path.open("rb") as file:
-                actual = hashlib.file_digest(file, kind).hexdigest()
-            if actual != expected.lower():
-                message = f"expected {kind} {expected}, got {actual}"
-                raise DataError(f"{path.name} is not the expected file: {message}")
+            wrong = _wrong_checksum(path, kind, expected)
+            if wrong:
+                raise DataError(f"{path.name} is not the expected file: {wrong}")
 
     def _part(self, url: str) -> Path:
         # One part per mirror: bytes of two mirrors are never joined.
@@ -239,6 +243,14 @@ def _resumed_at(headers: HTTPMessage, offset: int) -> int:
 def _total_bytes(headers: HTTPMessage, offset: int) -> int | None:
     length = headers.get("Content-Length", "")
     return offset + int(length) if length.isdigit() else None
+
+
+def _wrong_checksum(path: Path, kind: str, expected: str) -> str | None:
+    """Say how the checksum of a file differs from the expected one, or return none."""
+    with path.open("rb") as file:
+        actual = hashlib.file_digest(file, kind).hexdigest()
+    same = actual == expected.lower()
+    return None if same else f"expected {kind} {expected}, got {actual}"
 
 
 def _is_web_page(content: bytes) -> bool:

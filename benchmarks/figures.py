@@ -5,14 +5,16 @@ returns a matplotlib figure with one panel per column that has something to show
 None where none has. Only finished runs are drawn.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks import stats
-from benchmarks.cells import note_value, replicate_mean
-from benchmarks.curves import Curve, budget_curve, curve, of_arm
+from benchmarks.cells import note_value, unit_values
+from benchmarks.curves import Curve, budget_curve, curve, of_arm, of_place, of_row
+from benchmarks.figures_mismatch import gain_over_mismatch
 from benchmarks.layout import Block, Column, TableLayout, split_budget
 from benchmarks.panels import (
+    COLOURS,
     arm_styles,
     draw_band,
     finish,
@@ -22,7 +24,12 @@ from benchmarks.panels import (
 from benchmarks.records import RunRecord, sort_records
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+GUIDED_ROW = "metricopt"
+Content = TypeVar("Content")
+Points = list[tuple[float, ...]]
 
 
 def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
@@ -30,9 +37,11 @@ def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Fi
     kinds = {
         "cost_curves": cost_curves,
         "query_curves": query_curves,
+        "loss_and_metric": loss_and_metric,
         "predicted_against_true": predicted_against_true,
         "embedding_tsne": embedding_tsne,
         "ablation_scatter": ablation_scatter,
+        "gain_over_mismatch": gain_over_mismatch,
     }
     figures = {}
     for kind, draw in kinds.items():
@@ -46,29 +55,29 @@ def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Fi
 def cost_curves(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw the test metric along fine-tuning: mean and one deviation over replicates.
+    """Draw the test metric along fine-tuning: mean and one deviation.
 
     One line per arm whose trace has more than one step.
     """
-    found = {}
-    for column in layout.columns:
-        own = _own(records, block, column)
+    styles = arm_styles(layout)
+
+    def read(own: list[RunRecord]) -> dict[str, Curve]:
         lines = {
-            label: curve(_unbudgeted(own, arm), axis="step", split="test")
+            label: curve(
+                _unbudgeted(own, arm), axis="step", split="test", unit=layout.unit
+            )
             for arm, label in layout.arms.items()
         }
-        found[column] = {label: line for label, line in lines.items() if line}
-    panels = make_panels(column for column, lines in found.items() if lines)
-    if panels is None:
-        return None
-    figure, axes = panels
-    styles = arm_styles(layout)
-    for column, panel in axes.items():
-        for label, line in found[column].items():
+        return {label: line for label, line in lines.items() if line}
+
+    def draw(panel: "Axes", column: Column, lines: dict[str, Curve]) -> None:
+        for label, line in lines.items():
             draw_band(panel, line, label=label, style=styles[label])
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(metric_label(column))
-    return finish(figure, f"{layout.title} ({block.label}): along fine-tuning")
+
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): along fine-tuning")
 
 
 def query_curves(
@@ -78,22 +87,20 @@ def query_curves(
 
     One pair of lines per arm that spends queries; the axis of queries is logarithmic.
     """
-    found = {}
-    for column in layout.columns:
-        own = _own(records, block, column)
+    styles = arm_styles(layout)
+
+    def read(own: list[RunRecord]) -> dict[tuple[str, str], Curve]:
         lines = {
-            (label, split): _query_curve(own, arm, split)
+            (label, split): _query_curve(own, arm, split, layout.unit)
             for arm, label in layout.compared_arms.items()
             for split in ("test", "observe")
         }
-        found[column] = {key: line for key, line in lines.items() if line}
-    panels = make_panels(column for column, lines in found.items() if lines)
-    if panels is None:
-        return None
-    figure, axes = panels
-    styles = arm_styles(layout)
-    for column, panel in axes.items():
-        for (label, split), line in found[column].items():
+        return {key: line for key, line in lines.items() if line}
+
+    def draw(
+        panel: "Axes", column: Column, lines: dict[tuple[str, str], Curve]
+    ) -> None:
+        for (label, split), line in lines.items():
             if split == "test":
                 draw_band(panel, line, label=label, style=styles[label])
             else:
@@ -102,7 +109,46 @@ def query_curves(
         panel.set_xscale("log")
         panel.set_xlabel("metric queries (thick: test, thin: observe)")
         panel.set_ylabel(metric_label(column))
-    return finish(figure, f"{layout.title} ({block.label}): over metric queries")
+
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): over metric queries")
+
+
+def loss_and_metric(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw loss and metric along fine-tuning, with the value function and without.
+
+    Reads the notes `path_steps`, `path_loss_loss`, `path_loss_cost`,
+    `path_guided_loss` and `path_guided_cost` of the row `metricopt`, lists of equal
+    length. Loss on the left axis, cost on the right one.
+
+    Source: Huang et al., CVPR 2021, Fig. 1. Differs: means over trajectories.
+    """
+    kinds = ("loss_loss", "guided_loss", "loss_cost", "guided_cost")
+    names = ("path_steps", *(f"path_{kind}" for kind in kinds))
+
+    def read(own: list[RunRecord]) -> Points:
+        return _first_points(of_row(own, GUIDED_ROW), names)
+
+    def draw(panel: "Axes", column: Column, points: Points) -> None:
+        steps, *lines = zip(*points, strict=True)
+        right = panel.twinx()
+        right.spines["top"].set_visible(False)
+        sides = ((panel, "--", "loss"), (right, "-", "cost"))
+        for (side, dash, quantity), pair in zip(
+            sides, (lines[:2], lines[2:]), strict=True
+        ):
+            arms = ("loss only", "with value function")
+            for line, arm, colour in zip(pair, arms, COLOURS[1::-1], strict=True):
+                label = f"{quantity}, {arm}"
+                side.plot(steps, line, color=colour, linestyle=dash, label=label)
+        panel.set_xlabel("fine-tuning steps")
+        panel.set_ylabel("training loss (dashed)")
+        right.set_ylabel(f"{column.metric}, as a cost (solid)")
+
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): loss and metric")
 
 
 def predicted_against_true(
@@ -113,25 +159,19 @@ def predicted_against_true(
     Reads the notes `health_true` and `health_predicted`, lists of equal length; one
     colour per row, all replicates. The grey line is a perfect prediction.
     """
-    names = ("health_true", "health_predicted")
-    found = {}
-    for column in layout.columns:
-        own = _own(records, block, column)
-        clouds = {
-            row.label: _points(_of_row(own, row.name), names) for row in layout.rows
-        }
-        found[column] = {label: cloud for label, cloud in clouds.items() if cloud}
-    panels = make_panels(column for column, clouds in found.items() if clouds)
-    if panels is None:
-        return None
-    figure, axes = panels
     styles = arm_styles(layout)
-    for column, panel in axes.items():
-        truths = [true for cloud in found[column].values() for true, _ in cloud]
+    names = ("health_true", "health_predicted")
+
+    def read(own: list[RunRecord]) -> dict[str, Points]:
+        clouds = {row.label: _points(of_row(own, row.name), names) for row in layout.rows}
+        return {label: cloud for label, cloud in clouds.items() if cloud}
+
+    def draw(panel: "Axes", column: Column, clouds: dict[str, Points]) -> None:
+        truths = [true for cloud in clouds.values() for true, _ in cloud]
         # One wild value function must not squeeze the others into a line.
         margin = max(truths) - min(truths)
         low, high = min(truths) - margin, max(truths) + margin
-        for label, cloud in found[column].items():
+        for label, cloud in clouds.items():
             true, predicted = zip(*cloud, strict=True)
             shown = [min(max(value, low), high) for value in predicted]
             colour, _, marker = styles[label]
@@ -141,7 +181,9 @@ def predicted_against_true(
             panel.axline((true[0], true[0]), slope=1, color="0.6", linewidth=0.8)
         panel.set_xlabel(f"true {column.metric}, as a cost")
         panel.set_ylabel("predicted cost, cut at the panel's edge")
-    return finish(figure, f"{layout.title} ({block.label}): the value function")
+
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): the value function")
 
 
 def embedding_tsne(
@@ -155,24 +197,22 @@ def embedding_tsne(
     Source: Huang et al., CVPR 2021, Fig. 2(c).
     """
     names = ("embedding_x", "embedding_y", "embedding_cost")
-    found = {}
-    for column in layout.columns:
-        own = sort_records(_own(records, block, column))
+
+    def read(own: list[RunRecord]) -> Points:
+        own = sort_records(own)
         own.sort(key=lambda record: -(note_value(record, "spearman") or -1.0))
-        clouds = (_points([record], names) for record in own)
-        found[column] = next((cloud for cloud in clouds if cloud), [])
-    panels = make_panels(column for column, cloud in found.items() if cloud)
-    if panels is None:
-        return None
-    figure, axes = panels
-    for column, panel in axes.items():
-        x, y, cost = zip(*found[column], strict=True)
+        return _first_points(own, names)
+
+    def draw(panel: "Axes", column: Column, points: Points) -> None:
+        x, y, cost = zip(*points, strict=True)
         dots = panel.scatter(x, y, c=cost, s=8, cmap="cividis")
-        bar = figure.colorbar(dots, ax=panel)
+        bar = panel.figure.colorbar(dots, ax=panel)
         bar.set_label(f"{column.metric}, as a cost")
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
-    return finish(figure, f"{layout.title} ({block.label}): embedding")
+
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): embedding")
 
 
 def ablation_scatter(
@@ -184,24 +224,18 @@ def ablation_scatter(
 
     Source: Huang et al., CVPR 2021, Fig. 3(b).
     """
+    styles = arm_styles(layout)
     worded = {
         "value_error": "error of the value function, as a cost",
         "spearman": "Spearman correlation of the value function",
     }
-    found = {}
-    for column in layout.columns:
-        own = _own(records, block, column)
-        for note in worded:
-            rows = _ablation(layout, own, note)
-            if column not in found and len(rows) > 1:
-                found[column] = note, rows
-    panels = make_panels(found)
-    if panels is None:
-        return None
-    figure, axes = panels
-    styles = arm_styles(layout)
-    for column, panel in axes.items():
-        note, rows = found[column]
+
+    def read(own: list[RunRecord]) -> tuple[str, dict[str, Points]] | None:
+        tries = ((note, _ablation(layout, own, note)) for note in worded)
+        return next((found for found in tries if len(found[1]) > 1), None)
+
+    def draw(panel: "Axes", column: Column, content: tuple[str, dict]) -> None:
+        note, rows = content
         for label, (x, y, spread) in rows.items():
             colour, _, marker = styles[label]
             panel.errorbar(
@@ -211,64 +245,6 @@ def ablation_scatter(
             panel.set_xscale("log")
         panel.set_xlabel(worded[note])
         panel.set_ylabel(metric_label(column))
-    return finish(figure, f"{layout.title} ({block.label}): ablation")
 
-
-def _own(records: Sequence[RunRecord], block: Block, column: Column) -> list[RunRecord]:
-    place = (block.name, column.name)
-    return [
-        record
-        for record in records
-        if record.finished and (record.spec.block, record.spec.column) == place
-    ]
-
-
-def _of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
-    return sort_records(record for record in records if record.spec.row == row)
-
-
-def _unbudgeted(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
-    runs = of_arm(records, arm)
-    return [record for record in runs if split_budget(record.spec.row)[1] is None]
-
-
-def _query_curve(records: Sequence[RunRecord], arm: str, split: str) -> Curve | None:
-    """Return a curve without its point at 0 queries, which no log axis can show."""
-    line = budget_curve(records, arm, split)
-    if line is None:
-        line = curve(_unbudgeted(records, arm), axis="queries", split=split)
-    if line is None:
-        return None
-    keep = [index for index, x in enumerate(line.x) if x > 0]
-    parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
-    return Curve(*parts) if len(keep) > 1 else None
-
-
-def _points(
-    records: Sequence[RunRecord], names: Sequence[str]
-) -> list[tuple[float, ...]]:
-    """Return the complete tuples of list-valued notes of equal length."""
-    points: list[tuple[float, ...]] = []
-    for record in records:
-        lists = [record.notes.get(name) for name in names]
-        if all(isinstance(values, list) for values in lists):
-            tuples = zip(*lists, strict=True)
-            points += [item for item in tuples if None not in item]
-    return points
-
-
-def _ablation(
-    layout: TableLayout, records: Sequence[RunRecord], note: str
-) -> dict[str, tuple[float, float, float]]:
-    """Return (note, final metric, its deviation) by label of the ablation rows."""
-    points = {}
-    for row in layout.rows:
-        own = _of_row(records, row.name) if row.name in layout.ablation_rows else []
-        finals = [replicate_mean(record.test) for record in own]
-        found = [note_value(record, note) for record in own]
-        x = stats.mean([value for value in found if value is not None])
-        y = stats.mean([value for value in finals if value is not None])
-        if x is not None and y is not None:
-            spread = stats.sample_std([v for v in finals if v is not None])
-            points[row.label] = x, y, spread or 0.0
-    return points
+    found = _by_column(layout, records, block, read)
+    return _draw(found, draw, f"{layout.title} ({block.label}): ablation")

@@ -10,6 +10,8 @@ from metricopt.errors import ConfigError, DataError
 
 BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
 DECIMALS = {"fraction": 4, "percent": 2}
+WORST = {"fraction": 1.0, "percent": 100.0}
+REPLICATE, META_TEST = "replicate", "meta-test"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Column:
         """Factor from native differences to costs: lower is better."""
         return -1.0 if self.higher_is_better else 1.0
 
+    def cost(self, value: float) -> float:
+        """Return a value as a cost in the unit of the column: 0 is the best."""
+        return WORST[self.unit] - value if self.higher_is_better else value
+
     def format(self, value: float) -> str:
         """Print a value in its unit: `.1532` for fractions, `92.31` for percent."""
         text = f"{value:.{DECIMALS[self.unit]}f}"
@@ -103,11 +109,17 @@ class TableLayout:
         ablation_rows: rows of the ablation figure, empty for no figure.
         query_budgets: budgets compared at equal queries, increasing.
         query_arms: arms compared there; empty for all that spend queries.
+        unit: what a cell has one value of, over which spread and tests go: `replicate`,
+            or `meta-test` where there is one network only.
+        rival_row: a row which all rows that are tested are also compared with; None for
+            no such section.
+        mismatch_rows: rows of the figure of gain over mismatch, the first of which
+            notes the mismatch; empty for no figure.
         notes: what an honest reader is told below the tables.
 
     Raises:
-        ConfigError: if a name is used twice, a row refers to none, a unit is unknown
-            or not that of the paper's value.
+        ConfigError: if a name is used twice, the layout refers to a row it lacks, a
+            unit is unknown or not that of the paper's value.
     """
 
     experiment: str
@@ -123,6 +135,9 @@ class TableLayout:
     ablation_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
     query_arms: tuple[str, ...] = ()
+    unit: str = REPLICATE
+    rival_row: str | None = None
+    mismatch_rows: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -131,8 +146,14 @@ class TableLayout:
             for name in names:
                 if names.count(name) > 1:
                     raise ConfigError(f"expected one {kind} {name!r}, got two")
-        wanted = {row.base_row for row in self.rows} | set(self.ablation_rows)
-        wanted |= {self.loss_only_row, self.threshold_shift_row}
+        if self.unit not in (REPLICATE, META_TEST):
+            raise ConfigError(
+                f"the unit of a layout must be {REPLICATE} or {META_TEST}, "
+                f"got {self.unit!r}"
+            )
+        wanted = {row.base_row for row in self.rows}
+        wanted |= {*self.ablation_rows, *self.mismatch_rows}
+        wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:
                 raise ConfigError(f"the layout refers to the row {name!r} it lacks")

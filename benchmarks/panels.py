@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DPI = 110
 PANEL_INCHES = (4.4, 3.3)
+SINGLE_INCHES = (8.8, 5.0)
 PANELS_PER_LINE = 3
 # Okabe and Ito's palette: told apart with every common colour vision deficiency.
 COLOURS = (
@@ -70,11 +71,25 @@ def make_panels(
     for place, column in enumerate(columns, start=1):
         panel = figure.add_subplot(high, wide, place)
         panel.set_title(column.heading, fontsize="medium")
-        panel.locator_params(axis="x", nbins=5)
-        panel.grid(alpha=0.25, linewidth=0.5)
-        panel.spines[["top", "right"]].set_visible(False)
+        _dress(panel)
         axes[column] = panel
     return figure, axes
+
+
+def make_single_panel() -> "tuple[Figure, Axes]":
+    """Return a figure with one empty panel, which belongs to no column."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
+    panel = figure.add_subplot()
+    _dress(panel)
+    return figure, panel
+
+
+def _dress(panel: "Axes") -> None:
+    panel.locator_params(axis="x", nbins=5)
+    panel.grid(alpha=0.25, linewidth=0.5)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:

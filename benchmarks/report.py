@@ -7,11 +7,25 @@ from pathlib import Path
 from benchmarks import tables
 from benchmarks.cells import Cell, judge
 from benchmarks.figures import draw_all
-from benchmarks.layout import TableLayout, data_variants, split_budget
+from benchmarks.layout import (
+    META_TEST,
+    REPLICATE,
+    TableLayout,
+    data_variants,
+    split_budget,
+)
 from benchmarks.panels import plain_style, to_png
 from benchmarks.paths import write_atomically
 from benchmarks.records import RunRecord, sort_records, write_jsonl
 from benchmarks.render import to_csv, to_latex, to_markdown
+
+PAIRING = {
+    REPLICATE: "paired over replicates",
+    META_TEST: (
+        "paired over meta-tests, the only value of an arm with each of the other; "
+        "Welch's t-test between different numbers of them"
+    ),
+}
 
 
 def write_report(
@@ -81,8 +95,9 @@ def _page(
         table = tables.main_table(layout, cells, block)
         if len(table):
             parts += [f"## {block.label}", to_markdown(table)]
-    parts.append(tables.LEGEND)
-    beside = tables.paper_table(cells)
+    parts.append(_legend(layout, records))
+    parts += _rival_parts(layout, cells)
+    beside = tables.paper_table(layout, cells)
     if len(beside):
         parts += [f"## Beside {layout.paper_table}", to_markdown(beside)]
     parts += _gap_parts(layout, cells) + _query_parts(layout, records)
@@ -91,6 +106,27 @@ def _page(
         parts += ["## Figures", links]
     parts += ["## Notes", "\n".join(f"- {note}" for note in _notes(layout, cells))]
     return "\n\n".join(parts) + "\n"
+
+
+def _legend(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Say what a cell and its sign are."""
+    spread = "mean ± sample std (replicates)"
+    if layout.unit == META_TEST:
+        spread = f"mean ± sample std over meta-tests of {_networks(records)} (n)"
+    return (
+        f"Cells: {spread} on the test split. "
+        "`+` better than its base loss, `=` no difference, `-` worse "
+        f"({PAIRING[layout.unit]}, p < 0.05, Holm over the table), "
+        "`?` too few to test. "
+        "`queries`: metric queries charged to one run, meta-training included. "
+        "`*`: not comparable with the paper, see below."
+    )
+
+
+def _networks(records: Sequence[RunRecord]) -> str:
+    """Say how many networks a cell knows: it has one per replicate."""
+    count = len({record.spec.replicate for record in records})
+    return "one network" if count == 1 else f"{count} networks"
 
 
 def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -107,7 +143,23 @@ def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "Data": data or "not recorded",
         "Convention": layout.convention,
     }
+    if layout.unit == META_TEST:
+        facts["Spread"] = f"over meta-tests of {_networks(records)}"
     return "\n".join(f"- {name}: {text}" for name, text in facts.items())
+
+
+def _rival_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
+    table = tables.rival_table(cells)
+    if not len(table):
+        return []
+    label = next(row.label for row in layout.rows if row.name == layout.rival_row)
+    explained = (
+        f"Cost of {label} minus that of the method on the test split, so that positive "
+        "is better for the method: mean, 95 % interval (bootstrap of the pairs; "
+        "Welch's where there are none), p value and verdict at 0.05 "
+        f"({PAIRING[layout.unit]}, Holm over this section)."
+    )
+    return [f"## Against {label}", explained, to_markdown(table)]
 
 
 def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:

@@ -193,10 +193,10 @@ def _in_order(specs: Iterable[RunSpec]) -> list[RunSpec]:
     return sorted(specs, key=lambda spec: (_bench_place(spec), spec.cell))
 
 
-def _bench_place(spec: RunSpec) -> tuple[str, str, int]:
-    problem = spec.settings["problem"]
-    name = f"{problem['dataset']} {problem['variant']} {problem['positive']}"
-    return (name, spec.settings["sampling"], spec.replicate)
+def _bench_place(spec: RunSpec) -> tuple[str, int]:
+    from benchmarks.tasks import bench_text
+
+    return bench_text(dict(spec.settings)), spec.replicate
 
 
 @lru_cache(maxsize=1)

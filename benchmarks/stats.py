@@ -1,10 +1,13 @@
-"""Statistics of replicates: pure functions of numbers.
+"""Statistics of replicates or meta-tests: pure functions of numbers.
 
 A difference is always `base - method` in costs, so that positive means better.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean
 
 ROUNDING = 1e-12
 """Differences this far below the values compared are rounding, not measurement."""
@@ -110,28 +113,190 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def gap_closed(
-    loss_only: Sequence[float],
-    method: Sequence[float],
-    threshold_shift: Sequence[float],
-) -> float | None:
+def welch_error(base: Sequence[float], method: Sequence[float]) -> float | None:
+    """Return the standard error of a difference in means of unpaired values.
+
+    Args:
+        base: costs, shape [n].
+        method: costs, shape [m].
+
+    Returns:
+        The error; None below two values on a side.
+    """
+    first, second = standard_error(base), standard_error(method)
+    if first is None or second is None:
+        return None
+    return math.hypot(first, second)
+
+
+def welch_p_value(base: Sequence[float], method: Sequence[float]) -> float | None:
+    """Return the two-sided p value of Welch's t-test of equal means.
+
+    Args:
+        base: costs, shape [n].
+        method: costs, not paired with those, shape [m].
+
+    Returns:
+        p in [0, 1]; None below two values on a side; 1 if both are the same constant.
+        Two other constants have no t: the exact permutation test takes over. Of all
+        ways to deal out the values none is as extreme, but for its mirror if n = m.
+
+    Source: Welch, Biometrika 34, 1947.
+    """
+    error = welch_error(base, method)
+    if error is None:
+        return None
+    gain = fmean(base) - fmean(method)
+    if error <= ROUNDING:
+        ways = math.comb(len(base) + len(method), len(base))
+        extreme = 2 if len(base) == len(method) else 1
+        return 1.0 if abs(gain) <= ROUNDING else extreme / ways
+    from scipy.stats import t
+
+    return float(2.0 * t.sf(abs(gain) / error, _welch_freedom(base, method)))
+
+
+def welch_interval(
+    base: Sequence[float], method: Sequence[float], *, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return Welch's confidence interval of a difference in means.
+
+    Args:
+        base: costs, shape [n].
+        method: costs, not paired with those, shape [m].
+        level: of confidence, in (0, 1).
+
+    Returns:
+        Lower and upper end; None below two values on a side.
+    """
+    error = welch_error(base, method)
+    if error is None:
+        return None
+    gain = fmean(base) - fmean(method)
+    if error <= ROUNDING:
+        return gain, gain
+    from scipy.stats import t
+
+    half = error * float(t.ppf((1.0 + level) / 2.0, _welch_freedom(base, method)))
+    return gain - half, gain + half
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against a base, in costs.
+
+    Attributes:
+        base: costs of the base, shape [n].
+        method: costs of the method, shape [m]; m = n if they are paired.
+        paired: whether values at the same place belong together.
+        p_holm: p value adjusted over all comparisons it is shown with, None before.
+    """
+
+    base: tuple[float, ...]
+    method: tuple[float, ...]
+    paired: bool
+    p_holm: float | None = None
+
+    @property
+    def differences(self) -> tuple[float, ...]:
+        """One per value of the method: from its pair, or else the mean of the base."""
+        base = self.base if self.paired else [fmean(self.base)] * len(self.method)
+        return tuple(b - m for b, m in zip(base, self.method, strict=True))
+
+    @property
+    def gain(self) -> float:
+        """Mean difference."""
+        return fmean(self.differences)
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the gain, None below two values."""
+        if self.paired:
+            return standard_error(self.differences)
+        return welch_error(self.base, self.method)
+
+    @property
+    def p_value(self) -> float | None:
+        """The p value of no difference: paired t-test, or Welch's."""
+        if self.paired:
+            return paired_p_value(self.differences)
+        return welch_p_value(self.base, self.method)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the gain: bootstrap of the pairs, or Welch's."""
+        if self.paired:
+            return bootstrap_interval(self.differences)
+        return welch_interval(self.base, self.method)
+
+
+def compare(
+    base: Mapping[int, Sequence[float]], method: Mapping[int, Sequence[float]]
+) -> Comparison | None:
+    """Compare the costs of two arms in the replicates both have.
+
+    Within a replicate, equally many values are paired by place, and a single one, that
+    of an arm without chance, with every value of the other arm. Several, but not
+    equally many, are not paired.
+
+    Args:
+        base: costs by replicate, at least one each.
+        method: costs by replicate, at least one each.
+
+    Returns:
+        The comparison; None if no replicate is shared.
+    """
+    shared = sorted(set(base) & set(method))
+    if not shared:
+        return None
+    pairs: list[tuple[float, float]] = []
+    for replicate in shared:
+        sides = (base[replicate], method[replicate])
+        counts = {len(side) for side in sides}
+        if len(counts) > 1 and 1 not in counts:
+            return Comparison(_joined(base, shared), _joined(method, shared), False)
+        pairs += zip(*sides, strict=True) if len(counts) == 1 else product(*sides)
+    paired_base, paired_method = zip(*pairs, strict=True)
+    return Comparison(paired_base, paired_method, True)
+
+
+def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """Fill in the p values adjusted over all of these, see `holm`."""
+    adjusted = holm([one and one.p_value for one in comparisons])
+    return [
+        one and replace(one, p_holm=p)
+        for one, p in zip(comparisons, adjusted, strict=True)
+    ]
+
+
+def gap_closed(threshold_shift: Comparison, method: Comparison) -> float | None:
     """Return the share of the threshold shift's gain that a method reaches.
 
     (loss_only - method) / (loss_only - threshold_shift) on mean costs: 0 is no better
     than loss-only fine-tuning, 1 as good as the shift, and more is possible.
 
     Args:
-        loss_only: costs of loss-only fine-tuning by replicate, shape [n].
-        method: costs of the method by the same replicates, shape [n].
-        threshold_shift: costs of the best shift by the same replicates, shape [n].
+        threshold_shift: the best shift against loss-only fine-tuning.
+        method: the method against the same.
 
     Returns:
-        The share; None where the gain is lost in noise, that is no larger than twice
-        the standard error of the paired differences, or n < 2.
+        The share; None where the gain of the shift is lost in noise, that is no larger
+        than twice its standard error, or where too few values tell.
     """
-    gains = [a - b for a, b in zip(loss_only, threshold_shift, strict=True)]
-    gain, error = mean(gains), standard_error(gains)
-    if gain is None or error is None or gain <= max(2.0 * error, ROUNDING):
+    gain, error = threshold_shift.gain, threshold_shift.error
+    if error is None or gain <= max(2.0 * error, ROUNDING):
         return None
-    reached = mean([a - b for a, b in zip(loss_only, method, strict=True)])
-    return None if reached is None else reached / gain
+    return method.gain / gain
+
+
+def _joined(
+    values: Mapping[int, Sequence[float]], replicates: Sequence[int]
+) -> tuple[float, ...]:
+    return tuple(value for replicate in replicates for value in values[replicate])
+
+
+def _welch_freedom(base: Sequence[float], method: Sequence[float]) -> float:
+    """Return Welch's degrees of freedom; one side at least must deviate."""
+    squares = [(standard_error(side) or 0.0) ** 2 for side in (base, method)]
+    parts = [squares[0] ** 2 / (len(base) - 1), squares[1] ** 2 / (len(method) - 1)]
+    return math.fsum(squares) ** 2 / math.fsum(parts)

@@ -18,20 +18,18 @@ from benchmarks.cells import (
 )
 from benchmarks.curves import at_budget
 from benchmarks.layout import Block, Column, TableLayout, split_budget
-from benchmarks.paper_values import ROW_LABELS, find_paper_value, paper_rows
+from benchmarks.paper_values import (
+    ROW_LABELS,
+    PaperValue,
+    find_paper_value,
+    paper_rows,
+)
 from benchmarks.records import RunRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 SIGNS = {BETTER: "+", WORSE: "-", SAME: "=", UNTESTED: "?", "": ""}
-LEGEND = (
-    "Cells: mean ± sample std (replicates) on the test split. "
-    "`+` better than its base loss, `=` no difference, `-` worse "
-    "(paired over replicates, p < 0.05, Holm over the table), `?` too few to test. "
-    "`queries`: metric queries charged to one run, meta-training included. "
-    "`*`: not comparable with the paper, see below."
-)
 NOTHING = "·"
 
 
@@ -58,30 +56,41 @@ def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Dat
     return _frame(lines, ["method", *headings, "queries"])
 
 
-def paper_table(cells: Sequence[Cell]) -> "DataFrame":
+def paper_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
     """Return every cell the paper prints too: ours, the paper's, difference, verdict.
+
+    Rows of the paper that no row of the layout reproduces follow, without our number.
+
+    Args:
+        layout: the experiment.
+        cells: judged cells, see `cells.judge`.
+    """
+    lines = []
+    for block in layout.blocks:
+        own = [cell for cell in cells if cell.block == block]
+        lines += [_beside(cell) for cell in own if cell.paper_difference is not None]
+        lines += _not_built(layout, block) if own else []
+    names = ["block", "column", "method", "ours", "paper", "difference", "verdict"]
+    return _frame(lines, names)
+
+
+def rival_table(cells: Sequence[Cell]) -> "DataFrame":
+    """Return how every tested row compares with the rival row of the layout, in costs.
 
     Args:
         cells: judged cells, see `cells.judge`.
     """
     lines = []
     for cell in cells:
-        if cell.paper is None or cell.paper_difference is None:
-            continue
-        show = cell.column.format
-        lines.append(
-            [
-                cell.block.label,
-                cell.column.heading,
-                cell.row.label,
-                _compared_text(cell),
-                show(cell.paper.value),
-                f"{'+' if cell.paper_difference >= 0 else ''}"
-                f"{show(cell.paper_difference)}",
-                cell.paper_verdict,
-            ]
-        )
-    names = ["block", "column", "method", "ours", "paper", "difference", "verdict"]
+        versus = cell.against_rival
+        if versus is not None:
+            place = [cell.block.label, cell.column.heading, cell.row.label]
+            ends = [_signed(end, cell.column) for end in versus.interval or ()]
+            interval = f"{ends[0]} to {ends[1]}" if ends else NOTHING
+            gain = _signed(versus.gain, cell.column)
+            p_value = _p_text(versus.p_holm)
+            lines.append([*place, gain, interval, p_value, cell.rival_verdict])
+    names = ["block", "column", "method", "difference", "95 % interval", "p", "verdict"]
     return _frame(lines, names)
 
 
@@ -136,7 +145,9 @@ def equal_queries_table(
     own = [r for r in records if (r.spec.block, r.spec.column) == _at(block, column)]
     lines = []
     for arm, label in layout.compared_arms.items():
-        texts = [_budget_text(own, arm, q, column) for q in layout.query_budgets]
+        texts = [
+            _budget_text(layout, own, arm, q, column) for q in layout.query_budgets
+        ]
         if any(text != NOTHING for text in texts):
             lines.append([label, *texts])
     return _frame(lines, ["method", *(f"{q:,} queries" for q in layout.query_budgets)])
@@ -166,7 +177,7 @@ def number_text(cell: Cell) -> str:
         return cell.trouble
     show = cell.column.format
     spread = "" if cell.std is None else f"±{show(cell.std)}"
-    return f"{show(cell.mean)}{spread} ({len(cell.values)})"
+    return f"{show(cell.mean)}{spread} ({len(cell.all_values)})"
 
 
 def _compared_text(cell: Cell) -> str:
@@ -202,7 +213,51 @@ def _paper_text(table: str, row: str, column: Column, block: Block) -> str:
     if printed is None:
         return NOTHING
     apart = column.not_comparable or block.not_comparable
-    return f"{column.format(printed.value)}{'*' if apart else ''}"
+    return f"{_printed_text(printed, column)}{'*' if apart else ''}"
+
+
+def _printed_text(printed: PaperValue, column: Column) -> str:
+    """Return the paper's number as ours are shown, with its deviation if it has one."""
+    spread = "" if printed.std is None else f"±{column.format(printed.std)}"
+    return f"{column.format(printed.value)}{spread}"
+
+
+def _beside(cell: Cell) -> list[str]:
+    """Return the line of a cell that the paper has too."""
+    return [
+        cell.block.label,
+        cell.column.heading,
+        cell.row.label,
+        _compared_text(cell),
+        _printed_text(cell.paper, cell.column),
+        _signed(cell.paper_difference, cell.column),
+        cell.paper_verdict,
+    ]
+
+
+def _not_built(layout: TableLayout, block: Block) -> list[list[str]]:
+    """Return a line for each number of the paper whose method the layout lacks."""
+    table = layout.paper_table or ""
+    built = {row.paper_row for row in layout.rows}
+    lines = []
+    for row in paper_rows(table):
+        for column in layout.columns:
+            printed = find_paper_value(table, row, column.paper_column or "")
+            if row not in built and printed is not None:
+                place = [block.label, column.heading, ROW_LABELS[row]]
+                text = _printed_text(printed, column)
+                lines.append([*place, "not built yet", text, NOTHING, NOTHING])
+    return lines
+
+
+def _signed(value: float, column: Column) -> str:
+    return f"{'+' if value >= 0 else ''}{column.format(value)}"
+
+
+def _p_text(p_value: float | None) -> str:
+    if p_value is None:
+        return NOTHING
+    return "<.001" if p_value < 0.001 else f"{p_value:.3f}".removeprefix("0")
 
 
 def _gap_text(cell: Cell | None) -> str:
@@ -214,10 +269,14 @@ def _gap_text(cell: Cell | None) -> str:
 
 
 def _budget_text(
-    records: Sequence[RunRecord], arm: str, queries: int, column: Column
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    arm: str,
+    queries: int,
+    column: Column,
 ) -> str:
-    test = at_budget(records, arm, "test", queries)
-    observe = at_budget(records, arm, "observe", queries)
+    test = at_budget(records, arm, "test", queries, layout.unit)
+    observe = at_budget(records, arm, "observe", queries, layout.unit)
     centre, spread = stats.mean(test), stats.sample_std(test)
     if centre is None:
         return NOTHING
@@ -228,24 +287,25 @@ def _budget_text(
 
 
 def _long_line(cell: Cell) -> dict[str, object]:
-    interval = stats.bootstrap_interval(cell.differences) or (None, None)
+    versus = cell.against_base
+    interval = (versus and versus.interval) or (None, None)
     return {
         "block": cell.block.name,
         "row": cell.row.name,
         "column": cell.column.name,
         "metric": cell.column.metric,
         "unit": cell.column.unit,
-        "n": len(cell.values),
+        "n": len(cell.all_values),
         "trouble": cell.trouble,
         "mean": cell.mean,
         "std": cell.std,
         "observe_mean": _observe_mean(cell),
         "base_row": cell.row.base_row,
-        "cost_gain": stats.mean(cell.differences),
+        "cost_gain": versus and versus.gain,
         "cost_gain_low": interval[0],
         "cost_gain_high": interval[1],
-        "p": cell.p_value,
-        "p_holm": cell.p_holm,
+        "p": versus and versus.p_value if cell.tested else None,
+        "p_holm": versus and versus.p_holm,
         "verdict": cell.verdict,
         "paper": None if cell.paper is None else cell.paper.value,
         "difference": cell.paper_difference,

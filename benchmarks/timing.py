@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.datasets import find_source
+from benchmarks.image_networks import resnet32
 from benchmarks.problems import A9A, DIGIT
-from benchmarks.speed_networks import resnet32
+from benchmarks.protocol import Arm, Place, method
 from benchmarks.tasks import Bench, metric_of, resolve_variant
-from benchmarks.uci import Arm, Place, method, spec
+from benchmarks.uci import spec
 from metricopt.adapters import FiLM
 from metricopt.errors import MetricOptError
 from metricopt.interpolation import Interpolator
@@ -167,7 +168,7 @@ def guided_ratio(workload: Workload, *, cached: bool) -> tuple[float, float]:
     """
     data = find_source("digits").load(offline=True)
     inputs, targets = data.inputs[:128].expand(-1, 3, -1, -1), data.targets[:128]
-    adapter = FiLM(resnet32(), inputs)
+    adapter = FiLM(resnet32(lambda features: nn.Linear(features, 10)), inputs)
     phi = nn.Parameter(torch.zeros(adapter.size))
     features = adapter.encode(inputs)
 

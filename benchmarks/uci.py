@@ -7,6 +7,7 @@ input biases, T = 50 steps, K = 3 (5 % of T, rounded up) observations per trajec
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.protocol import Arm, Place, resolve
 from benchmarks.records import RunSpec
 
 REVISION = 1
@@ -93,72 +94,11 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True)
-class Arm:
-    """How a row is run; becomes part of a spec's settings.
-
-    Attributes:
-        kind: `method`, `network` or `threshold-shift`, see `benchmarks.arms`.
-        name: of the registered method.
-        settings: of the method, JSON-able.
-        queries: budget of one result.
-        meta_tests: repetitions.
-        schedule: changes of a network method to the backbone's training schedule.
-        from_theta: whether a network method starts from the trained theta.
-        diagnose: whether a value function is checked on held-out trajectories.
-    """
-
-    kind: str
-    name: str = ""
-    settings: tuple[tuple[str, Any], ...] = ()
-    queries: int = 0
-    meta_tests: int = 1
-    schedule: tuple[tuple[str, Any], ...] = ()
-    from_theta: bool = False
-    diagnose: bool = False
-
-
-def method(name: str, **settings: Any) -> tuple[str, str, tuple[tuple[str, Any], ...]]:
-    """Return kind, name and settings of an arm that chooses phi."""
-    return "method", name, tuple(settings.items())
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a run stands in its table; see `RunSpec`."""
-
-    experiment: str
-    tier: str
-    block: str
-    row: str
-    metric: str
-    replicate: int
-
-
 def spec(place: Place, problem: Problem, variant: str, arm: Arm) -> RunSpec:
     """Return the fully resolved spec of one run."""
-    return RunSpec(
-        experiment=place.experiment,
-        tier=place.tier,
-        block=place.block,
-        row=place.row,
-        column=f"{problem.name}/{place.metric}",
-        replicate=place.replicate,
-        settings={
-            **_bench_settings(place, problem, variant),
-            "metric": place.metric,
-            "arm": {
-                "kind": arm.kind,
-                "name": arm.name,
-                "settings": dict(arm.settings),
-                "schedule": dict(arm.schedule),
-                "from_theta": arm.from_theta,
-            },
-            "budget": {"queries": arm.queries, "gradient_steps": STEPS},
-            "meta_tests": arm.meta_tests,
-            "diagnose": arm.diagnose,
-        },
-    )
+    column = f"{problem.name}/{place.metric}"
+    bench = _bench_settings(place, problem, variant)
+    return resolve(place, column, bench, arm, steps=STEPS)
 
 
 def _bench_settings(place: Place, problem: Problem, variant: str) -> dict[str, Any]:

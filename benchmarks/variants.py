@@ -17,11 +17,14 @@ class DataFile:
         stem: name without a compression suffix; a local copy may have any.
         urls: official address, then mirrors; none means local copies only.
         suffix: compression of the file behind the addresses.
+        md5: checksum of the file as published, compression included; none means that
+            only its decoded content is checked.
     """
 
     stem: str
     urls: tuple[str, ...] = ()
     suffix: str = ""
+    md5: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,11 @@ class Variant:
         class_counts: expected number of examples of each class.
         digest: expected `array_digest` of the first `digest_rows` rows.
         digest_rows: rows the digest covers; none means all.
+        train_rows: how many rows, from the first on, are the official training part;
+            none means that there is no official split.
         files: what it is parsed from; none means embedded in a dependency.
+        alternatives: other sets of local files with the same content, best one first;
+            they count where `files` are not complete.
         note: how it differs from the official data set.
     """
 
@@ -43,12 +50,19 @@ class Variant:
     class_counts: tuple[int, ...]
     digest: str
     digest_rows: int | None = None
+    train_rows: int | None = None
     files: tuple[DataFile, ...] = ()
+    alternatives: tuple[tuple[DataFile, ...], ...] = ()
     note: str = ""
 
     @property
+    def forms(self) -> tuple[tuple[DataFile, ...], ...]:
+        """Every set of files it can be parsed from, preferred one first."""
+        return (self.files, *self.alternatives)
+
+    @property
     def downloadable(self) -> bool:
-        """Whether every file has an address."""
+        """Whether each of `files` has an address."""
         return all(file.urls for file in self.files)
 
 

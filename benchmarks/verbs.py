@@ -37,6 +37,7 @@ def run(options: Namespace) -> int:
 
 
 def _run_one(experiment: Experiment, options: Namespace) -> None:
+    from benchmarks.networks import prepare
     from benchmarks.runner import run_all
 
     tier = options.tier or experiment.default_tier
@@ -51,6 +52,7 @@ def _run_one(experiment: Experiment, options: Namespace) -> None:
     if options.workers is not None and options.workers < 1:
         raise ConfigError(f"workers must be at least 1, got {options.workers}")
     workers = options.workers or min(os.cpu_count() or 1, 16)
+    prepare([spec for spec in specs if store.get(spec) is None])
     done = run_all(specs, store, workers=max(1, min(workers, len(specs))))
     print(
         f"{experiment.name} ({tier}): {len(done)} of {len(specs)} runs made in "
@@ -63,6 +65,22 @@ def _run_one(experiment: Experiment, options: Namespace) -> None:
 
         write_report(experiment.layout(tier), records, folder)
     _print_page(folder)
+
+
+def pretrain(options: Namespace) -> int:
+    """Train the networks of some experiments here, released ones too; resumable."""
+    from benchmarks.networks import networks_of, release_all, train_all
+
+    specs = []
+    for name in options.experiments or experiment_names():
+        experiment = find_experiment(name)
+        tier = options.tier or experiment.default_tier
+        specs += experiment.specs(tier, options.replicates, False)
+    thetas = networks_of(specs)
+    train_all(thetas)
+    if options.release:
+        print(release_all(thetas))
+    return 0
 
 
 def report(options: Namespace) -> int:

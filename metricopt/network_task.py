@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +15,29 @@ from metricopt.task import Task
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
-# Rows of phi evaluated in one forward pass: enough to amortise the calls, little
-# enough that activations stay in the processor's cache.
+# Examples times rows of phi evaluated in one forward pass: enough to amortise the
+# calls, little enough that activations stay in the processor's cache. The second bound
+# is for feature maps: numbers in all features of those examples, once per row.
 EXAMPLES_PER_PASS = 16_384
+NUMBERS_PER_PASS = 2**20
+
+# The same for what is computed once: images, whose activations are many, come in
+# smaller chunks than rows of a table.
+EXAMPLES_ENCODED = 4_096
+NUMBERS_ENCODED = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSplit:
+    """Examples of one split as an adapter has encoded them, for many tasks to share.
+
+    Attributes:
+        features: what the adapter encoded of N examples.
+        targets: their labels, shape [N].
+    """
+
+    features: Features
+    targets: Tensor
 
 
 class NetworkTask(Task):
@@ -26,7 +47,7 @@ class NetworkTask(Task):
         adapter: frozen network theta with adapter.
         loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
         metric: the black-box metric, queried on the observe split.
-        train: examples of the mini-batches.
+        train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
         sampler: draws mini-batches from `train`; uniform batches of 128 if None.
     """
@@ -37,18 +58,18 @@ class NetworkTask(Task):
         loss: Loss,
         metric: Metric,
         *,
-        train: Split,
-        observe: Split,
+        train: Split | EncodedSplit,
+        observe: Split | EncodedSplit,
         sampler: Sampler | None = None,
     ) -> None:
         super().__init__(adapter.size)
         self.adapter = adapter
         self.metric = metric
-        self.sampler = sampler or NaturalSampler(len(train), 128)
+        learned, observed = (encoded(adapter, split) for split in (train, observe))
         self._row_losses = batched_loss(loss)
-        self._train_features = encode(adapter, train.inputs)
-        self._train_targets = train.targets
-        self.observed = judge_on(adapter, metric, observe)
+        self._train_features, self._train_targets = learned.features, learned.targets
+        self.sampler = sampler or NaturalSampler(len(learned.targets), 128)
+        self.observed = Judge(adapter, metric, observed.features, observed.targets)
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         index = self.sampler.draw(len(phi), generator).to(self._train_targets.device)
@@ -92,8 +113,13 @@ class Judge:
 
     @torch.no_grad()
     def outputs(self, phi: Tensor) -> Tensor:
-        """Return the network's outputs for phi [B, d], shape [B, N, C]."""
-        return self.adapter.predict(self.features, phi)
+        """Return the network's outputs for phi [B, d], shape [B, N, C].
+
+        Feature maps are read from memory once for all rows, a few examples at a time.
+        """
+        chunk = max(1, self._examples_per_pass() // max(1, len(phi)))
+        chunks = zip(*(part.split(chunk) for part in self.features), strict=True)
+        return torch.cat([self.adapter.predict(each, phi) for each in chunks], 1)
 
     def values(self, phi: Tensor) -> Tensor:
         """Return the metric in native units of every row of phi, float64, shape [B].
@@ -111,15 +137,30 @@ class Judge:
                 raise
         return torch.cat(parts)
 
+    def _examples_per_pass(self) -> int:
+        if self.targets.device.type != "cpu":
+            return EXAMPLES_PER_PASS  # nothing to fit in; small passes would idle
+        numbers = sum(part.shape[1:].numel() for part in self.features)
+        return min(EXAMPLES_PER_PASS, NUMBERS_PER_PASS // numbers)
+
 
 def judge_on(adapter: Adapter, metric: Metric, split: Split) -> Judge:
     """Return a judge on a split, its features encoded once."""
     return Judge(adapter, metric, encode(adapter, split.inputs), split.targets)
 
 
+def encoded(adapter: Adapter, split: Split | EncodedSplit) -> EncodedSplit:
+    """Return a split as the adapter encodes it; what is encoded already stays."""
+    if isinstance(split, EncodedSplit):
+        return split
+    return EncodedSplit(encode(adapter, split.inputs), split.targets)
+
+
 @torch.no_grad()
-def encode(adapter: Adapter, inputs: Tensor, chunk: int = 4_096) -> Features:
+def encode(adapter: Adapter, inputs: Tensor) -> Features:
     """Return the adapter's cached features of all inputs, computed in chunks."""
+    numbers = max(1, inputs[0].numel())
+    chunk = max(1, min(EXAMPLES_ENCODED, NUMBERS_ENCODED // numbers))
     parts = [adapter.encode(part) for part in inputs.split(chunk)]
     return tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
 

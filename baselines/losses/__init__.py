@@ -2,10 +2,24 @@
 
 import sys
 
-from baselines.losses.base import LOSSES, Loss
+from baselines.losses.base import (
+    LOSSES,
+    Loss,
+    RowLoss,
+    check_batch_size,
+    make_loss,
+    outputs_per_class,
+)
 from metricopt.registry import import_units
 
-__all__ = ["LOSSES", "Loss"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "RowLoss",
+    "check_batch_size",
+    "make_loss",
+    "outputs_per_class",
+]
 
 # So that whoever imports the registry finds every loss in it.
 import_units(sys.modules[__name__])

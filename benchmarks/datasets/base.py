@@ -25,6 +25,7 @@ from metricopt.errors import ConfigError, DataError
 from metricopt.registry import Registry
 
 Arrays = tuple[Array, Array]
+Found = dict[Path, DataFile]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +36,13 @@ class Dataset:
         name: name of its source, such as `covtype`.
         variant: which form of it this is, such as `full` or `sample80000`.
         digest: sha256 of the decoded arrays, see `array_digest`.
-        inputs: float32, shape [N, ...], in native units.
+        inputs: shape [N, ...], in native units: uint8 where these are bytes, float32
+            everywhere else.
         targets: class of each example, int64 in [0, C), shape [N].
         classes: name of each class, C of them.
         note: how this variant differs from the official data set; empty if not at all.
+        train_rows: how many rows, from the first on, are the official training part;
+            none means that there is no official split.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Dataset:
     targets: Tensor
     classes: tuple[str, ...]
     note: str
+    train_rows: int | None = None
 
     @property
     def label(self) -> str:
@@ -91,7 +96,12 @@ class DataSource(ABC):
     def _parse(self, contents: Sequence[bytes]) -> Arrays:
         """Turn the decompressed files of a variant into inputs and targets.
 
-        A ValueError says that the content is malformed.
+        Inputs of type uint8 stay so; all others become float32. A ValueError says that
+        the content is malformed.
+
+        Args:
+            contents: of the files of the first form of the variant that is complete,
+                in the order of that form.
         """
 
     @property
@@ -101,7 +111,7 @@ class DataSource(ABC):
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """Files of the official variant: what `fetch` downloads."""
+        """Official files of the official variant: what `fetch` downloads."""
         return self.specs[0].files
 
     def load(
@@ -129,14 +139,16 @@ class DataSource(ABC):
         spec = self._choose(folder, variant)
         if not offline and spec.downloadable:
             self._download(folder, spec)
-        paths = self._paths(folder, spec)
-        cached = read_arrays(self._cache_path(spec), _mark(spec, paths))
-        return self._dataset(spec, cached or self._parse_and_check(spec, paths))
+        found = self._files(folder, spec)
+        cached = read_arrays(self._cache_path(spec), _mark(spec, found))
+        return self._dataset(spec, cached or self._parse_and_check(spec, found))
 
     def fetch(
         self, root: str | Path | None = None, *, progress: bool = True
     ) -> list[Path]:
         """Download the missing files of the official variant, and return their paths.
+
+        Nothing is missing where another form of the same content is complete.
 
         Raises:
             DataError: if no mirror delivers one of them.
@@ -155,8 +167,8 @@ class DataSource(ABC):
         """
         folder = data_root(root) / self.name
         spec = self._choose(folder, variant)
-        paths = self._paths(folder, spec)
-        return self._dataset(spec, self._parse_and_check(spec, paths))
+        found = self._files(folder, spec)
+        return self._dataset(spec, self._parse_and_check(spec, found))
 
     def status(self, root: str | Path | None = None) -> list[VariantStatus]:
         """Return what is known of every variant, without parsing or downloading."""
@@ -164,18 +176,17 @@ class DataSource(ABC):
         return [self._status(folder, spec) for spec in self.specs]
 
     def _status(self, folder: Path, spec: Variant) -> VariantStatus:
-        paths = [_local_path(folder, file) for file in spec.files]
-        found = [path for path in paths if path]
-        if len(found) < len(paths):
+        found = _complete(folder, spec)
+        if found is None:
             return VariantStatus(spec, "missing", str(folder), "-")
         known = cached_digest(self._cache_path(spec), _mark(spec, found))
         state = "present" if found else "embedded"
-        where = str(found[0]) if found else "scikit-learn"
+        where = str(next(iter(found), "scikit-learn"))
         return VariantStatus(spec, state, where, "ok" if known else "not checked")
 
     def _choose(self, folder: Path, variant: str | None) -> Variant:
         for spec in self.specs:
-            found = all(_local_path(folder, file) for file in spec.files)
+            found = _complete(folder, spec) is not None
             if spec.name == variant or (variant is None and found):
                 return spec
         if variant is None:
@@ -186,22 +197,26 @@ class DataSource(ABC):
     def _download(
         self, folder: Path, spec: Variant, *, progress: bool = True
     ) -> list[Path]:
+        if _complete(folder, spec) is not None:
+            return []
         return [
-            download(file.urls, folder / (file.stem + file.suffix), progress=progress)
+            download(
+                file.urls,
+                folder / (file.stem + file.suffix),
+                md5=file.md5,
+                progress=progress,
+            )
             for file in spec.files
             if not _local_path(folder, file)
         ]
 
-    def _paths(self, folder: Path, spec: Variant) -> list[Path]:
-        paths = [_local_path(folder, file) for file in spec.files]
-        missing = [
-            file.stem for file, path in zip(spec.files, paths, strict=True) if not path
-        ]
-        if missing:
-            needed = f"{' and '.join(missing)} in {folder}"
+    def _files(self, folder: Path, spec: Variant) -> Found:
+        found = _complete(folder, spec)
+        if found is None:
+            needed = f"{_listed(_missing(folder, spec), ' and ')} in {folder}"
             remedy = self._remedy(spec)
             raise DataError(f"{self.name} ({spec.name}) needs {needed}; {remedy}")
-        return [path for path in paths if path]
+        return found
 
     def _remedy(self, spec: Variant) -> str:
         if not spec.downloadable:
@@ -210,15 +225,19 @@ class DataSource(ABC):
             return "install the locked version of scikit-learn"
         return f"run `./reproduce.sh data fetch {self.name}`"
 
-    def _parse_and_check(self, spec: Variant, paths: Sequence[Path]) -> CachedArrays:
-        contents = [read_archive(path, name=self.name) for path in paths]
-        source = " + ".join(map(str, paths)) or "the installed scikit-learn"
-        remedy = ("delete it and " if paths else "") + self._remedy(spec)
+    def _parse_and_check(self, spec: Variant, found: Found) -> CachedArrays:
+        contents = [
+            read_archive(path, name=self.name, md5=file.md5)
+            for path, file in found.items()
+        ]
+        source = _listed([*map(str, found)], " + ") or "the installed scikit-learn"
+        remedy = ("delete it and " if found else "") + self._remedy(spec)
         try:
             inputs, targets = self._parse(contents)
         except ValueError as error:
             raise DataError(f"{source} cannot be parsed ({error}); {remedy}") from error
-        inputs = np.ascontiguousarray(inputs, np.float32)
+        dtype = np.uint8 if inputs.dtype == np.uint8 else np.float32
+        inputs = np.ascontiguousarray(inputs, dtype)
         targets = np.ascontiguousarray(targets, np.int64)
         wrong = difference(spec, inputs, targets)
         if wrong:
@@ -229,7 +248,7 @@ class DataSource(ABC):
             torch.from_numpy(targets),
             array_digest(inputs, targets),
         )
-        write_arrays(self._cache_path(spec), _mark(spec, paths), arrays)
+        write_arrays(self._cache_path(spec), _mark(spec, found), arrays)
         return arrays
 
     def _dataset(self, spec: Variant, arrays: CachedArrays) -> Dataset:
@@ -241,6 +260,7 @@ class DataSource(ABC):
             targets=arrays.targets,
             classes=self.classes,
             note=spec.note,
+            train_rows=spec.train_rows,
         )
 
     def _cache_path(self, spec: Variant) -> Path:
@@ -251,9 +271,34 @@ DATASETS: Registry[type[DataSource]] = Registry("data set")
 """All data sets by name; `benchmarks.datasets.find_source` fills it."""
 
 
-def _mark(spec: Variant, paths: Sequence[Path]) -> str:
+def _mark(spec: Variant, found: Found) -> str:
     # The version stands for the parser, and for the data embedded in the package.
-    return fingerprint(paths, spec.digest, version("scikit-learn"))
+    return fingerprint(list(found), spec.digest, version("scikit-learn"))
+
+
+def _complete(folder: Path, spec: Variant) -> Found | None:
+    """Return the files of the first form that lies there whole, or none."""
+    for form in spec.forms:
+        found = {path: file for file in form if (path := _local_path(folder, file))}
+        if len(found) == len(form):
+            return found
+    return None
+
+
+def _missing(folder: Path, spec: Variant) -> list[str]:
+    """Return what is not there of the first form begun, or of the official one."""
+    for form in spec.forms:
+        missing = [file.stem for file in form if not _local_path(folder, file)]
+        if len(missing) < len(form):
+            return missing
+    return [file.stem for file in spec.files]
+
+
+def _listed(names: Sequence[str], joint: str) -> str:
+    """Join names for a message; of many, tell the first one and their number."""
+    if len(names) > 2:
+        return f"{names[0]} and {len(names) - 1} more"
+    return joint.join(names)
 
 
 def _local_path(folder: Path, file: DataFile) -> Path | None:

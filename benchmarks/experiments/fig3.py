@@ -9,9 +9,10 @@ from typing import Any
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Row, TableLayout
 from benchmarks.problems import A9A, DIGIT, metric_column
+from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
-from benchmarks.uci import QUERIES, SIZES, STEPS, Arm, Place, Size, method, spec
+from benchmarks.uci import QUERIES, SIZES, STEPS, Size, spec
 
 TASKS = {"paper": 1_600, "local": 400, "smoke": 48}
 METRICS = ("mcr", "f1")

@@ -9,9 +9,10 @@ from dataclasses import replace
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Row, TableLayout
 from benchmarks.problems import CANCER, CONVENTION, DIGIT, metric_column
+from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
-from benchmarks.uci import STEPS, Arm, Place, Problem, method, spec
+from benchmarks.uci import STEPS, Problem, spec
 
 REPLICATES, MEETINGS, QUERIES, TASKS = 5, 5, 900, 290
 

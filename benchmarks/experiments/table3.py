@@ -7,6 +7,7 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Row, TableLayout
 from benchmarks.problems import A9A, CONVENTION, COVTYPE, DIGIT, RARE, metric_column
+from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
 from benchmarks.uci import (
@@ -15,10 +16,7 @@ from benchmarks.uci import (
     QUERY_BUDGETS,
     SIZES,
     STEPS,
-    Arm,
-    Place,
     Size,
-    method,
     spec,
 )
 

@@ -14,7 +14,7 @@ class AveragePrecision(Metric):
     Tied scores form one threshold; nothing is interpolated, as the trapezoid is
     optimistic. More than two classes: unweighted mean of the one-versus-rest values
     by softmax score, over the classes that occur in the labels. It is 0 where two
-    classes have no positive label. Computed by scikit-learn.
+    classes have no positive label.
     """
 
     name = "aucpr"
@@ -22,25 +22,55 @@ class AveragePrecision(Metric):
     needs_two_classes = True
 
     def _value(self, outputs: Tensor, targets: Tensor) -> float:
-        classes = outputs.shape[1]
-        check_labels(self.name, targets, max(classes, 2))
-        check_outputs(self.name, outputs)
-        outputs = outputs.detach().double()
-        if classes == 1:
-            return _average_precision(outputs[:, 0], targets == 1)
-        if classes == 2:
-            # The order of the softmax scores, without ties where those saturate.
-            return _average_precision(outputs[:, 1] - outputs[:, 0], targets == 1)
-        scores = outputs.softmax(1)
+        check_labels(self.name, targets, max(outputs.shape[1], 2))
+        scores = self._scores(outputs.detach().double())
+        # Not before: the softmax makes NaN of infinite outputs.
+        check_outputs(self.name, scores)
+        ascending = scores.t().contiguous().sort().values
+        if len(ascending) == 1:
+            return _average_precision(ascending[0], scores[targets == 1, 0])
         present = torch.unique(targets).tolist()
-        parts = [_average_precision(scores[:, c], targets == c) for c in present]
+        parts = [
+            _average_precision(ascending[c], scores[targets == c, c]) for c in present
+        ]
         return sum(parts) / len(parts)
 
+    def _scores(self, outputs: Tensor) -> Tensor:
+        """Return what examples are ranked by: a column per class, or of class 1."""
+        if outputs.shape[1] == 2:
+            # The order of the softmax scores, without ties where those saturate.
+            return outputs[:, 1:] - outputs[:, :1]
+        return outputs if outputs.shape[1] == 1 else outputs.softmax(1)
 
-def _average_precision(scores: Tensor, positive: Tensor) -> float:
-    # Imported here because it takes a second that no other metric should wait for.
-    from sklearn.metrics import average_precision_score
 
-    if not bool(positive.any()):
+@METRICS.register("aucpr-macro-logits")
+class LogitAveragePrecision(AveragePrecision):
+    """Unweighted mean over the classes in the labels, each ranked by its raw logit.
+
+    For outputs trained independently of each other. The softmax of `aucpr` compares
+    the logits of an example before it ranks examples, so the two orders differ from
+    two classes on; for a single logit the two metrics are the same.
+    """
+
+    name = "aucpr-macro-logits"
+
+    def _scores(self, outputs: Tensor) -> Tensor:
+        return outputs
+
+
+def _average_precision(ascending: Tensor, positive: Tensor) -> float:
+    """Return the mean, over positive examples, of the precision at their own score.
+
+    It is the sum over thresholds, as R_n - R_{n-1} is the share of the positive
+    examples that have exactly the n-th score.
+
+    Args:
+        ascending: scores of all examples, sorted, shape [N].
+        positive: scores of the positive ones, in any order, shape [P].
+    """
+    if not len(positive):
         return 0.0
-    return float(average_precision_score(positive.cpu().numpy(), scores.cpu().numpy()))
+    positive = positive.sort().values
+    hits = len(positive) - torch.searchsorted(positive, positive)
+    chosen = len(ascending) - torch.searchsorted(ascending, positive)
+    return float((hits.double() / chosen).mean())

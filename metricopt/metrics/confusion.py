@@ -88,6 +88,23 @@ def confusion_counts(outputs: Tensor, targets: Tensor) -> Counts:
     )
 
 
+def confusion_matrices(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Count the predictions of every row by label and predicted class.
+
+    Args:
+        outputs: network outputs without NaN, shape [B, N, C].
+        targets: labels in [0, max(C, 2)), shape [N].
+
+    Returns:
+        Counts, float64, shape [B, K, K] with K = max(C, 2), labels first.
+    """
+    rows, classes = len(outputs), max(outputs.shape[-1], 2)
+    row = torch.arange(rows, device=outputs.device)[:, None]
+    cells = (row * classes + targets) * classes + predict_labels(outputs)
+    counts = _tally(cells.flatten(), rows * classes**2)
+    return counts.reshape(rows, classes, classes)
+
+
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Divide counts; 0 where nothing was counted, as 0/0 counts nothing right."""
     return numerator / denominator.clamp(min=1.0)

@@ -9,10 +9,11 @@ import torch
 from benchmarks import arms, tasks
 from benchmarks.arms import build_method, run_arm
 from benchmarks.problems import CANCER
+from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunStore
 from benchmarks.runner import execute, run_all
 from benchmarks.tasks import bench_of
-from benchmarks.uci import Arm, Place, method, spec
+from benchmarks.uci import spec
 from metricopt.errors import ConfigError, MetricError
 from metricopt.methods.metricopt import MetricOpt
 

@@ -1,6 +1,7 @@
 """Finding, parsing, checking and caching of data sets."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from benchmarks.array_cache import cached_digest, fingerprint
 from benchmarks.datasets import find_source
 from benchmarks.download import read_archive
 from benchmarks.paths import data_root
-from benchmarks.variants import array_digest
+from benchmarks.variants import DataFile, array_digest
 from metricopt.errors import DataError
 from tests.benchmarks.toy_data import (
     INPUTS,
@@ -156,6 +157,49 @@ def test_load_downloads_unless_offline(toy, tmp_path):
     assert toy.load(tmp_path).targets.tolist() == [0, 1, 1]
     assert (tmp_path / "toy" / "toy.data.gz").is_file()
     assert toy.fetch(tmp_path) == []
+
+
+@pytest.fixture
+def halves(toy):
+    """A toy with a download, whose rows may also lie in two files."""
+
+    class Halves(Toy):
+        def _parse(self, contents):
+            return super()._parse([b"".join(contents)])
+
+    source = downloadable(Halves(), "https://nowhere.invalid/")
+    form = (DataFile("first.data"), DataFile("second.data"))
+    source.specs = (replace(source.specs[0], alternatives=(form,)), source.specs[1])
+    return source
+
+
+def test_another_form_needs_no_download(halves, tmp_path):
+    (tmp_path / "toy" / "first.data").write_bytes(TEXT[:4])
+    (tmp_path / "toy" / "second.data.gz").write_bytes(gzip.compress(TEXT[4:]))
+    assert halves.fetch(tmp_path) == []
+    assert halves.load(tmp_path).targets.tolist() == [0, 1, 1]
+    (status, _) = halves.status(tmp_path)
+    where = str(tmp_path / "toy" / "first.data")
+    assert (status.state, status.where, status.digest) == ("present", where, "ok")
+
+
+def test_official_form_comes_first(halves, tmp_path):
+    for name, text in [("first", b"9 1\n"), ("second", TEXT[4:]), ("toy", TEXT)]:
+        (tmp_path / "toy" / f"{name}.data").write_bytes(text)
+    assert halves.load(tmp_path).inputs[0].item() == 1.0
+    (tmp_path / "toy" / "toy.data").unlink()
+    text = r"first.data \+ .*second.data is not toy .*: expected .* per class"
+    with pytest.raises(DataError, match=text):
+        halves.load(tmp_path)
+
+
+def test_form_begun_is_the_one_that_lacks_files(halves, tmp_path):
+    with pytest.raises(DataError, match=r"toy \(full\) needs toy.data in "):
+        halves.load(tmp_path, offline=True)
+    (tmp_path / "toy" / "first.data").write_bytes(TEXT[:4])
+    assert halves.status(tmp_path)[0].state == "missing"
+    with pytest.raises(DataError, match=r"needs second.data in .*; run `\./repro"):
+        halves.load(tmp_path, offline=True)
 
 
 def test_torn_file_names_the_remedy(toy, tmp_path):

@@ -275,3 +275,16 @@ def test_archive_missing_web_page_or_too_large(tmp_path):
     path.write_bytes(bytes(101))
     with pytest.raises(DataError, match="unpacks to more than 100 bytes"):
         read_archive(path, name="a9a", max_bytes=100)
+
+
+def test_archive_with_another_checksum(tmp_path):
+    path = tmp_path / "data.gz"
+    path.write_bytes(gzip.compress(CONTENT, mtime=0))
+    md5 = hashlib.md5(path.read_bytes()).hexdigest()
+    assert read_archive(path, name="a9a", md5=md5.upper()) == CONTENT
+    with pytest.raises(DataError) as caught:
+        read_archive(path, name="a9a", md5=MD5)
+    assert str(caught.value) == (
+        f"{path} is not the expected file: expected md5 {MD5}, got {md5}; "
+        "delete it and run `./reproduce.sh data fetch a9a`"
+    )

@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from benchmarks import tasks
+from benchmarks.bench import Bench
 from benchmarks.datasets.base import Dataset
 from benchmarks.problems import CANCER, DIGIT
-from benchmarks.tasks import Bench, bench_of, load_splits, metric_of, standardisation
-from benchmarks.uci import Arm, Place, method, spec
+from benchmarks.protocol import Arm, Place, method
+from benchmarks.tasks import bench_of, metric_of
+from benchmarks.uci import spec
+from benchmarks.uci_bench import load_splits, standardisation
 from metricopt.errors import ConfigError, DataError
 
 PROBLEM = {

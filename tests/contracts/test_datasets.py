@@ -11,9 +11,12 @@ from metricopt.errors import ConfigError, DataError
 ROOT = data_root()
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """One new cache for all tests: parsing every data set once takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("METRICOPT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(params=source_names())
@@ -44,6 +47,7 @@ def test_expectations_agree_with_each_other(source):
         assert sum(spec.class_counts) == spec.shape[0]
         assert len(spec.class_counts) == len(source.classes)
         assert len(spec.digest) == 64
+        assert spec.train_rows is None or 0 < spec.train_rows < spec.shape[0]
 
 
 def test_present_variants_load(source):
@@ -53,7 +57,8 @@ def test_present_variants_load(source):
     for spec in variants:
         data = source.load(ROOT, variant=spec.name, offline=True)
         assert (data.name, data.variant) == (source.name, spec.name)
-        assert data.inputs.dtype == torch.float32 and data.targets.dtype == torch.int64
+        assert data.inputs.dtype in (torch.float32, torch.uint8)
+        assert data.targets.dtype == torch.int64
         assert tuple(data.inputs.shape) == spec.shape
         assert data.inputs.isfinite().all()
         counts = torch.bincount(data.targets, minlength=len(data.classes))

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from metricopt.adapters import DynamicBias
+from metricopt.adapters import DynamicBias, FiLM
 from metricopt.errors import MetricError
 from metricopt.metrics import CallableMetric, make_metric
-from metricopt.network_task import NetworkTask, batched_loss, encode, judge_on
+from metricopt.network_task import Judge, NetworkTask, batched_loss, encode, judge_on
 from metricopt.sampling import BalancedSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks
 
@@ -121,6 +121,71 @@ def test_the_judge_is_the_same_however_many_rows_fit_in_a_pass(adapter, monkeypa
     for examples in (1, 60, 175):
         monkeypatch.setattr("metricopt.network_task.EXAMPLES_PER_PASS", examples)
         assert torch.equal(judge.values(phi), expected)
+
+
+class Recorder:
+    """An adapter whose outputs are the first feature plus phi; it notes its passes."""
+
+    def __init__(self):
+        self.passes = []
+
+    def predict(self, features, phi):
+        examples = {len(part) for part in features}
+        self.passes.append((len(phi), *examples))
+        return features[0].flatten(1).sum(1)[None, :, None] + phi[:, None]
+
+
+def passes_of(features, phi):
+    recorder, targets = Recorder(), torch.zeros_like(features[0].flatten(1)[:, 0])
+    outputs = Judge(recorder, make_metric("mcr"), features, targets).outputs(phi)
+    if outputs.device.type == "cpu":
+        whole = Recorder().predict(features, phi)
+        torch.testing.assert_close(outputs, whole)
+    return recorder.passes
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "expected"),
+    [
+        # An example has 4 * 3 * 3 + 4 = 40 numbers; 25 examples are 1000.
+        (1, 10_000, [(1, 25)]),
+        (1, 1_000, [(1, 25)]),
+        (1, 999, [(1, 24), (1, 1)]),
+        (2, 800, [(2, 10), (2, 10), (2, 5)]),
+        (7, 40, [(7, 1)] * 25),
+        (1, 1, [(1, 1)] * 25),
+    ],
+)
+def test_feature_maps_are_judged_in_passes_of_so_many_numbers(
+    monkeypatch, rows, limit, expected
+):
+    monkeypatch.setattr("metricopt.network_task.NUMBERS_PER_PASS", limit)
+    features = (draw(25, 4, 3, 3), draw(25, 4, seed=1))
+    assert passes_of(features, draw(rows, 2)) == expected
+
+
+def test_small_features_are_judged_in_passes_of_so_many_examples():
+    features = (torch.zeros(9_000, 8),)
+    assert passes_of(features, draw(1, 2)) == [(1, 9_000)]
+    assert passes_of(features, draw(2, 2)) == [(2, 8_192), (2, 808)]
+
+
+def test_an_accelerator_is_given_as_much_at_once_whatever_the_features():
+    features = (torch.empty(100, 64, 32, 32, device="meta"),)
+    assert passes_of(features, torch.empty(8, 2, device="meta")) == [(8, 100)]
+
+
+def test_a_network_gives_the_same_outputs_in_passes_of_any_size(monkeypatch):
+    network = networks.randomise(networks.ResNet())
+    inputs, phi = draw(11, 3, 8, 8), 0.3 * draw(3, 6)
+    adapter = FiLM(network, inputs, size=6)
+    assert adapter.is_cut
+    judge = judge_on(adapter, make_metric("mcr"), Split(inputs, labels(11)))
+    expected = adapter.predict(judge.features, phi)
+    assert not torch.equal(expected[0], expected[1])
+    for numbers in (1, 5_000, 10**9):
+        monkeypatch.setattr("metricopt.network_task.NUMBERS_PER_PASS", numbers)
+        torch.testing.assert_close(judge.outputs(phi), expected)
 
 
 def test_a_failing_metric_says_where(adapter, monkeypatch):

@@ -1,0 +1,102 @@
+"""AUCPR loss: recall at many precisions, as a saddle point over multipliers.
+
+Source: Eban et al., AISTATS 2017; code by the authors at
+https://github.com/tensorflow/models (research/global_objectives). Differs: the class
+frequencies are given, not counted on the way, and examples have no weights.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu, softplus
+
+from baselines.losses.base import LOSSES, RowLoss, one_versus_rest
+from metricopt.errors import ConfigError
+
+SURROGATES = {"logistic": softplus, "hinge": lambda logit: relu(1 + logit)}
+
+
+@LOSSES.register("aucpr")
+class AUCPRLoss(RowLoss):
+    """Bound of the area under the precision-recall curve, one versus rest.
+
+    The multipliers and biases are trained with the network, by the same optimizer but
+    without weight decay, and may be frozen afterwards. Rank by the logits only. The
+    loss may be negative.
+
+    Args:
+        classes: number of classes C; 1 is one logit of the positive class.
+        anchors: number K of precisions k / (K + 1).
+        priors: frequency of every class in the mini-batches, C numbers in (0, 1), for
+            one logit that of the positives; None for equally frequent classes.
+        surrogate: "logistic" or "hinge".
+        dual_rate: rate of the ascent in the multipliers, as a multiple of that of the
+            descent in all else, above 0.
+
+    Attributes:
+        multipliers: Lagrange multipliers up to their sign, shape [C, K].
+        biases: added to the logits at every anchor, shape [C, K].
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    needs_every_class = True
+    priors: Tensor
+
+    def __init__(
+        self,
+        classes: int,
+        *,
+        anchors: int = 20,
+        priors: Sequence[float] | None = None,
+        surrogate: str = "logistic",
+        dual_rate: float = 0.1,
+    ) -> None:
+        super().__init__(classes)
+        if priors is None:
+            priors = [1 / max(classes, 2)] * classes
+        if surrogate not in SURROGATES or anchors < 1 or dual_rate <= 0:
+            raise ConfigError(
+                f"aucpr needs a surrogate of {', '.join(SURROGATES)}, anchors >= 1 and "
+                f"dual_rate > 0, got surrogate={surrogate!r}, anchors={anchors}, "
+                f"dual_rate={dual_rate}"
+            )
+        if len(priors) != classes or not all(0 < prior < 1 for prior in priors):
+            raise ConfigError(
+                f"aucpr needs {classes} priors in (0, 1), got {list(priors)}"
+            )
+        self.surrogate = surrogate
+        self.dual_rate = dual_rate
+        self.multipliers = nn.Parameter(torch.ones(classes, anchors))
+        self.biases = nn.Parameter(torch.zeros(classes, anchors))
+        self.register_buffer("priors", torch.tensor(priors, dtype=torch.float32))
+
+    def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        labels = one_versus_rest(targets, self.classes).to(outputs.dtype)
+        return self.element_losses(outputs, labels).mean((1, 2))
+
+    def element_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of every example and class, shape [..., C].
+
+        Args:
+            logits: shape [..., C].
+            labels: 1 for examples of the class, else 0, shape [..., C].
+        """
+        penalty = SURROGATES[self.surrogate]
+        anchors = torch.arange(1, self.biases.shape[1] + 1).to(self.biases)
+        precision = anchors / (len(anchors) + 1)
+        multipliers = self._reversed_multipliers()
+        shifted, positive = logits[..., None] + self.biases, labels[..., None]
+        missed = (1 + multipliers * (1 - precision)) * positive * penalty(-shifted)
+        false_alarms = multipliers * precision * (1 - positive) * penalty(shifted)
+        # What the constraint allows: its part that does not depend on the logits.
+        allowed = multipliers * (1 - precision) * self.priors[:, None]
+        allowed = allowed * penalty(torch.zeros_like(precision))
+        return (missed + false_alarms - allowed).mean(-1)
+
+    def _reversed_multipliers(self) -> Tensor:
+        # Of the value |raw|, but with its gradient reversed: descent ascends in them.
+        size = self.multipliers.abs()
+        return ((1 + self.dual_rate) * size).detach() - self.dual_rate * size

@@ -1,0 +1,138 @@
+"""Large-margin softmax: the angle to the own class has to be m times smaller.
+
+Source: Liu et al., ICML 2016; code by the authors at
+https://github.com/wy1iu/LargeMargin_Softmax_Loss. Differs: the interval of the angle is
+found from the cosine, so that neither it nor a gradient passes through arccos; the
+schedule of the annealing is outside the loss, which keeps no count of its calls.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.linalg import vector_norm
+from torch.nn import functional
+
+from baselines.losses.base import LOSSES, RowLoss
+from metricopt.errors import ConfigError
+
+SMALLEST = 1e-10
+"""Added to |w||x| before dividing by it."""
+
+
+class MarginHead(nn.Module):
+    """Last layer of a network for `LargeMarginSoftmax`: no bias, and norms besides.
+
+    Args:
+        features: number of features D.
+        classes: number of classes C.
+    """
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Linear(features, classes, bias=False).weight
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the C plain logits w_c x, then the C products |w_c||x|.
+
+        Args:
+            features: shape [..., D].
+
+        Returns:
+            Shape [..., 2 C].
+        """
+        logits = functional.linear(features, self.weight)
+        lengths = vector_norm(features, dim=-1, keepdim=True)
+        products = lengths * vector_norm(self.weight, dim=1)
+        return torch.cat([logits, products], dim=-1)
+
+
+@LOSSES.register("large-margin")
+class LargeMarginSoftmax(RowLoss):
+    """Cross-entropy after the label's logit |w||x|cos(a) is lowered.
+
+    It becomes |w||x| (annealing cos(a) + psi(a)) / (1 + annealing), with psi(a) =
+    (-1)^k cos(m a) - 2 k for a in [k pi / m, (k + 1) pi / m]. Outputs are those of a
+    `MarginHead`, shape [N, 2 C]; metrics and predictions take the first C columns.
+
+    Args:
+        classes: number of classes C, at least 2.
+        margin: the m of the formula, at least 1; 1 is plain cross-entropy.
+        annealing: weight of the plain logit, at least 0. A training schedule may set
+            the attribute, see `annealing_at`; fine-tuning keeps its last value.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+
+    Source: Liu et al., ICML 2016. Differs: any margin, for the cosine of the multiple
+    angle is taken by Chebyshev's recurrence.
+    """
+
+    outputs_per_class = 2
+
+    def __init__(
+        self, classes: int, *, margin: int = 4, annealing: float = 5.0
+    ) -> None:
+        super().__init__(classes)
+        if classes < 2 or margin < 1 or annealing < 0:
+            raise ConfigError(
+                "large-margin needs classes >= 2, margin >= 1 and annealing >= 0, got "
+                f"classes={classes}, margin={margin}, annealing={annealing}"
+            )
+        self.margin = margin
+        self.annealing = annealing
+
+    def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        logits = self.lowered_logits(outputs, targets)
+        flat = functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), reduction="none"
+        )
+        return flat.view(targets.shape).mean(1)
+
+    def lowered_logits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the logits of which the cross-entropy is taken, shape [..., C].
+
+        Args:
+            outputs: of a `MarginHead`, shape [..., 2 C].
+            targets: labels, shape [...].
+        """
+        logits, products = outputs.chunk(2, dim=-1)
+        label = targets[..., None]
+        own, product = logits.gather(-1, label), products.gather(-1, label)
+        psi = margin_of_cosine(own / (product + SMALLEST), self.margin)
+        lowered = (self.annealing * own + product * psi) / (1 + self.annealing)
+        return logits.scatter(-1, label, lowered)
+
+
+def margin_of_cosine(cosine: Tensor, margin: int) -> Tensor:
+    """Return psi, which falls from 1 to 1 - 2 m as the cosine falls from 1 to -1.
+
+    Args:
+        cosine: any shape, in [-1, 1].
+        margin: the m of the formula.
+    """
+    before, multiple = torch.ones_like(cosine), cosine
+    for _ in range(margin - 1):
+        before, multiple = multiple, 2 * cosine * multiple - before
+    ends = [math.cos(k * math.pi / margin) for k in range(1, margin)]
+    interval = (cosine[..., None] < cosine.new_tensor(ends)).sum(-1)
+    return (1 - 2 * (interval % 2)) * multiple - 2 * interval
+
+
+def annealing_at(
+    step: int, *, start: float = 1000.0, gamma: float, power: float = 45.0, least: float
+) -> float:
+    """Return the annealing after some training steps.
+
+    Args:
+        step: steps taken, at least 0.
+        start: annealing at step 0.
+        gamma: how fast it falls per step; the authors' CIFAR-10 example has 2e-5.
+        power: exponent of the fall.
+        least: where it stays; the authors' examples have 0, which may stall a
+            training with margin 4.
+
+    Returns:
+        max(least, start (1 + gamma step)^-power).
+    """
+    return max(least, start * (1 + gamma * step) ** -power)

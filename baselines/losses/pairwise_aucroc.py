@@ -1,0 +1,64 @@
+"""Pairwise AUC-ROC loss: a surrogate of the share of wrongly ordered pairs."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import relu, softplus
+
+from baselines.losses.base import LOSSES, RowLoss
+from metricopt.errors import ConfigError
+
+SURROGATES = {
+    "hinge": lambda difference: relu(1 - difference),
+    "squared-hinge": lambda difference: relu(1 - difference).square(),
+    "logistic": lambda difference: softplus(-difference),
+}
+
+
+@LOSSES.register("pairwise-aucroc")
+class PairwiseAUCROC(RowLoss):
+    """Mean surrogate of s_i - s_j over pairs of a positive i and a negative j.
+
+    One versus rest by the logit of each class, and the mean over the classes of which
+    the mini-batch has both kinds; 0, with gradient 0, if there is none.
+
+    Args:
+        classes: number of classes C; 1 is one logit of the positive class.
+        surrogate: "hinge" (margin 1), "squared-hinge" or "logistic".
+
+    Raises:
+        ConfigError: if the surrogate is none of these.
+
+    Source: Rakotomamonjy, 2004. Differs: trained by mini-batches, one versus rest for
+    many classes; the norm of the weights is left to weight decay.
+    """
+
+    needs_every_class = True
+
+    def __init__(self, classes: int, *, surrogate: str = "hinge") -> None:
+        super().__init__(classes)
+        if surrogate not in SURROGATES:
+            raise ConfigError(
+                f"surrogate must be one of {', '.join(SURROGATES)}, got {surrogate!r}"
+            )
+        self.surrogate = surrogate
+
+    def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        # Each example is a positive of its own class only: n^2 pairs, not C n^2.
+        binary = self.classes == 1
+        column = torch.zeros_like(targets) if binary else targets
+        scores = outputs.transpose(1, 2).gather(
+            1, column[..., None].expand(-1, -1, targets.shape[1])
+        )
+        own = scores.diagonal(dim1=1, dim2=2)
+        pairs = targets[:, :, None] != targets[:, None, :]
+        terms = SURROGATES[self.surrogate](own[..., None] - scores) * pairs
+        negatives = pairs.sum(2)
+        positives = targets.shape[1] - negatives
+        anchors = negatives > 0
+        if binary:
+            anchors &= targets == 1
+        # The positives of a class share the weight 1, so that all sum to their classes.
+        weights = anchors.to(outputs.dtype) / positives
+        means = terms.sum(2) / negatives.clamp(min=1)
+        # The sum is 0 or, but for rounding, at least 1.
+        return (weights * means).sum(1) / weights.sum(1).clamp(min=0.5)

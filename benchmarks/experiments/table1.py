@@ -1,0 +1,133 @@
+"""Table 1 of MetricOpt: misclassification rate on CIFAR-10 with ResNet-32.
+
+Source: Huang et al., CVPR 2021, Table 1 and Sec. 4.1. The control arms, the oracles and
+the arms at equal queries are ours.
+"""
+
+from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
+from benchmarks.image_arms import (
+    CONTROL_ROWS,
+    METRICOPT_ROWS,
+    QUERY_BUDGETS,
+    SEARCHES,
+    controls,
+    dense,
+    guided,
+    metricopt,
+    untouched,
+)
+from benchmarks.images import SIZES, Backbone, Problem, Setting, Size, spec
+from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.protocol import Arm, Place
+from benchmarks.records import RunSpec
+from benchmarks.tasks import resolve_variant
+
+CIFAR10 = Problem("cifar10", "cifar10")
+DIGITS = Problem("digits", "digits")
+METRIC = "mcr"
+
+ROWS = (
+    Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
+    Row("large-margin", "large-margin softmax", "cross-entropy", "large-margin"),
+    Row(
+        "blackbox",
+        "black-box differentiation",
+        "cross-entropy",
+        "blackbox",
+        note="goes on from the cross-entropy network, with the recall loss",
+    ),
+    *CONTROL_ROWS,
+    *METRICOPT_ROWS,
+    Row("large-margin-dense", "large-margin fine-tune, dense eval", "large-margin"),
+    Row(
+        "large-margin-metricopt",
+        "MetricOpt (SGD) + large-margin",
+        "large-margin",
+        "metricopt-sgd-large-margin",
+    ),
+    Row(
+        "large-margin-metricopt-adam",
+        "MetricOpt (Adam) + large-margin",
+        "large-margin",
+    ),
+)
+
+
+def arms(size: Size) -> dict[str, tuple[str, Arm]]:
+    """Return loss of theta and arm by row."""
+    found = {
+        "cross-entropy": ("cross-entropy", untouched()),
+        "large-margin": ("large-margin", untouched()),
+        "blackbox": ("blackbox-recall", untouched()),
+        "large-margin-dense": ("large-margin", dense(size)),
+        "large-margin-metricopt": ("large-margin", metricopt(size)),
+        "large-margin-metricopt-adam": (
+            "large-margin",
+            metricopt(size, optimizer="adam"),
+        ),
+    }
+    for row, arm in (controls(size) | guided(size)).items():
+        found[row] = ("cross-entropy", arm)
+    return found
+
+
+def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+    """Return the runs of a tier."""
+    check_tier(tier, replicates)
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    network = "digit-net" if tier == "smoke" else "resnet32"
+    variant = resolve_variant(problem.dataset, offline=offline)
+    found = []
+    for row, (loss, arm) in arms(size).items():
+        backbone = Backbone(network, loss, warm=loss.startswith("blackbox"))
+        setting = Setting(f"{problem.name}/{METRIC}", problem, variant, backbone)
+        for replicate in range(replicates or size.replicates):
+            place = Place("table1", tier, "natural", row, METRIC, replicate)
+            found.append(spec(place, setting, arm))
+    return found
+
+
+def layout(tier: str) -> TableLayout:
+    """Return what Table 1 looks like at a tier."""
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    column = Column(
+        f"{problem.name}/{METRIC}",
+        f"{problem.name} MCR",
+        METRIC,
+        paper_column=None if tier == "smoke" else "cifar10/mcr",
+    )
+    return TableLayout(
+        experiment="table1",
+        title="Table 1: misclassification rate on CIFAR-10, MetricOpt (CVPR 2021)",
+        caption=(
+            "ResNet-32, FiLM of 64 scales and 64 shifts on its last feature map, "
+            f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
+            "of meta-training are charged."
+        ),
+        convention="45,000 images to train, 5,000 to observe, 10,000 to test.",
+        blocks=(Block("natural", "natural sampling"),),
+        rows=ROWS,
+        columns=(column,),
+        paper_table="Table 1",
+        loss_only_row="loss-only",
+        query_budgets=QUERY_BUDGETS,
+        query_arms=SEARCHES,
+        unit="meta-test" if size.replicates == 1 else "replicate",
+        rival_row="loss-only-dense",
+        notes=NOTES,
+    )
+
+
+NOTES = (
+    "Tier local: one network per loss, pre-trained with a short one-cycle schedule. "
+    "The spread is over 10 fine-tuning runs of that network, as the paper's seems to "
+    "be, not over networks or splits: it holds for this network alone.",
+    "Fine-tuning takes its gradients on a part of the training images without "
+    "augmentation, so that all before FiLM is computed once.",
+    "FiLM is the direct form at the last batch norm; the paper does not say where its "
+    "d = 128 parameters enter.",
+)
+
+EXPERIMENTS.register("table1")(
+    Experiment("table1", "CIFAR-10, ResNet-32: misclassification rate", layout, specs)
+)

@@ -1,0 +1,127 @@
+"""The arms that the experiments on images share, each with the row it fills."""
+
+from benchmarks.images import Size
+from benchmarks.layout import Row
+from benchmarks.protocol import Arm, method
+
+QUERY_BUDGETS = (50, 150, 500, 1_500)
+METRICOPT_BUDGETS = (500,)
+SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
+
+CONTROL_ROWS = (
+    Row("loss-only", "CE fine-tune, last step"),
+    Row("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),
+    Row(
+        "class-offsets",
+        "class offsets",
+        "cross-entropy",
+        note="post hoc: needs scores, not a black box",
+    ),
+    Row("random-search", "random search", "loss-only"),
+    Row("cma-es", "CMA-ES", "loss-only"),
+    Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
+    Row(
+        "oracle-observe",
+        "oracle: CMA-ES, 50 times the queries",
+        "loss-only",
+        note="as many queries on observe as 50 dense fine-tunings make",
+    ),
+    Row(
+        "oracle-test",
+        "oracle: CMA-ES on test itself",
+        note="queries the test split: what the adapter can express, no result",
+    ),
+)
+METRICOPT_ROWS = (
+    Row(
+        "metricopt-literal",
+        "MetricOpt, literal",
+        "loss-only",
+        note="Algorithm 1 as published: raw targets, one task and one step per update",
+    ),
+    Row("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd"),
+    Row("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
+    *(
+        Row(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
+        for queries in METRICOPT_BUDGETS
+    ),
+)
+
+
+def controls(size: Size, *, reach: float = 1.0) -> dict[str, Arm]:
+    """Return what every method has to beat, by row.
+
+    Args:
+        size: of the tier.
+        reach: of the class offsets; see `baselines.class_offsets.OffsetSearch`.
+    """
+    searches = {"queries": size.queries, "meta_tests": size.search_tests}
+    return {
+        "loss-only": Arm(*method("loss-only"), meta_tests=size.meta_tests),
+        "loss-only-dense": dense(size),
+        "class-offsets": Arm("class-offsets", settings=(("reach", reach),)),
+        "random-search": Arm(*method("random-search", deviation=0.1), **searches),
+        "cma-es": Arm(*method("cma-es", deviation=0.1), **searches),
+        "guided-cma": Arm(*method("guided-cma", deviation=0.1), **searches),
+        "oracle-observe": oracle("method", size),
+        "oracle-test": oracle("oracle", size),
+    }
+
+
+def untouched() -> Arm:
+    """Return the pre-trained network as it is."""
+    return Arm(*method("untouched"))
+
+
+def dense(size: Size) -> Arm:
+    """Return loss-only fine-tuning with the metric evaluated at every step."""
+    return Arm(
+        *method("loss-only-dense"), queries=size.steps, meta_tests=size.meta_tests
+    )
+
+
+def oracle(kind: str, size: Size) -> Arm:
+    """Return a long search: `method` on observe, `oracle` on test."""
+    settings = method("cma-es", deviation=0.1)[2]
+    return Arm(kind, "cma-es", settings, queries=size.oracle)
+
+
+def guided(size: Size) -> dict[str, Arm]:
+    """Return MetricOpt with all its queries, and with less, by row."""
+    found = {
+        "metricopt-literal": metricopt(size, name="metricopt-literal"),
+        "metricopt": metricopt(size),
+        "metricopt-adam": metricopt(size, optimizer="adam"),
+    }
+    for queries in METRICOPT_BUDGETS:
+        if queries <= size.queries:
+            found[f"metricopt-q{queries}"] = metricopt(size, queries=queries)
+    return found
+
+
+def metricopt(
+    size: Size,
+    *,
+    name: str = "metricopt",
+    optimizer: str | None = None,
+    queries: int | None = None,
+) -> Arm:
+    """Return one form of MetricOpt.
+
+    Args:
+        size: of the tier.
+        name: of the method.
+        optimizer: of the fine-tuning stage; None for the method's own.
+        queries: budget of one result; None for all that its tasks and trials take.
+    """
+    rollout = {"steps": size.steps, "observations": size.observations}
+    recipe = {"tasks": size.tasks, "rollout": rollout}
+    settings = {} if optimizer is None else {"optimizer": optimizer}
+    # What choosing the step takes comes on top of meta-training.
+    full = size.tasks * size.observations + 20
+    return Arm(
+        *method(name, recipe=recipe, **settings),
+        queries=queries or full,
+        meta_tests=size.meta_tests,
+        diagnose=optimizer is None and queries is None,
+    )

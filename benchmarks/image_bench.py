@@ -1,0 +1,110 @@
+"""The image protocol as a bench: a pre-trained convolutional network with FiLM."""
+
+from functools import cached_property
+
+from torch import Tensor, nn
+
+from baselines.losses import Loss
+from benchmarks.bench import Bench, Splits
+from benchmarks.image_data import ImageProblem, Images, load_problem
+from benchmarks.thetas import Theta, ThetaSpec, find_theta
+from metricopt.adapters import FiLM
+from metricopt.metrics.base import Metric
+from metricopt.sampling import Split
+
+
+class ImageBench(Bench):
+    """An image problem with its network; see `Bench`.
+
+    Fine-tuning takes its gradients on `finetune.examples` training images, without
+    augmentation: what comes before the adapter is then computed once.
+    """
+
+    @cached_property
+    def problem(self) -> ImageProblem:
+        """All images of the problem."""
+        return load_problem(self.settings["problem"], self.replicate)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits, the train split cut to what fine-tuning uses."""
+        problem, used = self.problem, self.settings["finetune"]["examples"]
+        return Splits(
+            split_of(problem.train, used),
+            split_of(problem.observe),
+            split_of(problem.test),
+            problem.variant,
+            problem.digest,
+        )
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What the seeds of this bench depend on, its replicate excepted."""
+        return (self.theta_spec.name, self.settings["sampling"])
+
+    @property
+    def theta_spec(self) -> ThetaSpec:
+        """Which network theta is."""
+        problem, backbone = self.settings["problem"], self.settings["backbone"]
+        return ThetaSpec(problem, backbone, self.replicate)
+
+    @cached_property
+    def pretrained(self) -> Theta:
+        """The pre-trained network with its loss."""
+        return find_theta(self.theta_spec)
+
+    @property
+    def theta(self) -> nn.Sequential:
+        """The pre-trained network, in evaluation mode."""
+        return self.pretrained.network
+
+    @property
+    def loss(self) -> Loss:
+        """The loss theta was trained with, which fine-tuning goes on with."""
+        return self.pretrained.loss
+
+    @cached_property
+    def adapter(self) -> FiLM:
+        """FiLM at the sites the settings name, by default the last normalisation."""
+        adapter = self.settings["adapter"]
+        return FiLM(
+            self.theta,
+            self.splits.observe.inputs[:8],
+            sites=adapter["sites"],
+            form=adapter["form"],
+            size=adapter["size"],
+            seed=self.seed("adapter"),
+        )
+
+    def judged_by(self, metric: Metric) -> Metric:
+        """Return the metric on the class logits, which may not be all outputs."""
+        if getattr(self.loss, "outputs_per_class", 1) == 1:
+            return metric
+        return OnLogits(metric, self.problem.classes)
+
+
+class OnLogits(Metric):
+    """A metric of the first C outputs: the others are there for the loss alone.
+
+    Args:
+        metric: what is evaluated.
+        classes: number of classes C.
+    """
+
+    def __init__(self, metric: Metric, classes: int) -> None:
+        self.metric, self.classes = metric, classes
+        self.name, self.higher_is_better = metric.name, metric.higher_is_better
+        self.unit, self.low, self.high = metric.unit, metric.low, metric.high
+        self.needs_two_classes = metric.needs_two_classes
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> float:
+        return self.metric.value(outputs[:, : self.classes], targets)
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return self.metric.values(outputs[..., : self.classes], targets)
+
+
+def split_of(images: Images, examples: int | None = None) -> Split:
+    """Return the first images of a split as network inputs, without augmentation."""
+    inputs = images.batches.plain(slice(examples)).contiguous()
+    return Split(inputs, images.targets[:examples])

@@ -1,0 +1,280 @@
+"""Pre-trained image networks: found in the cache, among the released weights, or made.
+
+A network is identified by all that determines it. What was trained here, or is being
+trained, goes before what was released.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+import baselines
+from baselines.losses.base import Loss, check_batch_size, make_loss
+from baselines.losses.large_margin import MarginHead, annealing_at
+from benchmarks.artifacts import Artifact, artifact_path, get_or_make
+from benchmarks.image_data import ImageProblem, load_problem
+from benchmarks.image_networks import build_network
+from benchmarks.paths import cache_root, write_atomically
+from benchmarks.pretraining import (
+    EpochReport,
+    Pretraining,
+    PretrainingRun,
+    half_weights,
+    predict_images,
+    pretrain,
+    state_digest,
+)
+from benchmarks.records import canonical
+from metricopt.errors import DataError
+from metricopt.registry import import_units
+from metricopt.seeding import derive_seed
+
+RELEASED = Path(__file__).parent.parent / "results" / "weights"
+KIND = "image-theta"
+LOSS_PREFIX = "loss."
+
+OnEpoch = Callable[[EpochReport], None]
+
+
+@dataclass(frozen=True)
+class ThetaSpec:
+    """Everything that determines a pre-trained image network.
+
+    Attributes:
+        problem: see `benchmarks.image_data.load_problem`.
+        backbone: `network`, `loss`, `loss_settings`, `pretraining` (settings of
+            `Pretraining`) and `start`: the backbone it goes on from, or None.
+        replicate: decides splits and seeds.
+    """
+
+    problem: dict[str, Any]
+    backbone: dict[str, Any]
+    replicate: int
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique among the networks that are released."""
+        parts = [self.problem["dataset"]]
+        if self.problem["imbalance"] > 1:
+            parts.append(f"tail{self.problem['imbalance']}")
+        if self.problem["label_noise"]:
+            parts.append(f"noise{round(100 * self.problem['label_noise'])}")
+        parts += [self.backbone["network"], self.backbone["loss"]]
+        return "-".join([*parts, f"r{self.replicate}"])
+
+    @property
+    def digest(self) -> str:
+        """Identity: sha256 of its canonical JSON."""
+        return hashlib.sha256(canonical(asdict(self)).encode()).hexdigest()
+
+    @property
+    def start(self) -> "ThetaSpec | None":
+        """The network this one goes on from."""
+        if self.backbone["start"] is None:
+            return None
+        return ThetaSpec(self.problem, self.backbone["start"], self.replicate)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a training that is under way keeps its state."""
+        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """A pre-trained network with its loss.
+
+    Attributes:
+        network: in evaluation mode.
+        loss: what it was trained with; what it learned is frozen.
+    """
+
+    network: nn.Sequential
+    loss: Loss
+
+
+def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
+    """Return a pre-trained network, trained now if it is nowhere.
+
+    Args:
+        spec: which one.
+        on_epoch: called after every epoch of training.
+
+    Raises:
+        DataError: if the released weights are not those of their record.
+    """
+    here = is_trained(spec) or spec.checkpoint.exists()
+    released = None if here else read_released(spec)
+    artifact = released or trained_here(spec, on_epoch)
+    return assemble(spec, artifact.tensors)
+
+
+def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Return a network trained on this machine, now if it is not yet."""
+    return get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
+
+
+def is_trained(spec: ThetaSpec) -> bool:
+    """Whether a network was trained on this machine."""
+    return artifact_path(KIND, asdict(spec)).exists()
+
+
+def is_ready(spec: ThetaSpec) -> bool:
+    """Whether `find_theta` would not have to train."""
+    if is_trained(spec):
+        return True
+    return not spec.checkpoint.exists() and read_released(spec) is not None
+
+
+def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Train a network, going on from its checkpoint if there is one.
+
+    Returns:
+        Its weights, matrices in half precision, those of its loss under `loss.`, and
+        facts: losses by epoch, error on observe, seconds, digest of the weights.
+    """
+    started = time.perf_counter()
+    problem = load_problem(spec.problem, spec.replicate)
+    recipe = Pretraining(**spec.backbone["pretraining"])
+    network, loss = fresh(spec)
+    check_batch_size(loss, recipe.batch_size, problem.classes)
+    if spec.start is not None:
+        network.load_state_dict(find_theta(spec.start, on_epoch).network.state_dict())
+    run = PretrainingRun(
+        network,
+        loss,
+        recipe,
+        images=problem.train,
+        generator=torch.Generator().manual_seed(derive_seed(spec.name, "pre-training")),
+        anneal=_annealing(loss, spec.backbone["loss_settings"]),
+    )
+    pretrain(run, spec.checkpoint, key=spec.digest, on_epoch=on_epoch)
+    return _artifact(run, problem, time.perf_counter() - started)
+
+
+def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
+    """Return the network with random weights, and its loss."""
+    import_units(baselines)
+    settings = dict(spec.backbone["loss_settings"])
+    settings.pop("annealing", None)
+    classes = spec.backbone["classes"]
+    loss = make_loss(spec.backbone["loss"], classes=classes, **settings)
+    doubled = getattr(loss, "outputs_per_class", 1) == 2
+
+    def head(features: int) -> nn.Module:
+        return (MarginHead if doubled else nn.Linear)(features, classes)
+
+    seed = derive_seed(spec.name, "theta")
+    return build_network(spec.backbone["network"], head, seed), loss
+
+
+def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
+    """Return network and loss with these weights, frozen."""
+    network, loss = fresh(spec)
+    of_loss = {
+        name.removeprefix(LOSS_PREFIX): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(LOSS_PREFIX)
+    }
+    network.load_state_dict(
+        {
+            name: tensor
+            for name, tensor in tensors.items()
+            if not name.startswith(LOSS_PREFIX)
+        }
+    )
+    if isinstance(loss, nn.Module):
+        loss.load_state_dict(of_loss)
+        loss.requires_grad_(False)
+        if (final := spec.backbone["loss_settings"].get("annealing")) is not None:
+            loss.annealing = final["least"]
+    return Theta(network.eval(), loss)
+
+
+def release(spec: ThetaSpec, artifact: Artifact, facts: dict[str, object]) -> Path:
+    """Write a network and its record to where users find them.
+
+    Args:
+        spec: which one.
+        artifact: its weights and facts.
+        facts: more to tell in the record.
+    """
+    path = RELEASED / f"{spec.name}.safetensors"
+    record = {"spec": asdict(spec), **artifact.facts, **facts}
+    write_atomically(path, save(artifact.tensors, {"spec": spec.digest}))
+    text = json.dumps(record, indent=1, sort_keys=True)
+    write_atomically(path.with_suffix(".json"), f"{text}\n".encode())
+    return path
+
+
+def read_released(spec: ThetaSpec) -> Artifact | None:
+    """Return a released network, None if there is none of exactly this specification.
+
+    Raises:
+        DataError: if its weights are not those its record names.
+    """
+    path = RELEASED / f"{spec.name}.safetensors"
+    if not path.exists():
+        return None
+    with safe_open(path, framework="pt") as file:
+        if file.metadata().get("spec") != spec.digest:
+            return None
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    facts = json.loads(path.with_suffix(".json").read_text())
+    found = state_digest(tensors)
+    if found != facts["weights"]:
+        raise DataError(
+            f"{path.name} must hold the weights {facts['weights']}, got {found}; "
+            "restore it with git"
+        )
+    return Artifact(tensors, facts)
+
+
+def _artifact(run: PretrainingRun, problem: ImageProblem, seconds: float) -> Artifact:
+    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
+    if isinstance(run.loss, nn.Module):
+        learned = run.loss.state_dict().items()
+        state |= {f"{LOSS_PREFIX}{name}": v.cpu().clone() for name, v in learned}
+    run.network.load_state_dict(
+        {name: v for name, v in state.items() if not name.startswith(LOSS_PREFIX)}
+    )
+    outputs = predict_images(run.network, problem.observe.batches)
+    called = outputs[:, : problem.classes].argmax(1)
+    error = (called != problem.observe.targets).double().mean()
+    facts: dict[str, object] = {
+        "losses": [round(loss, 5) for loss in run.losses],
+        "observe_mcr": round(float(error), 6),
+        "seconds": round(seconds, 1),
+        "weights": state_digest(state),
+    }
+    return Artifact(state, facts)
+
+
+def _annealing(
+    loss: Loss, settings: dict[str, Any]
+) -> Callable[[int, int], None] | None:
+    """Return what sets the annealing of a large-margin loss before every step."""
+    schedule = settings.get("annealing")
+    if schedule is None:
+        return None
+
+    def anneal(step: int, steps: int) -> None:
+        # The published schedule is of so many steps; ours may be longer or shorter.
+        place = round(step * schedule["steps"] / steps)
+        loss.annealing = annealing_at(  # type: ignore[union-attr]
+            place,
+            start=schedule["start"],
+            gamma=schedule["gamma"],
+            least=schedule["least"],
+        )
+
+    return anneal

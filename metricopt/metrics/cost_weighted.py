@@ -1,0 +1,64 @@
+"""Error that counts every kind of confusion at a cost of its own."""
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError, ShapeError
+from metricopt.metrics.base import Metric
+from metricopt.metrics.checks import check_labels, check_outputs
+from metricopt.metrics.confusion import confusion_matrices
+
+
+class CostWeightedError(Metric):
+    """Mean cost of the predictions, in [0, 1]; with all costs 1, the error rate.
+
+    It has no name in the registry, as it needs a matrix: a subclass that calls
+    `super().__init__(matrix)` and sets `name` can be registered.
+
+    Args:
+        matrix: cost of calling true class i (row) class j (column), shape [C, C], in
+            [0, 1], zero on the diagonal; [2, 2] for a single logit.
+
+    Raises:
+        ShapeError: if the matrix is not [C, C] with C >= 2.
+        ConfigError: if a cost is outside [0, 1] or a right prediction has one.
+    """
+
+    name = "cost-weighted-error"
+    higher_is_better = False
+
+    def __init__(self, matrix: Tensor) -> None:
+        _check_matrix(matrix)
+        self.matrix = matrix.detach().to(torch.float64, copy=True)
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> float:
+        return float(self._values(outputs[None], targets)[0])
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        classes = max(outputs.shape[-1], 2)
+        if classes != len(self.matrix):
+            raise ShapeError(
+                f"metric {self.name!r} has costs of {len(self.matrix)} classes and "
+                f"needs outputs of as many, got C = {outputs.shape[-1]}"
+            )
+        check_labels(self.name, targets, classes)
+        check_outputs(self.name, outputs)
+        counts = confusion_matrices(outputs, targets)
+        costs = counts * self.matrix.to(counts.device)
+        return costs.sum(-1).sum(-1) / len(targets)
+
+
+def _check_matrix(matrix: Tensor) -> None:
+    shape = list(matrix.shape)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        raise ShapeError(f"a cost matrix must be [C, C] with C >= 2, got {shape}")
+    # Whatever is NaN is not inside.
+    outside = matrix[~((matrix >= 0) & (matrix <= 1))]
+    if outside.numel():
+        raise ConfigError(f"costs must be in [0, 1], got {outside[0].item():g}")
+    charged = matrix.diagonal().nonzero().flatten().tolist()
+    if charged:
+        raise ConfigError(
+            f"right predictions must cost nothing, but class {charged[0]} has "
+            f"{matrix[charged[0], charged[0]].item():g} on the diagonal"
+        )

@@ -1,0 +1,359 @@
+"""CIFAR-10: three forms of the same images, on 36 of them and 4 pixels wide."""
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+import struct
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from benchmarks import data_verbs
+from benchmarks.datasets.cifar10 import TRAIN_EXAMPLES, Cifar10, sheet_files
+from benchmarks.variants import DataFile, Variant, array_digest
+from metricopt.errors import DataError
+
+TRAIN, TEST = slice(0, 24), slice(24, 36)
+LABELS = np.repeat([0, 1, 0, 1], [12, 12, 6, 6])
+IMAGES = np.random.default_rng(0).integers(0, 256, (36, 4, 4, 3), dtype=np.uint8)
+# Two equal images, and two that only their last bytes tell apart, above and below 128.
+IMAGES[3] = IMAGES[0]
+IMAGES[5] = IMAGES[4]
+IMAGES[4:6, -1, -1, -1] = 200, 100
+
+
+def in_order(images, labels):
+    """Sort by label, then by every byte of the image from the first on."""
+    pixels = images.reshape(len(images), -1)
+    order = np.lexsort([*pixels.T[::-1], labels])
+    return images[order], labels[order]
+
+
+ORDERED = [in_order(IMAGES[part], LABELS[part]) for part in (TRAIN, TEST)]
+INPUTS, TARGETS = map(np.concatenate, zip(*ORDERED, strict=True))
+
+
+class Tiny(Cifar10):
+    name = "tiny"
+    classes = ("cat", "dog")
+    sheet = (3, 2)
+    specs = (
+        Variant(
+            name="full",
+            shape=(36, 4, 4, 3),
+            class_counts=(18, 18),
+            digest=array_digest(INPUTS, TARGETS),
+            train_rows=24,
+            files=(DataFile("cifar-10-python.tar.gz", ("https://nowhere.invalid/",)),),
+            alternatives=(
+                (DataFile("cifar10.npz"),),
+                sheet_files(("cat", "dog"), {"train": 12, "test": 6}, 6),
+            ),
+        ),
+    )
+
+
+def short(text):
+    return b"U" + bytes([len(text)]) + text
+
+
+def python2_pickle(data, labels):
+    """Pickle a batch as Python 2 did: strings of bytes, and numpy.core by its name."""
+    raw = data.tobytes()
+    shape = b"M" + struct.pack("<H", len(data)) + b"M" + struct.pack("<H", len(data.T))
+    parts = [
+        b"\x80\x02}q\x01(" + short(b"batch_label") + short(b"training batch 1 of 5"),
+        short(b"labels") + b"](" + b"".join(b"K" + bytes([n]) for n in labels) + b"e",
+        short(b"data") + b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n",
+        b"K\x00\x85" + short(b"b") + b"\x87R(K\x01" + shape + b"\x86",
+        b"cnumpy\ndtype\n" + short(b"u1") + b"K\x00K\x01\x87R(K\x03" + short(b"|"),
+        b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89",
+        b"T" + struct.pack("<i", len(raw)) + raw + b"tbu.",
+    ]
+    return b"".join(parts)
+
+
+def python3_pickle(data, labels):
+    return pickle.dumps({b"data": data, b"labels": labels.tolist()}, protocol=2)
+
+
+def batches(dump=python2_pickle):
+    """Pickle the images in another order, split as the official ones are."""
+    order = np.random.default_rng(1).permutation(24)
+    parts = [*np.array_split(order, 5), np.arange(24, 36)[::-1]]
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    planes = IMAGES.transpose(0, 3, 1, 2).reshape(36, -1)
+    return {
+        name: dump(planes[part], LABELS[part])
+        for name, part in zip(names, parts, strict=True)
+    }
+
+
+def archive(members):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as file:
+        for name, content in {"readme.html": b"<html>", **members}.items():
+            entry = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+            entry.size = len(content)
+            file.addfile(entry, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def arrays(**changes):
+    """Pack the four arrays in another order, some of them changed or left out."""
+    content = {
+        "x_train": IMAGES[TRAIN][::-1],
+        "y_train": LABELS[TRAIN][::-1].astype(np.uint8),
+        "x_test": IMAGES[TEST][::-1],
+        "y_test": LABELS[TEST][::-1, None],
+    } | changes
+    packed = io.BytesIO()
+    np.savez(packed, **{name: a for name, a in content.items() if a is not None})
+    return packed.getvalue()
+
+
+def webp(pixels):
+    packed = io.BytesIO()
+    Image.fromarray(pixels).save(packed, "WEBP", lossless=True)
+    return packed.getvalue()
+
+
+def sheets():
+    """Lay six images of one class on each sheet, two rows of three."""
+    content = {}
+    names = [file.stem for file in Tiny.specs[0].alternatives[-1]]
+    for name, images in zip(names, IMAGES.reshape(6, 6, 4, 4, 3), strict=True):
+        rows = [
+            np.concatenate(list(row), axis=1) for row in images.reshape(2, 3, 4, 4, 3)
+        ]
+        content[name] = webp(np.concatenate(rows))
+    return content
+
+
+FORMS = {
+    "archive": {"cifar-10-python.tar.gz": archive(batches())},
+    "archive of Python 3": {"cifar-10-python.tar.gz": archive(batches(python3_pickle))},
+    "arrays": {"cifar10.npz": arrays()},
+    "sheets": sheets(),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write files into the folder of the data set, and return the data root."""
+
+    def write(content):
+        (tmp_path / "tiny").mkdir(exist_ok=True)
+        for name, data in content.items():
+            (tmp_path / "tiny" / name).write_bytes(data)
+        return tmp_path
+
+    return write
+
+
+def checked(md5, *urls):
+    """Give the archive a checksum, and addresses."""
+    source, official = Tiny(), Tiny.specs[0]
+    file = replace(official.files[0], md5=md5, urls=urls)
+    source.specs = (replace(official, files=(file,)),)
+    return source
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_arrays(write, form):
+    root = write(FORMS[form])
+    for data in (Tiny().load(root), Tiny().load(root), Tiny().verify(root)):
+        assert (data.variant, data.label, data.train_rows) == ("full", "tiny", 24)
+        assert (data.inputs.dtype, data.targets.dtype) == (torch.uint8, torch.int64)
+        np.testing.assert_array_equal(data.inputs, INPUTS)
+        np.testing.assert_array_equal(data.targets, TARGETS)
+        assert data.digest == Tiny.specs[0].digest
+
+
+def test_forms_are_tried_in_order(write, capsys, monkeypatch):
+    monkeypatch.setattr(data_verbs, "find_source", lambda name: Tiny())
+    for form, first in [
+        ("sheets", "train_cat_00000.webp"),
+        ("arrays", "cifar10.npz"),
+        ("archive", "cifar-10-python.tar.gz"),
+    ]:
+        root = write(FORMS[form])
+        (status,) = Tiny().status(root)
+        where = str(root / "tiny" / first)
+        assert (status.state, status.where) == ("present", where)
+        assert data_verbs.verify(["tiny"], root=root) == 0
+        line = capsys.readouterr().out.splitlines()[1]
+        assert line.split() == ["tiny", "full", "36", "present", where, "ok"]
+
+
+def test_names_of_the_official_sheets():
+    names = [file.stem for file in Cifar10.specs[0].alternatives[-1]]
+    assert len(names) == 60
+    assert names[:2] == ["train_airplane_00000.webp", "train_airplane_01000.webp"]
+    assert names[49:51] == ["train_truck_49000.webp", "test_airplane_00000.webp"]
+    assert names[-1] == "test_truck_09000.webp"
+    assert Cifar10.specs[0].train_rows == TRAIN_EXAMPLES == 50_000
+
+
+def test_archive_is_checked_before_it_is_read(write):
+    content = FORMS["archive"]["cifar-10-python.tar.gz"]
+    md5 = hashlib.md5(content).hexdigest()
+    root = write(FORMS["archive"] | FORMS["arrays"])
+    assert checked(md5).load(root).digest == Tiny.specs[0].digest
+    write({"cifar-10-python.tar.gz": content[:-1]})
+    with pytest.raises(DataError) as caught:
+        checked(md5).load(root)
+    path = root / "tiny" / "cifar-10-python.tar.gz"
+    got = hashlib.md5(content[:-1]).hexdigest()
+    assert str(caught.value) == (
+        f"{path} is not the expected file: expected md5 {md5}, got {got}; "
+        "delete it and run `./reproduce.sh data fetch tiny`"
+    )
+
+
+def test_download_is_checked(write, tmp_path):
+    content = FORMS["archive"]["cifar-10-python.tar.gz"]
+    (tmp_path / "mirror").write_bytes(content)
+    address = (tmp_path / "mirror").as_uri()
+    with pytest.raises(DataError, match=r"expected md5 0{32}, got "):
+        checked("0" * 32, address).fetch(tmp_path)
+    assert Tiny().status(tmp_path)[0].state == "missing"
+    md5 = hashlib.md5(content).hexdigest()
+    assert checked(md5, address).load(tmp_path).digest == Tiny.specs[0].digest
+
+
+def test_pickle_that_calls_something_else(write, tmp_path):
+    class Call:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    members = batches() | {"data_batch_3": pickle.dumps(Call(), protocol=2)}
+    root = write({"cifar-10-python.tar.gz": archive(members)})
+    text = r"data_batch_3: expected plain arrays, and it asks for posix.mkdir\); delete"
+    with pytest.raises(DataError, match=text):
+        Tiny().load(root)
+    assert not (tmp_path / "made").exists()
+
+
+def other_batch(name, content):
+    members = batches() | {name: content}
+    return archive({key: data for key, data in members.items() if data is not None})
+
+
+WHOLE = batches()["test_batch"]
+NARROW = python2_pickle(np.zeros((12, 300), np.uint8), LABELS[TEST])
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (other_batch("test_batch", None), "test_batch: .*filename .* not found"),
+        (other_batch("test_batch", WHOLE[:-40]), r"test_batch: pickle data was trunc"),
+        (other_batch("test_batch", b"text"), "test_batch: "),
+        (
+            other_batch("test_batch", pickle.dumps({})),
+            "expected a dictionary with data",
+        ),
+        (
+            other_batch("test_batch", pickle.dumps([])),
+            "expected a dictionary with data",
+        ),
+        (other_batch("data_batch_2", NARROW), "cannot reshape array of size 3600"),
+        (
+            other_batch("data_batch_2", WHOLE),
+            r"train images uint8 \(24, 4, 4, 3\), got",
+        ),
+    ],
+)
+def test_wrong_archives_are_refused(write, content, wrong):
+    root = write({"cifar-10-python.tar.gz": content})
+    with pytest.raises(DataError, match=f"gz cannot be parsed .*{wrong}.*; delete it"):
+        Tiny().load(root)
+
+
+CHANGED = IMAGES[TRAIN].copy()
+CHANGED[0, 0, 0, 0] ^= 1
+DAMAGED = bytearray(arrays())
+DAMAGED[200] ^= 0xFF
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (arrays()[:-30], r"parsed \(it is not a whole npz file\)"),
+        (b"no archive", r"parsed \(it is not a whole npz file\)"),
+        (bytes(DAMAGED), r"parsed \(it is a damaged npz file: Bad CRC-32 .*\)"),
+        (
+            arrays(x_test=None),
+            r"it lacks an array: expected x_train, y_train, x_test, y_test, got x_t",
+        ),
+        (arrays(y_test=np.array([{}] * 12)), "allow_pickle=False"),
+        (
+            arrays(x_train=np.zeros((24, 3, 4, 4), np.uint8)),
+            r"train images uint8 \(24, 4, 4, 3\), got uint8 of shape \(24, 3, 4, 4\)",
+        ),
+        (arrays(x_test=IMAGES[TEST] / 255), r"expected test images .*, got float64 of"),
+        (arrays(x_test=IMAGES[:11]), r"got uint8 of shape \(11, 4, 4, 3\)"),
+        (arrays(y_train=LABELS[:23]), r"24 train labels, integers, got int64 of .*23"),
+        (arrays(y_test=LABELS[TEST] / 1), "12 test labels, integers, got float64"),
+        (arrays(y_train=LABELS[TRAIN] - 1), "train labels 0 to 1, got -1 to 0"),
+        (arrays(y_test=LABELS[TEST] * 2), "test labels 0 to 1, got 0 to 2"),
+        (
+            arrays(y_test=LABELS[TEST] * 0),
+            r"is not tiny \(full\): expected \(18, 18\) examples per class, got \(24",
+        ),
+        (arrays(x_train=CHANGED), r"is not tiny \(full\): expected the digest \w{64}"),
+    ],
+)
+def test_wrong_arrays_are_refused(write, content, wrong):
+    root = write({"cifar10.npz": content})
+    with pytest.raises(DataError, match=f"cifar10.npz .*{wrong}.*; delete it and run"):
+        Tiny().load(root)
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (
+            webp(np.zeros((8, 16, 3), np.uint8)),
+            r"expected \(12, 8\) pixels, got \(16, 8",
+        ),
+        (
+            webp(np.zeros((12, 8, 3), np.uint8)),
+            r"expected \(12, 8\) pixels, got \(8, 12",
+        ),
+        (FORMS["sheets"]["train_dog_00018.webp"][:-20], "is not a whole WebP image"),
+        (b"text", "is not a whole WebP image"),
+    ],
+)
+def test_wrong_sheets_are_refused(write, content, wrong):
+    root = write(FORMS["sheets"] | {"train_dog_00018.webp": content})
+    text = (
+        rf"train_cat_00000.webp and 5 more cannot be parsed \(train_dog_00018.*{wrong}"
+    )
+    with pytest.raises(DataError, match=text):
+        Tiny().load(root)
+
+
+def test_missing_sheets_are_named(write):
+    lost = {"train_dog_00018.webp", "test_cat_00000.webp"}
+    some = {k: v for k, v in FORMS["sheets"].items() if k not in lost}
+    root = write(some)
+    text = "needs train_dog_00018.webp and test_cat_00000.webp in .*tiny; run"
+    with pytest.raises(DataError, match=text):
+        Tiny().load(root, offline=True)
+    assert Tiny().status(root)[0].state == "missing"
+    (root / "tiny" / "train_cat_00000.webp").unlink()
+    with pytest.raises(DataError, match=r"needs train_cat_00000\.webp and 2 more"):
+        Tiny().load(root, offline=True)
