@@ -173,7 +173,7 @@ def fit(
     schedule = recipe.schedule
     sampler = schedule.sampler(train)
     steps = schedule.steps_per_epoch(len(train))
-    optimizer = make_adam(network, schedule)
+    optimizer = make_adam(network, schedule, recipe.loss)
     rates = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, schedule.learning_rate, total_steps=steps * schedule.epochs
     )
@@ -183,7 +183,9 @@ def fit(
         for number in range(1, schedule.epochs + 1):
             batches = draw_batches(train, sampler, steps, generator)
             train_loss = _run_epoch(network, batches, recipe.loss, optimizer, rates)
-            observe_loss = recipe.loss(predict(network, judged.inputs), judged.targets)
+            outputs = predict(network, judged.inputs)
+            with torch.no_grad():
+                observe_loss = recipe.loss(outputs, judged.targets)
             epoch = Epoch(number, train_loss, float(observe_loss))
             best.offer(epoch)
             if recipe.on_epoch is not None:
@@ -192,10 +194,13 @@ def fit(
     return best
 
 
-def make_adam(network: nn.Module, schedule: Schedule) -> torch.optim.Adam:
-    """Return Adam over the network's weights, in its fused form."""
+def make_adam(
+    network: nn.Module, schedule: Schedule, loss: Loss | None = None
+) -> torch.optim.Adam:
+    """Return Adam over the weights of the network and of its loss, in fused form."""
+    learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
     return torch.optim.Adam(
-        network.parameters(),
+        [*network.parameters(), *learned],
         lr=schedule.learning_rate,
         weight_decay=schedule.weight_decay,
         fused=True,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from baselines.losses import LOSSES
+from baselines.losses import LOSSES, make_loss
 from baselines.network_method import (
     NETWORK_METHODS,
     NetworkMethod,
@@ -18,6 +18,7 @@ from baselines.network_method import (
     Recipe,
     Schedule,
     fit,
+    predict,
 )
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
@@ -56,7 +57,9 @@ class SurrogateLoss(NetworkMethod):
     ) -> NetworkResult:
         """Train a copy of the network; see `NetworkMethod.train`."""
         network = copy.deepcopy(network)
-        phases = [Recipe(LOSSES.get(self.loss), schedule, self.on_epoch)]
+        classes = predict(network, train.inputs[:2]).shape[1]
+        loss = make_loss(self.loss, classes=classes)
+        phases = [Recipe(loss, schedule, self.on_epoch)]
         if self.pretrain_epochs:
             before = replace(schedule, epochs=self.pretrain_epochs)
             phases.insert(0, Recipe(LOSSES.get("cross-entropy"), before, self.on_epoch))

@@ -103,7 +103,8 @@ def _paths(on_loss: Trajectories, on_guided: Trajectories) -> dict[str, list[flo
             part.losses.mean(0)[None], STRETCHES
         )
         found[f"path_{kind}_loss"] = rounded(losses[0])
-        found[f"path_{kind}_cost"] = rounded(costs / counts.clamp_min(1))
+        # NaN, which records keep as none, where a stretch was never observed.
+        found[f"path_{kind}_cost"] = rounded(costs / counts)
     return found
 
 

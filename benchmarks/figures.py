@@ -5,7 +5,7 @@ returns a matplotlib figure with one panel per column that has something to show
 None where none has. Only finished runs are drawn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks import stats
@@ -28,8 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GUIDED_ROW = "metricopt"
+PATHS = (
+    ("path_loss_loss", "loss, loss only", COLOURS[1], "--"),
+    ("path_guided_loss", "loss, with the value function", COLOURS[0], "--"),
+    ("path_loss_cost", "cost, loss only", COLOURS[1], "-"),
+    ("path_guided_cost", "cost, with the value function", COLOURS[0], "-"),
+)
+"""Notes of Fig. 1 with label, colour and dash."""
+
 Content = TypeVar("Content")
+"""What a figure shows of one column; empty or None for no panel."""
+Lines = dict[str, Curve]
 Points = list[tuple[float, ...]]
+Spread = tuple[float, float, float]
+"""Place on the x axis, mean and deviation."""
 
 
 def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
@@ -61,7 +73,7 @@ def cost_curves(
     """
     styles = arm_styles(layout)
 
-    def read(own: list[RunRecord]) -> dict[str, Curve]:
+    def read(own: list[RunRecord]) -> Lines:
         lines = {
             label: curve(
                 _unbudgeted(own, arm), axis="step", split="test", unit=layout.unit
@@ -70,14 +82,13 @@ def cost_curves(
         }
         return {label: line for label, line in lines.items() if line}
 
-    def draw(panel: "Axes", column: Column, lines: dict[str, Curve]) -> None:
+    def draw(panel: "Axes", column: Column, lines: Lines) -> None:
         for label, line in lines.items():
             draw_band(panel, line, label=label, style=styles[label])
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(metric_label(column))
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): along fine-tuning")
+    return _draw(layout, records, block, read=read, draw=draw, what="along fine-tuning")
 
 
 def query_curves(
@@ -110,8 +121,9 @@ def query_curves(
         panel.set_xlabel("metric queries (thick: test, thin: observe)")
         panel.set_ylabel(metric_label(column))
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): over metric queries")
+    return _draw(
+        layout, records, block, read=read, draw=draw, what="over metric queries"
+    )
 
 
 def loss_and_metric(
@@ -121,34 +133,27 @@ def loss_and_metric(
 
     Reads the notes `path_steps`, `path_loss_loss`, `path_loss_cost`,
     `path_guided_loss` and `path_guided_cost` of the row `metricopt`, lists of equal
-    length. Loss on the left axis, cost on the right one.
+    length. The left axis is the loss, the right one the cost.
 
     Source: Huang et al., CVPR 2021, Fig. 1. Differs: means over trajectories.
     """
-    kinds = ("loss_loss", "guided_loss", "loss_cost", "guided_cost")
-    names = ("path_steps", *(f"path_{kind}" for kind in kinds))
+    names = ("path_steps", *(name for name, *_ in PATHS))
 
     def read(own: list[RunRecord]) -> Points:
         return _first_points(of_row(own, GUIDED_ROW), names)
 
     def draw(panel: "Axes", column: Column, points: Points) -> None:
-        steps, *lines = zip(*points, strict=True)
         right = panel.twinx()
         right.spines["top"].set_visible(False)
-        sides = ((panel, "--", "loss"), (right, "-", "cost"))
-        for (side, dash, quantity), pair in zip(
-            sides, (lines[:2], lines[2:]), strict=True
-        ):
-            arms = ("loss only", "with value function")
-            for line, arm, colour in zip(pair, arms, COLOURS[1::-1], strict=True):
-                label = f"{quantity}, {arm}"
-                side.plot(steps, line, color=colour, linestyle=dash, label=label)
+        steps, *lines = zip(*points, strict=True)
+        for (name, label, colour, dash), line in zip(PATHS, lines, strict=True):
+            side = panel if name.endswith("loss") else right
+            side.plot(steps, line, color=colour, linestyle=dash, label=label)
         panel.set_xlabel("fine-tuning steps")
         panel.set_ylabel("training loss (dashed)")
         right.set_ylabel(f"{column.metric}, as a cost (solid)")
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): loss and metric")
+    return _draw(layout, records, block, read=read, draw=draw, what="loss and metric")
 
 
 def predicted_against_true(
@@ -163,7 +168,9 @@ def predicted_against_true(
     names = ("health_true", "health_predicted")
 
     def read(own: list[RunRecord]) -> dict[str, Points]:
-        clouds = {row.label: _points(of_row(own, row.name), names) for row in layout.rows}
+        clouds = {
+            row.label: _points(of_row(own, row.name), names) for row in layout.rows
+        }
         return {label: cloud for label, cloud in clouds.items() if cloud}
 
     def draw(panel: "Axes", column: Column, clouds: dict[str, Points]) -> None:
@@ -182,8 +189,9 @@ def predicted_against_true(
         panel.set_xlabel(f"true {column.metric}, as a cost")
         panel.set_ylabel("predicted cost, cut at the panel's edge")
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): the value function")
+    return _draw(
+        layout, records, block, read=read, draw=draw, what="the value function"
+    )
 
 
 def embedding_tsne(
@@ -211,8 +219,7 @@ def embedding_tsne(
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): embedding")
+    return _draw(layout, records, block, read=read, draw=draw, what="embedding")
 
 
 def ablation_scatter(
@@ -230,11 +237,13 @@ def ablation_scatter(
         "spearman": "Spearman correlation of the value function",
     }
 
-    def read(own: list[RunRecord]) -> tuple[str, dict[str, Points]] | None:
+    def read(own: list[RunRecord]) -> tuple[str, dict[str, Spread]] | None:
         tries = ((note, _ablation(layout, own, note)) for note in worded)
         return next((found for found in tries if len(found[1]) > 1), None)
 
-    def draw(panel: "Axes", column: Column, content: tuple[str, dict]) -> None:
+    def draw(
+        panel: "Axes", column: Column, content: tuple[str, dict[str, Spread]]
+    ) -> None:
         note, rows = content
         for label, (x, y, spread) in rows.items():
             colour, _, marker = styles[label]
@@ -246,5 +255,77 @@ def ablation_scatter(
         panel.set_xlabel(worded[note])
         panel.set_ylabel(metric_label(column))
 
-    found = _by_column(layout, records, block, read)
-    return _draw(found, draw, f"{layout.title} ({block.label}): ablation")
+    return _draw(layout, records, block, read=read, draw=draw, what="ablation")
+
+
+def _draw(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    block: Block,
+    *,
+    read: Callable[[list[RunRecord]], Content],
+    draw: "Callable[[Axes, Column, Content], None]",
+    what: str,
+) -> "Figure | None":
+    """Draw one panel per column of a block, with what is read from its records."""
+    found = {c: read(of_place(records, block, c)) for c in layout.columns}
+    panels = make_panels(column for column, content in found.items() if content)
+    if panels is None:
+        return None
+    figure, axes = panels
+    for column, panel in axes.items():
+        draw(panel, column, found[column])
+    return finish(figure, layout, block, what)
+
+
+def _unbudgeted(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
+    runs = of_arm(records, arm)
+    return [record for record in runs if split_budget(record.spec.row)[1] is None]
+
+
+def _query_curve(
+    records: Sequence[RunRecord], arm: str, split: str, unit: str
+) -> Curve | None:
+    """Return a curve without its point at 0 queries, which no log axis can show."""
+    line = budget_curve(records, arm, split, unit)
+    if line is None:
+        runs = _unbudgeted(records, arm)
+        line = curve(runs, axis="queries", split=split, unit=unit)
+    if line is None:
+        return None
+    keep = [index for index, x in enumerate(line.x) if x > 0]
+    parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
+    return Curve(*parts) if len(keep) > 1 else None
+
+
+def _points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:
+    """Return the complete tuples of list-valued notes of equal length."""
+    points: Points = []
+    for record in records:
+        lists = [record.notes.get(name) for name in names]
+        if all(isinstance(values, list) for values in lists):
+            tuples = zip(*lists, strict=True)
+            points += [item for item in tuples if None not in item]
+    return points
+
+
+def _first_points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:
+    """Return the points of the first record that has some."""
+    clouds = (_points([record], names) for record in records)
+    return next((cloud for cloud in clouds if cloud), [])
+
+
+def _ablation(
+    layout: TableLayout, records: Sequence[RunRecord], note: str
+) -> dict[str, Spread]:
+    """Return note, final metric and its deviation by label of the ablation rows."""
+    points = {}
+    for row in layout.rows:
+        own = of_row(records, row.name) if row.name in layout.ablation_rows else []
+        finals = [v for r in own for v in unit_values(r.test, layout.unit)]
+        found = [note_value(record, note) for record in own]
+        x = stats.mean([value for value in found if value is not None])
+        y = stats.mean(finals)
+        if x is not None and y is not None:
+            points[row.label] = x, y, stats.sample_std(finals) or 0.0
+    return points

@@ -134,7 +134,7 @@ LOSS_SETTINGS: dict[str, dict[str, Any]] = {
 
 def pretraining(tier: str, problem: Problem, backbone: Backbone) -> dict[str, Any]:
     """Return how a network of a tier is trained."""
-    if tier == "smoke":
+    if problem.dataset == "digits":
         return SHORT | {"epochs": 2 if backbone.warm else 6, "batch_size": 32}
     if backbone.warm:
         return SHORT | {"epochs": 6, "rate": 0.02}
@@ -181,9 +181,9 @@ class Setting:
     backbone: Backbone
 
 
-def spec(place: Place, setting: Setting, arm: Arm) -> RunSpec:
-    """Return the fully resolved spec of one run."""
-    size = SIZES[place.tier]
+def spec(place: Place, setting: Setting, arm: Arm, size: Size | None = None) -> RunSpec:
+    """Return the fully resolved spec of one run, by default at its tier's size."""
+    size = size or SIZES[place.tier]
     problem, backbone = setting.problem, setting.backbone
     bench = {
         "problem": problem.settings(setting.variant),

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from benchmarks.curves import Curve
-from benchmarks.layout import Column, TableLayout
+from benchmarks.layout import Block, Column, TableLayout
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -66,6 +66,8 @@ def make_panels(
     wide = min(PANELS_PER_LINE, len(columns))
     high = -(-len(columns) // wide)
     size = (PANEL_INCHES[0] * wide, PANEL_INCHES[1] * high)
+    # Title and legend take as much room beside one panel as beside several.
+    size = SINGLE_INCHES if len(columns) == 1 else size
     figure = Figure(figsize=size, layout="constrained")
     axes = {}
     for place, column in enumerate(columns, start=1):
@@ -107,8 +109,11 @@ def metric_label(column: Column) -> str:
     return f"{column.metric} ({column.unit}, {better} is better)"
 
 
-def finish(figure: "Figure", title: str) -> "Figure":
+def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":
     """Add the title and, beside the panels, one legend for all of them."""
+    # One panel leaves less room before the legend.
+    gap = "\n" if figure.axes[0].get_gridspec().ncols == 1 else " "
+    title = f"{layout.title}{gap}({block.label}): {what}"
     figure.suptitle(title, x=0.01, horizontalalignment="left")
     handles: dict[str, Artist] = {}
     for panel in figure.axes:

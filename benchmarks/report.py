@@ -19,6 +19,10 @@ from benchmarks.paths import write_atomically
 from benchmarks.records import RunRecord, sort_records, write_jsonl
 from benchmarks.render import to_csv, to_latex, to_markdown
 
+RHO = (
+    "`rho`: Spearman correlation of the value function with the metric on held-out "
+    "trajectories"
+)
 PAIRING = {
     REPLICATE: "paired over replicates",
     META_TEST: (
@@ -170,11 +174,12 @@ def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
             parts += [f"### {block.label}", to_markdown(table)]
     if not parts:
         return []
+    if layout.threshold_shift_row is None:
+        return ["## Value functions", f"{RHO}.", *parts]
     explained = (
         "Share of the threshold shift's gain over loss-only fine-tuning that a method "
         "reaches; `in noise` where that gain is no larger than twice its standard "
-        "error or too few replicates tell. `rho`: Spearman correlation of the value "
-        "function with the metric on held-out trajectories."
+        f"error or too few {layout.unit}s tell. {RHO}."
     )
     return ["## Gap closed", explained, *parts]
 

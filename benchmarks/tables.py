@@ -108,7 +108,8 @@ def long_table(cells: Sequence[Cell]) -> "DataFrame":
 def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
     """Return the share of the threshold shift's gain each row reaches, in percent.
 
-    Rows with a value function also show its Spearman correlation with the metric.
+    Rows with a value function also show its Spearman correlation with the metric, and
+    that alone in a column without a threshold shift.
 
     Args:
         layout: the experiment.
@@ -116,18 +117,16 @@ def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Data
         block: the part to show.
     """
     ends = (layout.loss_only_row, layout.threshold_shift_row)
+    own = [cell for cell in cells if cell.block == block]
+    shifted = {c.column for c in own if c.row.name == layout.threshold_shift_row}
     lines = []
     for row in layout.rows:
-        in_row = {
-            cell.column.name: cell
-            for cell in cells
-            if cell.block == block and cell.row == row
-        }
+        in_row = {cell.column.name: cell for cell in own if cell.row == row}
         closed = any(cell.gap_closed is not None for cell in in_row.values())
         healthy = any(cell.note("spearman") is not None for cell in in_row.values())
         if row.name not in ends and (closed or healthy):
-            columns = [in_row.get(column.name) for column in layout.columns]
-            lines.append([row.label, *map(_gap_text, columns)])
+            found = [in_row.get(column.name) for column in layout.columns]
+            lines.append([row.label, *(_gap_text(cell, shifted) for cell in found)])
     return _frame(lines, ["method", *(column.heading for column in layout.columns)])
 
 
@@ -260,12 +259,15 @@ def _p_text(p_value: float | None) -> str:
     return "<.001" if p_value < 0.001 else f"{p_value:.3f}".removeprefix("0")
 
 
-def _gap_text(cell: Cell | None) -> str:
+def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
     if cell is None:
         return NOTHING
     closed, spearman = cell.gap_closed, cell.note("spearman")
+    rho = "" if spearman is None else f"rho {spearman:.2f}"
+    if cell.column not in shifted:
+        return rho or NOTHING
     share = "in noise" if closed is None else f"{100 * closed:.0f} %"
-    return share if spearman is None else f"{share} (rho {spearman:.2f})"
+    return f"{share} ({rho})" if rho else share
 
 
 def _budget_text(

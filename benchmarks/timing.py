@@ -17,8 +17,9 @@ from benchmarks.datasets import find_source
 from benchmarks.image_networks import resnet32
 from benchmarks.problems import A9A, DIGIT
 from benchmarks.protocol import Arm, Place, method
-from benchmarks.tasks import Bench, metric_of, resolve_variant
+from benchmarks.tasks import metric_of, resolve_variant
 from benchmarks.uci import spec
+from benchmarks.uci_bench import UCIBench
 from metricopt.adapters import FiLM
 from metricopt.errors import MetricOptError
 from metricopt.interpolation import Interpolator
@@ -81,7 +82,7 @@ def make_task(dataset: str) -> NetworkTask:
     variant = resolve_variant(problem.dataset, offline=True)
     place = Place("speed", "local", "balanced", "metricopt", "f1", 0)
     settings = dict(spec(place, problem, variant, Arm(*method("metricopt"))).settings)
-    return Bench(settings, 0).task(metric_of(settings))
+    return UCIBench(settings, 0).task(metric_of(settings))
 
 
 def meta_training_rate(task: NetworkTask, tasks: int) -> tuple[float, float]:

@@ -2,14 +2,7 @@
 
 import sys
 
-from baselines.losses.base import (
-    LOSSES,
-    Loss,
-    RowLoss,
-    check_batch_size,
-    make_loss,
-    outputs_per_class,
-)
+from baselines.losses.base import LOSSES, Loss, RowLoss, check_batch_size, make_loss
 from metricopt.registry import import_units
 
 __all__ = [
@@ -18,7 +11,6 @@ __all__ = [
     "RowLoss",
     "check_batch_size",
     "make_loss",
-    "outputs_per_class",
 ]
 
 # So that whoever imports the registry finds every loss in it.

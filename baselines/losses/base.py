@@ -102,11 +102,6 @@ def make_loss(name: str, *, classes: int, **settings: Any) -> Loss:
     return unit(classes=classes, **settings) if made else unit
 
 
-def outputs_per_class(loss: Loss) -> int:
-    """Return how many columns the network gives for every class: 1 or 2."""
-    return getattr(loss, "outputs_per_class", 1)
-
-
 def check_batch_size(loss: Loss, batch_size: int, classes: int) -> None:
     """Check that mini-batches can hold every class, where the loss compares classes.
 

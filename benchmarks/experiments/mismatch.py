@@ -110,6 +110,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=SEARCHES,
         unit="meta-test" if size.replicates == 1 else "replicate",
         rival_row="loss-only-dense",
+        mismatch_rows=("metricopt", "cma-es", "class-offsets"),
         notes=NOTES,
     )
 

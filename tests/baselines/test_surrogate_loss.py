@@ -24,7 +24,8 @@ def run(method, network, data):
     )
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
+# Large-margin softmax wants a head of its own.
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "large-margin"])
 def test_every_loss_improves_the_jaccard_index(loss, network, data):
     untouched = JACCARD.value(predict(network, data.test.inputs), data.test.targets)
     result = run(SurrogateLoss(loss=loss), network, data)
@@ -50,5 +51,7 @@ def test_pretraining_comes_first_and_is_counted(network, data):
 def test_bad_settings_are_named(network, data):
     with pytest.raises(ConfigError, match="pretrain_epochs must be at least 0, got -1"):
         SurrogateLoss(pretrain_epochs=-1)
-    with pytest.raises(ConfigError, match="unknown loss 'nope'; known: cross-entropy"):
+    with pytest.raises(ConfigError, match="unknown loss 'nope'; known: aucpr, "):
         run(SurrogateLoss(loss="nope"), network, data)
+    with pytest.raises(ConfigError, match=r"needs classes >= 2, .* got classes=1"):
+        run(SurrogateLoss(loss="large-margin"), network, data)

@@ -177,7 +177,7 @@ def test_settings_reach_the_method():
 @pytest.mark.parametrize(
     ("arm", "text"),
     [
-        (Arm("magic"), r"unknown kind of arm 'magic'; known: method, network, "),
+        (Arm("magic"), r"unknown kind of arm 'magic'; known: method, oracle, "),
         (Arm("method", "magic"), r"unknown method 'magic'; known: "),
         (Arm("network", "magic"), r"unknown network method 'magic'; known: "),
     ],

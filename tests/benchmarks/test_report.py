@@ -96,6 +96,16 @@ def test_page_says_what_it_shows(contents):
     assert "\n## Natural" not in page
 
 
+def test_page_without_a_threshold_shift_shows_the_value_functions():
+    layout = dataclasses.replace(LAYOUT, threshold_shift_row=None)
+    page = build(layout, RECORDS)["table.md"].decode()
+    assert "## Gap closed" not in page
+    assert "in noise" not in page
+    after = page.split("\n## Value functions\n")[1]
+    assert after.lstrip().startswith("`rho`: Spearman correlation of the value")
+    assert "| rho 0.85 " in after
+
+
 def test_tables_do_not_depend_on_the_clock_or_the_order(contents):
     slow = [dataclasses.replace(r, seconds={"search": 99.0}) for r in RECORDS]
     again = build(LAYOUT, slow[::-1])

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
 from benchmarks import stats
 
@@ -68,20 +68,117 @@ def test_bootstrap_interval():
     assert stats.bootstrap_interval([0.5, 0.5]) == (0.5, 0.5)
 
 
+def test_welch_equals_scipy():
+    generator = np.random.default_rng(3)
+    for n, m in ((2, 3), (3, 10), (10, 4)):
+        base, method = generator.normal(size=n), generator.normal(0.5, 2.0, size=m)
+        expected = ttest_ind(base, method, equal_var=False)
+        p = stats.welch_p_value(base.tolist(), method.tolist())
+        assert p == pytest.approx(expected.pvalue, rel=1e-10)
+        found = stats.welch_interval(base.tolist(), method.tolist(), level=0.9)
+        assert found == pytest.approx(tuple(expected.confidence_interval(0.9)))
+
+
+def test_welch_of_degenerate_values():
+    assert stats.welch_p_value([0.1], [0.1, 0.2]) is None
+    assert stats.welch_interval([0.1, 0.2], []) is None
+    assert stats.welch_error([0.1], [0.2]) is None
+    assert stats.welch_p_value([0.3, 0.3], [0.1 + 0.2] * 3) == 1.0
+    # Ten ways to deal out five values by two and three.
+    assert stats.welch_p_value([0.3, 0.3], [0.1, 0.1, 0.1]) == 1 / 10
+    assert stats.welch_p_value([0.3, 0.3], [0.1, 0.1]) == 2 / 6
+    assert stats.welch_interval([0.3, 0.3], [0.1, 0.1]) == pytest.approx((0.2, 0.2))
+    # One side without deviation leaves a one-sample t-test of the other.
+    side = [0.1, 0.2, 0.4]
+    expected = ttest_1samp(side, 0.3).pvalue
+    assert stats.welch_p_value([0.3, 0.3], side) == pytest.approx(expected)
+
+
+def test_compare_pairs_equal_counts_by_place():
+    base, method = {0: [0.3, 0.5], 2: [0.9], 1: [0.4]}, {1: [0.1], 0: [0.2, 0.3]}
+    found = stats.compare(base, method)
+    assert (found.base, found.method) == ((0.3, 0.5, 0.4), (0.2, 0.3, 0.1))
+    assert found.paired
+    assert found.differences == pytest.approx((0.1, 0.2, 0.3))
+    assert found.gain == pytest.approx(0.2)
+    assert found.error == pytest.approx(0.1 / math.sqrt(3))
+    assert found.p_value == stats.paired_p_value(found.differences)
+    assert found.interval == stats.bootstrap_interval(found.differences)
+
+
+def test_compare_pairs_a_single_value_with_all():
+    many = [0.3, 0.5, 0.4]
+    found = stats.compare({0: [0.6]}, {0: many})
+    assert found.paired
+    assert found.differences == pytest.approx((0.3, 0.1, 0.2))
+    assert found.p_value == pytest.approx(ttest_1samp(many, 0.6).pvalue)
+    turned = stats.compare({0: many}, {0: [0.6]})
+    assert turned.differences == pytest.approx((-0.3, -0.1, -0.2))
+    assert stats.compare({0: [0.6]}, {0: [0.4]}).p_value is None
+
+
+def test_compare_does_not_pair_different_counts():
+    base, method = [0.3, 0.5, 0.4], [0.2, 0.3]
+    found = stats.compare({0: base}, {0: method})
+    assert not found.paired
+    assert found.gain == pytest.approx(0.15)
+    assert found.differences == pytest.approx((0.2, 0.1))
+    expected = ttest_ind(base, method, equal_var=False)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.interval == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.error == pytest.approx(math.hypot(0.1 / math.sqrt(3), 0.05))
+    # One replicate that cannot be paired leaves none that is.
+    found = stats.compare({0: base, 1: [0.9]}, {0: method, 1: [0.8]})
+    assert (found.base, found.method) == ((*base, 0.9), (*method, 0.8))
+    assert not found.paired
+
+
+def test_compare_needs_a_shared_replicate():
+    assert stats.compare({0: [0.1]}, {1: [0.1]}) is None
+    assert stats.compare({}, {}) is None
+
+
+def test_adjust_leaves_out_what_is_not_tested():
+    clear = stats.compare({0: [0.3], 1: [0.4]}, {0: [0.1], 1: [0.2]})
+    vague = stats.compare({0: [0.3], 1: [0.4]}, {0: [0.1], 1: [0.3]})
+    single = stats.compare({0: [0.3]}, {0: [0.1]})
+    found = stats.adjust([vague, None, single, clear])
+    expected = stats.holm([vague.p_value, None, None, clear.p_value])
+    assert found[1] is None
+    assert [one and one.p_holm for one in found] == expected
+    assert found[3].differences == clear.differences
+
+
+def _share(loss_only, method, shift):
+    base = dict(enumerate(zip(loss_only)))
+    against = [
+        stats.compare(base, dict(enumerate(zip(arm)))) for arm in (shift, method)
+    ]
+    return stats.gap_closed(*against)
+
+
 def test_gap_closed_by_hand():
     loss_only, shift = [0.20, 0.22], [0.15, 0.16]
     # Mean gain 0.055 with standard error 0.005; the method gains 0.03 on average.
     method = [0.18, 0.18]
-    assert stats.gap_closed(loss_only, method, shift) == pytest.approx(0.03 / 0.055)
-    assert stats.gap_closed(loss_only, shift, shift) == pytest.approx(1.0)
-    assert stats.gap_closed(loss_only, loss_only, shift) == pytest.approx(0.0)
+    assert _share(loss_only, method, shift) == pytest.approx(0.03 / 0.055)
+    assert _share(loss_only, shift, shift) == pytest.approx(1.0)
+    assert _share(loss_only, loss_only, shift) == pytest.approx(0.0)
 
 
 def test_gap_closed_is_none_where_the_gain_is_noise():
     # Gains 0.03 and 0.01: mean 0.02 = 2 x standard error 0.01.
-    assert stats.gap_closed([0.23, 0.21], [0.2, 0.2], [0.20, 0.20]) is None
-    assert stats.gap_closed([0.2], [0.1], [0.1]) is None
-    assert stats.gap_closed([0.2, 0.3], [0.2, 0.3], [0.2, 0.3]) is None
-    assert stats.gap_closed([0.2, 0.3], [0.2, 0.3], [0.3, 0.4]) is None
-    with pytest.raises(ValueError, match="shorter"):
-        stats.gap_closed([0.2, 0.3], [0.2, 0.3], [0.2])
+    assert _share([0.23, 0.21], [0.2, 0.2], [0.20, 0.20]) is None
+    assert _share([0.2], [0.1], [0.1]) is None
+    assert _share([0.2, 0.3], [0.2, 0.3], [0.2, 0.3]) is None
+    assert _share([0.2, 0.3], [0.2, 0.3], [0.3, 0.4]) is None
+
+
+def test_gap_closed_of_arms_that_are_not_paired():
+    loss_only = {0: [0.20, 0.22, 0.21]}
+    shift = stats.compare(loss_only, {0: [0.16]})
+    method = stats.compare(loss_only, {0: [0.17, 0.19]})
+    assert stats.gap_closed(shift, method) == pytest.approx(0.03 / 0.05)
+    # A gain of 0.21 - 0.195 beside a standard error of 0.0104.
+    noise = stats.compare(loss_only, {0: [0.185, 0.205]})
+    assert stats.gap_closed(noise, method) is None

@@ -7,7 +7,6 @@ from benchmarks import tables
 from benchmarks.cells import BETTER, SAME, UNTESTED, WORSE, judge
 from benchmarks.curves import at_budget
 from benchmarks.layout import Column, Row, split_budget
-from benchmarks.paper_values import PAPER_VALUES, find_paper_value, paper_rows
 from benchmarks.render import latex_text, to_csv, to_latex, to_markdown
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.report_cases import LAYOUT, TRACE, make_arm, make_record
@@ -40,8 +39,9 @@ def test_cell_numbers_by_hand():
     cell = _cell(ARMS, "metricopt")
     assert cell.mean == pytest.approx(0.17)
     assert cell.std == pytest.approx(0.009)
-    assert cell.differences == pytest.approx((0.039, 0.041, 0.040))
-    assert cell.p_value == pytest.approx(_p_value(0.04 * math.sqrt(3) / 0.001))
+    versus = cell.against_base
+    assert versus.differences == pytest.approx((0.039, 0.041, 0.040))
+    assert versus.p_value == pytest.approx(_p_value(0.04 * math.sqrt(3) / 0.001))
     assert cell.gap_closed == pytest.approx(0.04 / 0.055)
     assert tables.number_text(cell) == ".1700±.0090 (3)"
 
@@ -49,11 +49,13 @@ def test_cell_numbers_by_hand():
 def test_p_values_are_adjusted_over_the_whole_table():
     weaker = _p_value(0.055 * math.sqrt(3) / 0.005)
     stronger = _p_value(0.04 * math.sqrt(3) / 0.001)
-    assert _cell(ARMS, "shift").p_holm == pytest.approx(weaker)
-    assert _cell(ARMS, "metricopt").p_holm == pytest.approx(2 * stronger)
+    assert _cell(ARMS, "shift").against_base.p_holm == pytest.approx(weaker)
+    assert _cell(ARMS, "metricopt").against_base.p_holm == pytest.approx(2 * stronger)
     other = make_arm("loss-only", [0.20, 0.22, 0.21], block="natural")
     other += make_arm("shift", [0.20, 0.22, 0.21], block="natural")
-    assert _cell([*ARMS, *other], "shift").p_holm == pytest.approx(2 * weaker)
+    assert _cell([*ARMS, *other], "shift").against_base.p_holm == pytest.approx(
+        2 * weaker
+    )
     assert _cell([*ARMS, *other], "shift", block=NATURAL).verdict == SAME
 
 
@@ -74,13 +76,14 @@ def test_higher_is_better_turns_the_verdict():
     base = make_arm("loss-only", [0.60, 0.62, 0.61], column="a9a/f1")
     lower = make_arm("metricopt", [0.561, 0.579, 0.570], column="a9a/f1")
     cell = _cell([*base, *lower], "metricopt", F1)
-    assert cell.differences == pytest.approx((-0.039, -0.041, -0.040))
+    assert cell.against_base.differences == pytest.approx((-0.039, -0.041, -0.040))
     assert cell.verdict == WORSE
 
 
 def test_only_shared_replicates_are_paired():
     records = [*LOSS_ONLY[1:], *METRICOPT[:2]]
-    assert _cell(records, "metricopt").differences == pytest.approx((0.041,))
+    versus = _cell(records, "metricopt").against_base
+    assert versus.differences == pytest.approx((0.041,))
 
 
 def test_paper_verdicts():
@@ -133,8 +136,8 @@ def test_main_table_in_full():
 
 
 def test_paper_table_in_full():
-    table = tables.paper_table(judge(LAYOUT, ARMS))
-    assert table.values.tolist() == [
+    table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
+    assert table.values.tolist()[:2] == [
         [
             "Balanced",
             "A9A MCR ↓",
@@ -154,6 +157,22 @@ def test_paper_table_in_full():
             "short of it by .0331",
         ],
     ]
+
+
+def test_paper_table_names_what_is_not_built():
+    table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
+    lines = table[table["ours"] == "not built yet"]
+    assert lines[["column", "method", "paper"]].values.tolist() == [
+        ["A9A JAC ↑", "Lovász-Softmax", ".8461"],
+        ["A9A F1 ↑", "cost-sensitive", ".6823"],
+        ["A9A MCR ↓", "learned surrogate loss", ".1502"],
+        ["A9A F1 ↑", "learned surrogate loss", ".6866"],
+        ["A9A JAC ↑", "learned surrogate loss", ".8488"],
+    ]
+    assert set(lines["block"]) == {"Balanced"}
+    assert set(lines["difference"]) | set(lines["verdict"]) == {"·"}
+    # Built, but not run: what is missing is a run, not a method.
+    assert "MetricOpt" not in table[table["column"] == "A9A F1 ↑"]["method"].tolist()
 
 
 def test_long_table_has_one_line_of_numbers_per_cell():
@@ -184,6 +203,9 @@ def test_gap_table():
         LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *noise, *noted]), BALANCED
     )
     assert table.values.tolist() == [["MetricOpt", "in noise (rho 0.93)", "·", "·"]]
+    plain = dataclasses.replace(LAYOUT, threshold_shift_row=None)
+    table = tables.gap_table(plain, judge(plain, [*LOSS_ONLY, *noted]), BALANCED)
+    assert table.values.tolist() == [["MetricOpt", "rho 0.93", "·", "·"]]
 
 
 def test_equal_queries_table():
@@ -206,8 +228,14 @@ def test_equal_queries_table():
 def test_rows_with_a_budget_are_listed_but_not_tested():
     records = [*ARMS, *make_arm("metricopt-q50", [0.161, 0.179, 0.170], queries=50)]
     cell = _cell(records, "metricopt-q50")
-    assert cell.p_value is None
+    assert cell.against_base.p_holm is None
     assert cell.verdict == ""
+    assert _cell(records, "metricopt").against_base.p_holm == pytest.approx(
+        _cell(ARMS, "metricopt").against_base.p_holm
+    )
+    lines = tables.long_table(judge(LAYOUT, records)).set_index("row")
+    assert math.isnan(lines.loc["metricopt-q50"]["p"])
+    assert lines.loc["metricopt-q50"]["cost_gain"] == pytest.approx(0.04)
     assert cell.gap_closed == pytest.approx(0.04 / 0.055)
     main = tables.main_table(LAYOUT, judge(LAYOUT, records), BALANCED)
     assert "MetricOpt, 50 queries" not in main["method"].tolist()
@@ -265,6 +293,9 @@ def test_records_that_cannot_share_a_table():
     [
         ({"rows": (Row("a", "A"), Row("a", "B"))}, "expected one row 'a', got two"),
         ({"loss_only_row": "none"}, "refers to the row 'none' it lacks"),
+        ({"rival_row": "none"}, "refers to the row 'none' it lacks"),
+        ({"mismatch_rows": ("shift", "none")}, "refers to the row 'none' it lacks"),
+        ({"unit": "run"}, "must be replicate or meta-test, got 'run'"),
         ({"columns": (Column("x", "X", "x", unit="m"),)}, "must be one of fraction, p"),
         (
             {"columns": (Column("x", "X", "x", "percent", paper_column="a9a/mcr"),)},
@@ -289,14 +320,10 @@ def test_values_are_printed_in_their_unit():
     assert percent.format(0.5) == "0.50"
 
 
-def test_paper_values_are_those_of_table_3():
-    assert len(PAPER_VALUES) == 18
-    assert len({(v.row, v.column) for v in PAPER_VALUES}) == 18
-    assert paper_rows("Table 3") == ("ce", "lo", "cs", "sl", "metricopt")
-    assert find_paper_value("Table 3", "sl", "cov/jac").value == 0.7808
-    assert "legacy" in find_paper_value("Table 3", "metricopt", "a9a/jac").note
-    assert find_paper_value("Table 3", "metricopt", "cov/f1").value == 0.8013
-    assert find_paper_value("Table 3", "lo", "cov/f1") is None
+def test_costs_are_lower_for_the_better_value():
+    assert MCR.cost(0.2) == 0.2
+    assert F1.cost(0.75) == 0.25
+    assert Column("x", "X", "x", "percent", higher_is_better=True).cost(90.0) == 10.0
 
 
 def test_markdown_is_aligned():

@@ -6,14 +6,14 @@ import types
 import pytest
 import torch
 
-from benchmarks import tasks
-from benchmarks.bench import Bench
+from benchmarks import uci_bench
+from benchmarks.datasets import load_dataset
 from benchmarks.datasets.base import Dataset
 from benchmarks.problems import CANCER, DIGIT
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.tasks import bench_of, metric_of
 from benchmarks.uci import spec
-from benchmarks.uci_bench import load_splits, standardisation
+from benchmarks.uci_bench import UCIBench, load_splits, standardisation
 from metricopt.errors import ConfigError, DataError
 
 PROBLEM = {
@@ -29,7 +29,7 @@ def own_cache(tmp_path_factory, monkeypatch):
     """Keep parsed data and artifacts of all tests here, and nowhere else."""
     cache = tmp_path_factory.getbasetemp() / "tasks-cache"
     monkeypatch.setenv("METRICOPT_CACHE", str(cache))
-    tasks.load_dataset.cache_clear()
+    load_dataset.cache_clear()
 
 
 def settings_of(problem=CANCER, block="balanced"):
@@ -51,7 +51,7 @@ def numbered(monkeypatch):
     targets = number % 3
     inputs = torch.cat([bits, targets[:, None] == 2], dim=1).float()
     data = Dataset("numbers", "full", "0" * 64, inputs, targets, ("a", "b", "c"), "")
-    monkeypatch.setattr(tasks, "load_dataset", lambda *arguments: data)
+    monkeypatch.setattr(uci_bench, "load_dataset", lambda *arguments: data)
     return {**PROBLEM, "dataset": "numbers", "positive": [2]}
 
 
@@ -124,11 +124,11 @@ def test_one_class_only_is_an_error(positive):
 def test_seeds_differ_by_purpose_and_place():
     digits = settings_of(DIGIT)
     benches = [
-        Bench(settings_of(), 0),
-        Bench(settings_of(), 1),
-        Bench(settings_of(block="natural"), 0),
-        Bench(digits, 0),
-        Bench(digits | {"problem": digits["problem"] | {"positive": [3]}}, 0),
+        UCIBench(settings_of(), 0),
+        UCIBench(settings_of(), 1),
+        UCIBench(settings_of(block="natural"), 0),
+        UCIBench(digits, 0),
+        UCIBench(digits | {"problem": digits["problem"] | {"positive": [3]}}, 0),
     ]
     purposes = ("theta", "adapter", ("fine-tuning", "f1"), ("fine-tuning", "mcr"))
     seeds = [
@@ -137,7 +137,7 @@ def test_seeds_differ_by_purpose_and_place():
         for purpose in purposes
     ]
     assert len(set(seeds)) == len(seeds)
-    again = Bench(settings_of(), 0)
+    again = UCIBench(settings_of(), 0)
     assert again.seed("theta") == benches[0].seed("theta")
 
 
@@ -155,19 +155,19 @@ def test_a_bench_is_kept_and_what_it_needs_is_checked():
 
 def test_theta_is_made_once_and_read_afterwards(monkeypatch):
     settings = settings_of()
-    first = Bench(settings, 3).theta
+    first = UCIBench(settings, 3).theta
 
     def fail(*arguments, **options):
         raise AssertionError("theta was trained again")
 
-    monkeypatch.setattr(tasks, "fit", fail)
-    second = Bench(settings, 3).theta
+    monkeypatch.setattr(uci_bench, "fit", fail)
+    second = UCIBench(settings, 3).theta
     for left, right in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(left, right)
 
 
 def test_theta_can_be_trained_after_its_adapter_was_made():
-    bench = Bench(settings_of(), 0)
+    bench = UCIBench(settings_of(), 0)
     assert bench.adapter.size == 16
     assert all(weight.requires_grad for weight in bench.theta.parameters())
 
@@ -191,7 +191,7 @@ def held_by(start):
 
 @pytest.mark.parametrize("block", ["balanced", "natural"])
 def test_no_task_can_reach_the_test_split(block):
-    bench = Bench(settings_of(block=block), 0)
+    bench = UCIBench(settings_of(block=block), 0)
     task = bench.task(metric_of({"metric": "f1"}))
     test = bench.splits.test
     features = bench.adapter.encode(test.inputs)[0]
@@ -206,7 +206,7 @@ def test_no_task_can_reach_the_test_split(block):
 
 
 def test_the_walk_would_find_a_leak():
-    bench = Bench(settings_of(), 0)
+    bench = UCIBench(settings_of(), 0)
     task = bench.task(metric_of({"metric": "f1"}))
     splits = bench.splits
     task.leak = {"deep": [lambda: splits]}

@@ -147,7 +147,7 @@ def passes_of(features, phi):
 @pytest.mark.parametrize(
     ("rows", "limit", "expected"),
     [
-        # An example has 4 * 3 * 3 + 4 = 40 numbers; 25 examples are 1000.
+        # The maps of an example have 4 * 3 * 3 + 2 * 2 = 40 numbers.
         (1, 10_000, [(1, 25)]),
         (1, 1_000, [(1, 25)]),
         (1, 999, [(1, 24), (1, 1)]),
@@ -159,18 +159,18 @@ def passes_of(features, phi):
 def test_feature_maps_are_judged_in_passes_of_so_many_numbers(
     monkeypatch, rows, limit, expected
 ):
-    monkeypatch.setattr("metricopt.network_task.NUMBERS_PER_PASS", limit)
-    features = (draw(25, 4, 3, 3), draw(25, 4, seed=1))
+    monkeypatch.setattr("metricopt.network_task.MAP_NUMBERS_PER_PASS", limit)
+    features = (draw(25, 4, 3, 3), draw(25, 2, 2, seed=1), draw(25, 9, seed=2))
     assert passes_of(features, draw(rows, 2)) == expected
 
 
-def test_small_features_are_judged_in_passes_of_so_many_examples():
-    features = (torch.zeros(9_000, 8),)
+def test_vectors_and_small_maps_are_judged_in_passes_of_so_many_examples():
+    features = (draw(9_000, 90), draw(9_000, 2, 3))
     assert passes_of(features, draw(1, 2)) == [(1, 9_000)]
     assert passes_of(features, draw(2, 2)) == [(2, 8_192), (2, 808)]
 
 
-def test_an_accelerator_is_given_as_much_at_once_whatever_the_features():
+def test_an_accelerator_is_given_as_many_examples_however_large_their_maps():
     features = (torch.empty(100, 64, 32, 32, device="meta"),)
     assert passes_of(features, torch.empty(8, 2, device="meta")) == [(8, 100)]
 
@@ -184,7 +184,7 @@ def test_a_network_gives_the_same_outputs_in_passes_of_any_size(monkeypatch):
     expected = adapter.predict(judge.features, phi)
     assert not torch.equal(expected[0], expected[1])
     for numbers in (1, 5_000, 10**9):
-        monkeypatch.setattr("metricopt.network_task.NUMBERS_PER_PASS", numbers)
+        monkeypatch.setattr("metricopt.network_task.MAP_NUMBERS_PER_PASS", numbers)
         torch.testing.assert_close(judge.outputs(phi), expected)
 
 
@@ -202,9 +202,19 @@ def test_a_failing_metric_says_where(adapter, monkeypatch):
     assert task.queries == 0
 
 
-def test_encoding_in_chunks_changes_nothing(adapter):
+@pytest.mark.parametrize("limit", [("EXAMPLES_ENCODED", 7), ("NUMBERS_ENCODED", 42)])
+def test_encoding_in_chunks_changes_nothing(adapter, monkeypatch, limit):
     whole = encode(adapter, TRAIN.inputs)
-    parts = encode(adapter, TRAIN.inputs, chunk=7)
+    chunks, encode_chunk = [], adapter.encode
+
+    def recorded(inputs):
+        chunks.append(len(inputs))
+        return encode_chunk(inputs)
+
+    monkeypatch.setattr(adapter, "encode", recorded)
+    monkeypatch.setattr(f"metricopt.network_task.{limit[0]}", limit[1])
+    parts = encode(adapter, TRAIN.inputs)
+    assert chunks == [7, 7, 7, 7, 7, 5]
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other)
         assert not one.requires_grad
