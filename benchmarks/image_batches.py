@@ -1,5 +1,7 @@
 """Images as network inputs, and augmented mini-batches at the speed of the network."""
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -26,6 +28,13 @@ class ImageBatches:
 
     def __len__(self) -> int:
         return len(self._padded)
+
+    def to(self, device: torch.device) -> "ImageBatches":
+        """Return the same images on a device."""
+        moved = copy.copy(self)
+        for name in ("centre", "scale", "_padded"):
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
 
     def plain(self, index: Tensor | slice) -> Tensor:
         """Return images as they are, [n, C, H, W], channels last in memory."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from baselines.losses import Loss
 from benchmarks.bench import Bench, Splits
-from benchmarks.image_data import ImageProblem, Images, load_problem
+from benchmarks.image_data import ImageProblem, Images, device, load_problem
 from benchmarks.thetas import Theta, ThetaSpec, find_theta
 from metricopt.adapters import FiLM
 from metricopt.metrics.base import Metric
@@ -61,6 +61,8 @@ class ImageBench(Bench):
     @property
     def loss(self) -> Loss:
         """The loss theta was trained with, which fine-tuning goes on with."""
+        if self.settings["backbone"]["loss"] == "cross-entropy":
+            return nn.CrossEntropyLoss()  # the same, for all rows of phi at once
         return self.pretrained.loss
 
     @cached_property
@@ -106,5 +108,6 @@ class OnLogits(Metric):
 
 def split_of(images: Images, examples: int | None = None) -> Split:
     """Return the first images of a split as network inputs, without augmentation."""
+    images = images.to(device())
     inputs = images.batches.plain(slice(examples)).contiguous()
     return Split(inputs, images.targets[:examples])

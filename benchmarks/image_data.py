@@ -27,6 +27,10 @@ class Images:
     batches: ImageBatches
     targets: Tensor
 
+    def to(self, place: torch.device) -> "Images":
+        """Return the images on a device."""
+        return Images(self.batches.to(place), self.targets.to(place))
+
 
 @dataclass(frozen=True, eq=False)
 class ImageProblem:
@@ -91,6 +95,11 @@ def load_problem(problem: dict[str, Any], replicate: int) -> ImageProblem:
         data.label,
         data.digest,
     )
+
+
+def device() -> torch.device:
+    """Return where image networks are trained and run: a GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def as_bytes(inputs: Tensor) -> Tensor:

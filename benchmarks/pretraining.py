@@ -7,6 +7,7 @@ one-cycle schedule (Smith and Topin, 2019) needs a quarter of the epochs.
 
 import hashlib
 import io
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -116,6 +117,7 @@ class PretrainingRun:
         )
         self.rates = self._rates()
         self.losses: list[float] = []
+        self.seconds: list[float] = []
 
     @property
     def epoch(self) -> int:
@@ -128,6 +130,7 @@ class PretrainingRun:
         Raises:
             DivergedError: if the loss is not finite.
         """
+        started = time.perf_counter()
         self.network.train()
         order = torch.randperm(len(self.targets), generator=self.generator)
         size, total = self.recipe.batch_size, torch.zeros((), device=self.device)
@@ -150,6 +153,7 @@ class PretrainingRun:
                 f"{self.recipe.epochs}"
             )
         self.losses.append(mean)
+        self.seconds.append(time.perf_counter() - started)
         return EpochReport(self.epoch, self.recipe.epochs, mean)
 
     def state(self) -> dict[str, Any]:
@@ -163,6 +167,7 @@ class PretrainingRun:
             "rates": self.rates.state_dict(),
             "generator": self.generator.get_state(),
             "losses": self.losses,
+            "seconds": self.seconds,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -182,7 +187,7 @@ class PretrainingRun:
         self.optimizer.load_state_dict(state["optimizer"])
         self.rates.load_state_dict(state["rates"])
         self.generator.set_state(state["generator"])
-        self.losses = list(state["losses"])
+        self.losses, self.seconds = list(state["losses"]), list(state["seconds"])
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         weights = list(self.network.parameters())

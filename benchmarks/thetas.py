@@ -6,7 +6,6 @@ trained, goes before what was released.
 
 import hashlib
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ import baselines
 from baselines.losses.base import Loss, check_batch_size, make_loss
 from baselines.losses.large_margin import MarginHead, annealing_at
 from benchmarks.artifacts import Artifact, artifact_path, get_or_make
-from benchmarks.image_data import ImageProblem, load_problem
+from benchmarks.image_data import Images, device, load_problem
 from benchmarks.image_networks import build_network
 from benchmarks.paths import cache_root, write_atomically
 from benchmarks.pretraining import (
@@ -142,7 +141,6 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
         Its weights, matrices in half precision, those of its loss under `loss.`, and
         facts: losses by epoch, error on observe, seconds, digest of the weights.
     """
-    started = time.perf_counter()
     problem = load_problem(spec.problem, spec.replicate)
     recipe = Pretraining(**spec.backbone["pretraining"])
     network, loss = fresh(spec)
@@ -153,12 +151,12 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
         network,
         loss,
         recipe,
-        images=problem.train,
+        images=problem.train.to(device()),
         generator=torch.Generator().manual_seed(derive_seed(spec.name, "pre-training")),
         anneal=_annealing(loss, spec.backbone["loss_settings"]),
     )
     pretrain(run, spec.checkpoint, key=spec.digest, on_epoch=on_epoch)
-    return _artifact(run, problem, time.perf_counter() - started)
+    return _artifact(run, problem.observe.to(device()), problem.classes)
 
 
 def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
@@ -178,26 +176,16 @@ def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
 
 
 def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
-    """Return network and loss with these weights, frozen."""
+    """Return network and loss with these weights, frozen, where runs are made."""
     network, loss = fresh(spec)
-    of_loss = {
-        name.removeprefix(LOSS_PREFIX): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(LOSS_PREFIX)
-    }
-    network.load_state_dict(
-        {
-            name: tensor
-            for name, tensor in tensors.items()
-            if not name.startswith(LOSS_PREFIX)
-        }
-    )
+    of_network, of_loss = _parts(tensors)
+    network.load_state_dict(of_network)
     if isinstance(loss, nn.Module):
         loss.load_state_dict(of_loss)
-        loss.requires_grad_(False)
+        loss.requires_grad_(False).to(device())
         if (final := spec.backbone["loss_settings"].get("annealing")) is not None:
             loss.annealing = final["least"]
-    return Theta(network.eval(), loss)
+    return Theta(network.eval().to(device()), loss)
 
 
 def release(spec: ThetaSpec, artifact: Artifact, facts: dict[str, object]) -> Path:
@@ -239,24 +227,30 @@ def read_released(spec: ThetaSpec) -> Artifact | None:
     return Artifact(tensors, facts)
 
 
-def _artifact(run: PretrainingRun, problem: ImageProblem, seconds: float) -> Artifact:
+def _artifact(run: PretrainingRun, observe: Images, classes: int) -> Artifact:
     state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
     if isinstance(run.loss, nn.Module):
         learned = run.loss.state_dict().items()
         state |= {f"{LOSS_PREFIX}{name}": v.cpu().clone() for name, v in learned}
-    run.network.load_state_dict(
-        {name: v for name, v in state.items() if not name.startswith(LOSS_PREFIX)}
-    )
-    outputs = predict_images(run.network, problem.observe.batches)
-    called = outputs[:, : problem.classes].argmax(1)
-    error = (called != problem.observe.targets).double().mean()
+    run.network.load_state_dict(_parts(state)[0])
+    called = predict_images(run.network, observe.batches)[:, :classes].argmax(1)
+    error = (called != observe.targets).double().mean()
     facts: dict[str, object] = {
         "losses": [round(loss, 5) for loss in run.losses],
         "observe_mcr": round(float(error), 6),
-        "seconds": round(seconds, 1),
+        "seconds": round(sum(run.seconds), 1),
         "weights": state_digest(state),
     }
     return Artifact(state, facts)
+
+
+def _parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the weights of the network, and those of its loss."""
+    of_network, of_loss = dict[str, Tensor](), dict[str, Tensor]()
+    for name, tensor in tensors.items():
+        part = of_loss if name.startswith(LOSS_PREFIX) else of_network
+        part[name.removeprefix(LOSS_PREFIX)] = tensor
+    return of_network, of_loss
 
 
 def _annealing(

@@ -74,11 +74,12 @@ class NetworkTask(Task):
         self.observed = Judge(adapter, metric, observed.features, observed.targets)
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
-        index = self.sampler.draw(len(phi), generator).to(self._train_targets.device)
+        device = self._train_targets.device
+        index = self.sampler.draw(len(phi), generator).to(device)
         flat = index.flatten()
         features = tuple(part.index_select(0, flat) for part in self._train_features)
-        outputs = self.adapter.predict_grouped(features, phi)
-        return self._row_losses(outputs, self._train_targets[index])
+        outputs = self.adapter.predict_grouped(features, phi.to(device))
+        return self._row_losses(outputs, self._train_targets[index]).to(phi.device)
 
     def _observe(self, phi: Tensor) -> Tensor:
         return to_cost(self.metric, self.observed.values(phi))
@@ -121,10 +122,11 @@ class Judge:
         """
         chunk = max(1, self._examples_per_pass() // max(1, len(phi)))
         chunks = zip(*(part.split(chunk) for part in self.features), strict=True)
+        phi = phi.to(self.targets.device)
         return torch.cat([self.adapter.predict(each, phi) for each in chunks], 1)
 
     def values(self, phi: Tensor) -> Tensor:
-        """Return the metric in native units of every row of phi, float64, shape [B].
+        """Return the metric of every row in native units, float64, [B], where phi is.
 
         Raises:
             MetricError: if the metric fails; the message names the row of phi.
@@ -137,7 +139,7 @@ class Judge:
             except MetricOptError as error:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
-        return torch.cat(parts)
+        return torch.cat(parts).to(phi.device)
 
     def _examples_per_pass(self) -> int:
         if self.targets.device.type != "cpu":
