@@ -95,7 +95,8 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     task = bench.task(metric)
     rollout = getattr(method, "recipe", Recipe()).rollout
     if hasattr(method, "rate"):
-        optimizer = getattr(method, "trajectories", "sgd")
+        own = getattr(method, "optimizer", "sgd")
+        optimizer = getattr(method, "trajectories", own)
         rate = bench.rate(task, optimizer, rollout)
         method = dataclasses.replace(method, rate=rate)  # type: ignore[type-var]
     notes: dict[str, Any] = {}

@@ -49,7 +49,12 @@ class Bench(ABC):
         settings: the part of a spec's settings that all its rows share: `problem`,
             `sampling`, `backbone`, `adapter`, `finetune` and `revision`.
         replicate: decides split, theta, adapter and batches.
+
+    Attributes:
+        prepared: whether theta is made before all runs, see `benchmarks.networks`.
     """
+
+    prepared = False
 
     def __init__(self, settings: dict[str, Any], replicate: int) -> None:
         self.settings = settings

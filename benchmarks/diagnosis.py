@@ -1,6 +1,7 @@
 """What is found out about a value function beside its result, outside its budget."""
 
 import dataclasses
+import math
 from typing import Any
 
 import torch
@@ -72,13 +73,15 @@ def diagnose(
 def loss_spearman(bench: Bench, along: Trajectories) -> float:
     """Return the rank correlation of training loss and cost along trajectories.
 
-    Near 1 the loss serves the metric, and there is little left to gain.
+    Near 1 the loss serves the metric, and there is little left to gain; NaN where
+    the metric does not move.
     """
     from scipy.stats import spearmanr
 
-    losses = bench.train_loss(observed_phi(along))
-    found = float(spearmanr(losses, along.costs.flatten()).statistic)
-    return round(found, 4) if found == found else 0.0
+    losses, costs = bench.train_loss(observed_phi(along)), along.costs.flatten()
+    if costs.min() == costs.max():
+        return math.nan
+    return round(float(spearmanr(losses.cpu(), costs).statistic), 4)
 
 
 def observed_phi(trajectories: Trajectories) -> Tensor:

@@ -20,6 +20,8 @@ class ImageBench(Bench):
     augmentation: what comes before the adapter is then computed once.
     """
 
+    prepared = True
+
     @cached_property
     def problem(self) -> ImageProblem:
         """All images of the problem."""

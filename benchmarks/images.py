@@ -4,7 +4,8 @@ A convolutional network pre-trained with a surrogate loss, FiLM of d = 128 param
 its last feature map, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.protocol import Arm, Place, resolve
@@ -104,6 +105,9 @@ SIZES = {
     ),
 }
 
+FILM = {"kind": "film", "form": "direct", "sites": None, "size": None}
+"""64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
+
 CLASSIC = {
     # 64,000 steps of 128 images, of which an epoch of 45,000 has 351.
     "epochs": 182,
@@ -173,12 +177,14 @@ class Setting:
         problem: the images.
         variant: of the data set.
         backbone: the network.
+        adapter: settings of its FiLM other than the usual ones.
     """
 
     column: str
     problem: Problem
     variant: str
     backbone: Backbone
+    adapter: Mapping[str, Any] = field(default_factory=dict)
 
 
 def spec(place: Place, setting: Setting, arm: Arm, size: Size | None = None) -> RunSpec:
@@ -189,7 +195,7 @@ def spec(place: Place, setting: Setting, arm: Arm, size: Size | None = None) -> 
         "problem": problem.settings(setting.variant),
         "sampling": "natural",
         "backbone": backbone_settings(place.tier, problem, backbone),
-        "adapter": {"kind": "film", "form": "direct", "sites": None, "size": None},
+        "adapter": FILM | dict(setting.adapter),
         "finetune": {"batch_size": size.batch_size, "examples": size.examples},
         "revision": REVISION,
     }

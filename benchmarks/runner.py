@@ -1,7 +1,7 @@
 """Runs specs: owns timing, seeds, records and worker processes; done runs are skipped.
 
 Small networks leave a second thread idle, so two processes with one thread each are
-faster than one with two. A worker takes all runs of one bench, which share its theta.
+faster than one with two. A worker takes a group of runs that share a bench.
 """
 
 import multiprocessing
@@ -72,7 +72,7 @@ def _work_in_processes(
     # A fresh interpreter: forking one whose torch has started threads may hang.
     context = multiprocessing.get_context("spawn")
     done = context.Queue()
-    groups = sorted(_by_bench(missing), key=len, reverse=True)
+    groups = sorted(_groups(missing), key=len, reverse=True)
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_start_worker, initargs=(done,)
     )
@@ -184,19 +184,26 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
     return record
 
 
-def _by_bench(specs: Iterable[RunSpec]) -> list[list[RunSpec]]:
+def _groups(specs: Iterable[RunSpec]) -> list[list[RunSpec]]:
     ordered = _in_order(specs)
-    return [list(group) for _, group in groupby(ordered, key=_bench_place)]
+    return [list(group) for _, group in groupby(ordered, key=_group_place)]
 
 
 def _in_order(specs: Iterable[RunSpec]) -> list[RunSpec]:
-    return sorted(specs, key=lambda spec: (_bench_place(spec), spec.cell))
+    return sorted(specs, key=lambda spec: (_group_place(spec), spec.cell))
 
 
-def _bench_place(spec: RunSpec) -> tuple[str, int]:
-    from benchmarks.tasks import bench_text
+def _group_place(spec: RunSpec) -> tuple[str, int, str]:
+    """Return what the runs of one worker's turn have in common.
 
-    return bench_text(dict(spec.settings)), spec.replicate
+    They share a bench; where its network is there before all runs, a column too, so
+    that a bench with many columns keeps more than one worker busy.
+    """
+    from benchmarks.tasks import bench_text, kind_of
+
+    settings = dict(spec.settings)
+    column = spec.column if kind_of(settings).prepared else ""
+    return bench_text(settings), spec.replicate, column
 
 
 @lru_cache(maxsize=1)

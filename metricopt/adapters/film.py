@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
 from metricopt.errors import ConfigError
 from metricopt.seeding import make_generator
+
+Form = Literal["generator", "direct", "shift"]
 
 DEFAULT_SIZE = 128
 """Size d of phi in the generator form: the paper's."""
@@ -23,7 +25,8 @@ class FiLM(SiteAdapter):
     Form "generator": a fixed linear generator gives `scale = A phi` and `shift = B
     phi` at every site, with A and B frozen Gaussians of standard deviation
     `1 / sqrt(d)`. Form "direct": phi holds the scales of all sites, in order, then
-    the shifts, d = 2 * (sum of the channels).
+    the shifts, d = 2 * (sum of the channels). Form "shift": phi holds the shifts
+    alone; at linear layers and normalisations these are their biases.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
@@ -31,7 +34,7 @@ class FiLM(SiteAdapter):
         sites: names of the modules to modulate, in any order; "stages" for the last
             normalisation layer of every spatial resolution; by default the last one
             of the network, which leaves the least to compute for every phi.
-        form: "generator" or "direct".
+        form: "generator", "direct" or "shift".
         size: number d of adapter parameters; by default 128 in the generator form.
         seed: seed of A and B.
 
@@ -48,7 +51,7 @@ class FiLM(SiteAdapter):
         example_input: Tensor,
         *,
         sites: Sequence[str] | Literal["stages"] | None = None,
-        form: Literal["generator", "direct"] = "generator",
+        form: Form = "generator",
         size: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -70,6 +73,9 @@ class FiLM(SiteAdapter):
         return super().describe() | {"form": self.form, "seed": seed}
 
     def _modulation(self, phi: Tensor) -> Modulation:
+        if self.form == "shift":
+            alone = torch.split(phi, self._splits, dim=1)
+            return Modulation(len(phi), None, alone, self._channel_dims)
         scales, shifts = self._coefficients(phi).chunk(2, dim=1)
         return Modulation(
             len(phi),
@@ -94,19 +100,22 @@ def _names(
 
 
 def _size(form: str, size: int | None, channels: int) -> int:
-    if form not in ("generator", "direct"):
-        raise ConfigError(f"form must be 'generator' or 'direct', got {form!r}")
+    if form not in get_args(Form):
+        known = ", ".join(map(repr, get_args(Form)))
+        raise ConfigError(f"form must be one of {known}, got {form!r}")
     if form == "generator":
         size = DEFAULT_SIZE if size is None else size
         if size < 1:
             raise ConfigError(f"size must be at least 1, got {size}")
         return size
-    if size not in (None, 2 * channels):
+    needed = channels if form == "shift" else 2 * channels
+    if size not in (None, needed):
+        each = "a shift" if form == "shift" else "a scale and a shift"
         raise ConfigError(
-            f"size must be {2 * channels} in the direct form, a scale and a shift for "
-            f"each of {channels} channels, got {size}"
+            f"size must be {needed} in the {form} form, {each} for each of {channels} "
+            f"channels, got {size}"
         )
-    return 2 * channels
+    return needed
 
 
 def _generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:

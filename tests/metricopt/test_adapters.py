@@ -44,6 +44,11 @@ CASES: dict[str, Case] = {
         lambda net, x: FiLM(net, x, sites=["stage2.bn2", "stem.1"], form="direct"),
         (3, 8, 8),
     ),
+    "resnet-shift": (
+        lambda: networks.randomise(networks.ResNet()),
+        lambda net, x: FiLM(net, x, sites=["stage2.bn2", "stem.1"], form="shift"),
+        (3, 8, 8),
+    ),
     "inplace": (
         lambda: networks.randomise(networks.ResNet(inplace=True)),
         lambda net, x: FiLM(net, x, sites=["stage2.bn2"]),

@@ -231,11 +231,15 @@ def test_tokens_keep_their_channels_last() -> None:
         ({"sites": ["stem.1"] * 2}, "one or more different modules"),
         ({"sites": "stem.1"}, "a list of module names, 'stages' or None, got 'stem.1'"),
         ({"sites": ["unused"]}, "site 'unused' is never called"),
-        ({"form": "indirect"}, "'generator' or 'direct', got 'indirect'"),
+        ({"form": "indirect"}, "one of 'generator', 'direct', 'shift', got 'indirect'"),
         ({"size": 0}, "size must be at least 1, got 0"),
         (
             {"form": "direct", "size": 128},
             "size must be 32 in the direct form, .* each of 16 channels, got 128",
+        ),
+        (
+            {"form": "shift", "size": 32},
+            "size must be 16 in the shift form, a shift for each .*, got 32",
         ),
     ],
 )
@@ -306,3 +310,19 @@ def test_only_networks_that_write_on_their_features_pay_for_copies() -> None:
 
     assert copies(networks.ResNet(inplace=True))
     assert not copies(networks.ResNet())
+
+
+def test_shifts_of_linear_and_norm_layers_are_their_biases() -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 5)
+    ).eval()
+    inputs = torch.randn(7, 3, 4, 4, generator=torch.Generator().manual_seed(3))
+    adapter = FiLM(network, inputs, sites=["1", "4"], form="shift")
+    assert adapter.size == 9
+    phi = torch.randn(1, 9, generator=torch.Generator().manual_seed(4))
+    found = adapter.predict(adapter.encode(inputs), phi)[0]
+    with torch.no_grad():
+        network[1].bias += phi[0, :4]
+        network[4].bias += phi[0, 4:]
+        expected = network(inputs)
+    torch.testing.assert_close(found, expected)
