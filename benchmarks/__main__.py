@@ -52,7 +52,8 @@ def make_parser() -> argparse.ArgumentParser:
         ("pretrain", verbs.pretrain, "train the networks of an experiment anew"),
     ):
         verb = add(name, help=about, parents=[common])
-        verb.add_argument("experiments", nargs="*", metavar="EXPERIMENT")
+        count = "+" if run is verbs.pretrain else "*"
+        verb.add_argument("experiments", nargs=count, metavar="EXPERIMENT")
         _add_size(verb)
         if run is verbs.pretrain:
             about = "write them to results/weights"

@@ -21,6 +21,7 @@ from baselines.threshold_shift import tune_threshold
 from benchmarks.artifacts import Artifact, get_or_make
 from benchmarks.bench import Bench
 from benchmarks.diagnosis import DIGITS, diagnose, rounded
+from benchmarks.image_bench import ImageBench
 from benchmarks.records import RunSpec
 from benchmarks.tasks import bench_of, metric_of
 from benchmarks.uci_bench import UCIBench
@@ -30,6 +31,7 @@ from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import LiteralMetricOpt, MetricOpt
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric, from_cost
+from metricopt.network_task import Judge
 from metricopt.observations import Budget
 from metricopt.recipe import Recipe
 from metricopt.registry import import_units
@@ -93,11 +95,10 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     budget = Budget(**spec.settings["budget"])
     method = build_method(arm["name"], arm["settings"])
     task = bench.task(metric)
-    rollout = getattr(method, "recipe", Recipe()).rollout
     if hasattr(method, "rate"):
         own = getattr(method, "optimizer", "sgd")
         optimizer = getattr(method, "trajectories", own)
-        rate = bench.rate(task, optimizer, rollout)
+        rate = bench.rate(task, optimizer, budget.gradient_steps)
         method = dataclasses.replace(method, rate=rate)  # type: ignore[type-var]
     notes: dict[str, Any] = {}
     if isinstance(method, MetricOpt | LiteralMetricOpt):
@@ -184,9 +185,7 @@ def _judged(
         shared_queries=result.shared_queries,
         gradient_steps=result.gradient_steps,
         trace=trace,
-        notes=result.notes
-        | notes
-        | _legacy(metric, judge.outputs(result.phi), judge.targets),
+        notes=result.notes | notes | _other_metrics(metric, judge, result.phi),
     )
 
 
@@ -242,7 +241,9 @@ def _run_threshold_shift(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome
 def _run_class_offsets(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     zero = torch.zeros(1, bench.adapter.size)
     observed, judge = bench.task(metric).observed, bench.judge(metric)
-    classes = len(bench.splits.observe.targets.unique())
+    if not isinstance(bench, ImageBench):
+        raise ConfigError("arms of kind 'class-offsets' are of images alone")
+    classes = bench.problem.classes
     on_observe, on_test = (
         one.outputs(zero)[0, :, :classes] for one in (observed, judge)
     )
@@ -283,6 +284,17 @@ def _legacy(metric: Metric, outputs: Tensor, targets: Tensor) -> dict[str, Any]:
         return {}
     legacy = make_metric("jaccard-legacy").values(outputs, targets)
     return {"test_legacy": rounded(legacy)}
+
+
+def _other_metrics(metric: Metric, judge: Judge, phi: Tensor) -> dict[str, Any]:
+    """Return what is told of the chosen phi beside its metric."""
+    if metric.name == "jaccard":
+        return _legacy(metric, judge.outputs(phi), judge.targets)
+    if metric.name == "aucpr":
+        by_logit = make_metric("aucpr-macro-logits")
+        values = Judge(judge.adapter, by_logit, judge.features, judge.targets).values
+        return {"test_logits": rounded(values(phi))}
+    return {}
 
 
 def _native(cost: Tensor, metric: Metric) -> list[float] | None:

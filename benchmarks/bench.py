@@ -52,14 +52,16 @@ class Bench(ABC):
 
     Attributes:
         prepared: whether theta is made before all runs, see `benchmarks.networks`.
+        device: where its network runs.
     """
 
     prepared = False
+    device = torch.device("cpu")
 
     def __init__(self, settings: dict[str, Any], replicate: int) -> None:
         self.settings = settings
         self.replicate = replicate
-        self._rates: dict[str, float] = {}
+        self._rates: dict[tuple[str, int], float] = {}
 
     @property
     @abstractmethod
@@ -85,6 +87,16 @@ class Bench(ABC):
     @abstractmethod
     def place(self) -> tuple[object, ...]:
         """What the seeds of this bench depend on, its replicate excepted."""
+
+    @property
+    def data(self) -> dict[str, str]:
+        """What its records say of the data."""
+        return {"variant": self.splits.variant, "digest": self.splits.digest}
+
+    @property
+    def theta_seed(self) -> int:
+        """Seed of theta's first weights."""
+        return self.seed("theta")
 
     def judged_by(self, metric: Metric) -> Metric:
         """Return the metric as it reads the outputs of this network."""
@@ -143,6 +155,7 @@ class Bench(ABC):
     @torch.no_grad()
     def train_loss(self, phi: Tensor) -> Tensor:
         """Return the loss of phi [B, d] on the first training examples, shape [B]."""
+        phi = phi.to(self._train.targets.device)
         features = tuple(part[:LOSS_EXAMPLES] for part in self._train.features)
         targets = self._train.targets[:LOSS_EXAMPLES]
         row_losses = batched_loss(self.loss)
@@ -156,17 +169,21 @@ class Bench(ABC):
             ]
         )
 
-    def rate(self, task: NetworkTask, optimizer: str, rollout: Rollout) -> float:
-        """Return the loss optimizer's learning rate, selected by the train loss."""
-        if optimizer not in self._rates:
-            generator = self.generator("rate", optimizer)
-            self._rates[optimizer] = select_rate(task, optimizer, rollout, generator)
-        return self._rates[optimizer]
+    def rate(self, task: NetworkTask, optimizer: str, steps: int) -> float:
+        """Return the rate of a loss optimizer for so many steps, by the train loss.
+
+        It is the same whichever run asks first.
+        """
+        asked = (optimizer, steps)
+        if asked not in self._rates:
+            generator, rollout = self.generator("rate", optimizer), Rollout(steps)
+            self._rates[asked] = select_rate(task, optimizer, rollout, generator)
+        return self._rates[asked]
 
     def _sampler(self) -> Sampler:
         batch_size = self.settings["finetune"]["batch_size"]
         if self.balanced:
-            return BalancedSampler(self.splits.train.targets, batch_size)
+            return BalancedSampler(self.splits.train.targets.cpu(), batch_size)
         return NaturalSampler(len(self.splits.train), batch_size)
 
     # All before the first site is computed once for all runs of the bench.

@@ -206,8 +206,9 @@ def _compare(
     def other(row: str | None) -> Cell | None:
         return places.get((cell.block.name, row or "", cell.column.name))
 
-    base, rival = other(cell.row.base_row), other(layout.rival_row)
-    if not cell.tested or cell.row.name == layout.rival_row:
+    rival_row = cell.row.rival_row or layout.rival_row
+    base, rival = other(cell.row.base_row), other(rival_row)
+    if not cell.tested or cell.row.name == rival_row:
         rival = None
     return replace(
         cell,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchmarks.cells import note_value
 from benchmarks.datasets import find_source, source_names
+from benchmarks.environment import commit
 from benchmarks.paths import free_gigabytes, roots
 from benchmarks.records import read_jsonl
 from benchmarks.render import align
-from benchmarks.runner import commit
 
 PACKAGES = ("torch", "torchvision", "gpytorch", "scikit-learn", "cma", "pandas", "timm")
 NEEDED_GIGABYTES = 2.0

@@ -1,14 +1,17 @@
 """The image protocol as a bench: a pre-trained convolutional network with FiLM."""
 
 from functools import cached_property
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from baselines.losses import Loss
+from baselines.losses import Loss, check_batch_size
 from benchmarks.bench import Bench, Splits
 from benchmarks.image_data import ImageProblem, Images, device, load_problem
 from benchmarks.thetas import Theta, ThetaSpec, find_theta
 from metricopt.adapters import FiLM
+from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric
 from metricopt.sampling import Split
 
@@ -21,6 +24,11 @@ class ImageBench(Bench):
     """
 
     prepared = True
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """Where its network runs."""
+        return device()
 
     @cached_property
     def problem(self) -> ImageProblem:
@@ -62,10 +70,31 @@ class ImageBench(Bench):
 
     @property
     def loss(self) -> Loss:
-        """The loss theta was trained with, which fine-tuning goes on with."""
+        """The loss theta was trained with, which fine-tuning goes on with.
+
+        Raises:
+            ConfigError: if it needs every class in a mini-batch, and these are smaller.
+        """
+        size = self.settings["finetune"]["batch_size"]
+        check_batch_size(self.pretrained.loss, size, self.problem.classes)
         if self.settings["backbone"]["loss"] == "cross-entropy":
             return nn.CrossEntropyLoss()  # the same, for all rows of phi at once
         return self.pretrained.loss
+
+    @property
+    def theta_seed(self) -> int:
+        """Seed of theta's first weights."""
+        return self.theta_spec.seed
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Identity of what is made on this bench: of this very network."""
+        return super().key | {"theta": self.pretrained.digest}
+
+    @property
+    def data(self) -> dict[str, str]:
+        """What its records say of the data, and of the network."""
+        return super().data | {"theta": self.pretrained.digest}
 
     @cached_property
     def adapter(self) -> FiLM:
@@ -81,7 +110,12 @@ class ImageBench(Bench):
         )
 
     def judged_by(self, metric: Metric) -> Metric:
-        """Return the metric on the class logits, which may not be all outputs."""
+        """Return the metric on the class logits, which may not be all outputs.
+
+        Losses that train every output by itself have examples ranked by raw logits.
+        """
+        if metric.name == "aucpr" and getattr(self.loss, "independent", False):
+            metric = make_metric("aucpr-macro-logits")
         if getattr(self.loss, "outputs_per_class", 1) == 1:
             return metric
         return OnLogits(metric, self.problem.classes)

@@ -39,6 +39,7 @@ class Row:
         base_row: the row it is tested against, its base loss; None for no verdict.
         paper_row: the row of the paper it reproduces, None if there is none.
         note: what a reader must know, printed below the table.
+        rival_row: takes the place of the layout's rival row; None for that one.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Row:
     base_row: str | None = None
     paper_row: str | None = None
     note: str = ""
+    rival_row: str | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class TableLayout:
                 f"got {self.unit!r}"
             )
         wanted = {row.base_row for row in self.rows}
+        wanted |= {row.rival_row for row in self.rows}
         wanted |= {*self.ablation_rows, *self.mismatch_rows}
         wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
         for name in sorted(name for name in wanted if name is not None):

@@ -13,7 +13,6 @@ from benchmarks.image_bench import ImageBench
 from benchmarks.pretraining import EpochReport
 from benchmarks.records import RunSpec
 from benchmarks.render import align
-from benchmarks.runner import environment
 from benchmarks.tasks import bench_text, kind_of
 from benchmarks.thetas import (
     ThetaSpec,
@@ -22,6 +21,7 @@ from benchmarks.thetas import (
     release,
     trained_here,
 )
+from metricopt.errors import DivergedError
 
 
 def networks_of(specs: Sequence[RunSpec]) -> list[ThetaSpec]:
@@ -59,7 +59,11 @@ def train_all(thetas: Sequence[ThetaSpec]) -> None:
                 bar.update(report.epoch - bar.n)
                 bar.set_postfix(loss=f"{report.loss:.4f}")
 
-            trained_here(theta, show)
+            try:
+                trained_here(theta, show)
+            except DivergedError as error:
+                # Its runs are recorded as diverged; the others go on.
+                bar.write(f"{theta.name}: {error}")
 
 
 def release_all(thetas: Sequence[ThetaSpec]) -> str:
@@ -67,7 +71,7 @@ def release_all(thetas: Sequence[ThetaSpec]) -> str:
     lines = [("network", "epochs", "minutes", "error on observe", "MB")]
     for theta in thetas:
         artifact = trained_here(theta)
-        path = release(theta, artifact, {"environment": environment()})
+        path = release(theta, artifact)
         facts = artifact.facts
         lines.append(
             (

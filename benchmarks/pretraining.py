@@ -7,6 +7,7 @@ one-cycle schedule (Smith and Topin, 2019) needs a quarter of the epochs.
 
 import hashlib
 import io
+import pickle
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -220,7 +221,7 @@ def pretrain(
     key: str,
     on_epoch: Callable[[EpochReport], None] | None = None,
 ) -> None:
-    """Train to the end, from the checkpoint if there is one, which is then removed.
+    """Train to the end, from the checkpoint if there is one.
 
     Args:
         run: what is trained.
@@ -239,7 +240,6 @@ def pretrain(
         if on_epoch is not None:
             on_epoch(report)
     run.network.eval()
-    checkpoint.unlink(missing_ok=True)
 
 
 def forward_in_bfloat16(network: nn.Module, inputs: Tensor) -> Tensor:
@@ -283,7 +283,7 @@ def state_digest(state: dict[str, Tensor]) -> str:
 
 def _load(path: Path, key: str) -> dict[str, Any] | None:
     try:
-        found = torch.load(path, weights_only=True)
-    except (OSError, EOFError, RuntimeError):
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError):
         return None
     return found if isinstance(found, dict) and found.get("key") == key else None

@@ -11,7 +11,7 @@ class Arm:
     """How a row is run; becomes part of a spec's settings.
 
     Attributes:
-        kind: `method`, `network` or `threshold-shift`, see `benchmarks.arms`.
+        kind: see `benchmarks.arms`.
         name: of the registered method.
         settings: of the method, JSON-able.
         queries: budget of one result.

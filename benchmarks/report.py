@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import tables
@@ -73,7 +74,7 @@ def build(layout: TableLayout, records: Sequence[RunRecord]) -> dict[str, bytes]
     Raises:
         DataError: if the records may not share one table.
     """
-    records = sort_records(records)
+    records, layout = sort_records(records), _fitted(layout, records)
     cells = judge(layout, records)
     with plain_style():
         drawn = draw_all(layout, records)
@@ -88,6 +89,14 @@ def build(layout: TableLayout, records: Sequence[RunRecord]) -> dict[str, bytes]
     return contents | figures
 
 
+def _fitted(layout: TableLayout, records: Sequence[RunRecord]) -> TableLayout:
+    """Return the layout as these records want it: several networks are replicates."""
+    several = len({record.spec.replicate for record in records}) > 1
+    if layout.unit == META_TEST and several:
+        return replace(layout, unit=REPLICATE)
+    return layout
+
+
 def _page(
     layout: TableLayout,
     records: Sequence[RunRecord],
@@ -99,7 +108,7 @@ def _page(
         table = tables.main_table(layout, cells, block)
         if len(table):
             parts += [f"## {block.label}", to_markdown(table)]
-    parts.append(_legend(layout, records))
+    parts.append(_legend(layout))
     parts += _rival_parts(layout, cells)
     beside = tables.paper_table(layout, cells)
     if len(beside):
@@ -112,11 +121,11 @@ def _page(
     return "\n\n".join(parts) + "\n"
 
 
-def _legend(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+def _legend(layout: TableLayout) -> str:
     """Say what a cell and its sign are."""
     spread = "mean ± sample std (replicates)"
     if layout.unit == META_TEST:
-        spread = f"mean ± sample std over meta-tests of {_networks(records)} (n)"
+        spread = "mean ± sample std over meta-tests of one network (n)"
     return (
         f"Cells: {spread} on the test split. "
         "`+` better than its base loss, `=` no difference, `-` worse "
@@ -125,12 +134,6 @@ def _legend(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "`queries`: metric queries charged to one run, meta-training included. "
         "`*`: not comparable with the paper, see below."
     )
-
-
-def _networks(records: Sequence[RunRecord]) -> str:
-    """Say how many networks a cell knows: it has one per replicate."""
-    count = len({record.spec.replicate for record in records})
-    return "one network" if count == 1 else f"{count} networks"
 
 
 def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -148,22 +151,21 @@ def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "Convention": layout.convention,
     }
     if layout.unit == META_TEST:
-        facts["Spread"] = f"over meta-tests of {_networks(records)}"
+        facts["Spread"] = "over meta-tests of one network"
     return "\n".join(f"- {name}: {text}" for name, text in facts.items())
 
 
 def _rival_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
-    table = tables.rival_table(cells)
+    table = tables.rival_table(layout, cells)
     if not len(table):
         return []
-    label = next(row.label for row in layout.rows if row.name == layout.rival_row)
     explained = (
-        f"Cost of {label} minus that of the method on the test split, so that positive "
-        "is better for the method: mean, 95 % interval (bootstrap of the pairs; "
-        "Welch's where there are none), p value and verdict at 0.05 "
+        "Cost of the row under `against` minus that of the method on the test split: "
+        "positive is better for the method: mean, 95 % interval (bootstrap of the "
+        "pairs; Welch's where there are none), p value and verdict at 0.05 "
         f"({PAIRING[layout.unit]}, Holm over this section)."
     )
-    return [f"## Against {label}", explained, to_markdown(table)]
+    return ["## Against another method", explained, to_markdown(table)]
 
 
 def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:

@@ -6,26 +6,19 @@ faster than one with two. A worker takes a group of runs that share a bench.
 
 import multiprocessing
 import os
-import platform
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
-from importlib.metadata import version
 from itertools import groupby
-from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks.environment import device_name, environment
 from benchmarks.records import RunRecord, RunSpec, RunStore, check_unique
 from metricopt.errors import DivergedError, MetricOptError
-
-CODE = ("metricopt", "baselines", "benchmarks", "requirements.lock")
-PACKAGES = ("torch", "gpytorch", "scikit-learn", "numpy", "cma")
 
 
 def run_all(
@@ -153,11 +146,11 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
     bench = bench_of(dict(spec.settings), spec.replicate)
     facts = {
         "spec": spec,
-        "data": {"variant": bench.splits.variant, "digest": bench.splits.digest},
-        "environment": environment(),
+        "data": bench.data,
+        "environment": environment() | {"device": device_name(bench.device)},
         "seeds": {
             "split": spec.replicate,
-            "theta": bench.seed("theta"),
+            "theta": bench.theta_seed,
             "adapter": bench.seed("adapter"),
         },
     }
@@ -204,31 +197,3 @@ def _group_place(spec: RunSpec) -> tuple[str, int, str]:
     settings = dict(spec.settings)
     column = spec.column if kind_of(settings).prepared else ""
     return bench_text(settings), spec.replicate, column
-
-
-@lru_cache(maxsize=1)
-def environment() -> dict[str, str]:
-    """Return versions, device and commit, for records."""
-    versions = {name: version(name) for name in PACKAGES}
-    return versions | {
-        "python": platform.python_version(),
-        "device": f"cpu {platform.machine()}",
-        "commit": commit(),
-    }
-
-
-def commit() -> str:
-    """Return the commit of the code, marked if it was changed since; "" outside git."""
-    root = Path(__file__).parent.parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-        return found.stdout.strip()
-
-    try:
-        name = git("rev-parse", "--short=12", "HEAD")
-        changed = git("status", "--porcelain", "--", *CODE)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f"{name}-changed" if changed else name

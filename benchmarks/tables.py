@@ -74,24 +74,27 @@ def paper_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
     return _frame(lines, names)
 
 
-def rival_table(cells: Sequence[Cell]) -> "DataFrame":
-    """Return how every tested row compares with the rival row of the layout, in costs.
+def rival_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
+    """Return how every tested row compares with its rival row, in costs.
 
     Args:
+        layout: the experiment.
         cells: judged cells, see `cells.judge`.
     """
+    labels = {row.name: row.label for row in layout.rows}
     lines = []
     for cell in cells:
         versus = cell.against_rival
         if versus is not None:
-            place = [cell.block.label, cell.column.heading, cell.row.label]
+            rival = labels[cell.row.rival_row or layout.rival_row or ""]
+            place = [cell.block.label, cell.column.heading, cell.row.label, rival]
             ends = [_signed(end, cell.column) for end in versus.interval or ()]
             interval = f"{ends[0]} to {ends[1]}" if ends else NOTHING
             gain = _signed(versus.gain, cell.column)
             p_value = _p_text(versus.p_holm)
             lines.append([*place, gain, interval, p_value, cell.rival_verdict])
-    names = ["block", "column", "method", "difference", "95 % interval", "p", "verdict"]
-    return _frame(lines, names)
+    numbers = ["difference", "95 % interval", "p", "verdict"]
+    return _frame(lines, ["block", "column", "method", "against", *numbers])
 
 
 def long_table(cells: Sequence[Cell]) -> "DataFrame":

@@ -16,10 +16,10 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-import baselines
-from baselines.losses.base import Loss, check_batch_size, make_loss
+from baselines.losses import Loss, check_batch_size, make_loss
 from baselines.losses.large_margin import MarginHead, annealing_at
 from benchmarks.artifacts import Artifact, artifact_path, get_or_make
+from benchmarks.environment import device_name, environment
 from benchmarks.image_data import Images, device, load_problem
 from benchmarks.image_networks import build_network
 from benchmarks.paths import cache_root, write_atomically
@@ -33,8 +33,7 @@ from benchmarks.pretraining import (
     state_digest,
 )
 from benchmarks.records import canonical
-from metricopt.errors import DataError
-from metricopt.registry import import_units
+from metricopt.errors import ConfigError, DataError
 from metricopt.seeding import derive_seed
 
 RELEASED = Path(__file__).parent.parent / "results" / "weights"
@@ -83,6 +82,11 @@ class ThetaSpec:
         return ThetaSpec(self.problem, self.backbone["start"], self.replicate)
 
     @property
+    def seed(self) -> int:
+        """Seed of the first weights."""
+        return derive_seed(self.name, "theta")
+
+    @property
     def checkpoint(self) -> Path:
         """Where a training that is under way keeps its state."""
         return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
@@ -95,10 +99,12 @@ class Theta:
     Attributes:
         network: in evaluation mode.
         loss: what it was trained with; what it learned is frozen.
+        digest: of all weights, see `state_digest`.
     """
 
     network: nn.Sequential
     loss: Loss
+    digest: str
 
 
 def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
@@ -119,7 +125,10 @@ def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
 
 def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
     """Return a network trained on this machine, now if it is not yet."""
-    return get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
+    artifact = get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
+    # Not before: a kill in between would lose the training.
+    spec.checkpoint.unlink(missing_ok=True)
+    return artifact
 
 
 def is_trained(spec: ThetaSpec) -> bool:
@@ -161,7 +170,6 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
 
 def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
     """Return the network with random weights, and its loss."""
-    import_units(baselines)
     settings = dict(spec.backbone["loss_settings"])
     settings.pop("annealing", None)
     classes = spec.backbone["classes"]
@@ -171,8 +179,7 @@ def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
     def head(features: int) -> nn.Module:
         return (MarginHead if doubled else nn.Linear)(features, classes)
 
-    seed = derive_seed(spec.name, "theta")
-    return build_network(spec.backbone["network"], head, seed), loss
+    return build_network(spec.backbone["network"], head, spec.seed), loss
 
 
 def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
@@ -183,21 +190,29 @@ def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
     if isinstance(loss, nn.Module):
         loss.load_state_dict(of_loss)
         loss.requires_grad_(False).to(device())
-        if (final := spec.backbone["loss_settings"].get("annealing")) is not None:
-            loss.annealing = final["least"]
-    return Theta(network.eval().to(device()), loss)
+        anneal = _annealing(loss, spec.backbone["loss_settings"])
+        if anneal is not None:
+            anneal(1, 1)  # as it was at the end
+    return Theta(network.eval().to(device()), loss, state_digest(tensors))
 
 
-def release(spec: ThetaSpec, artifact: Artifact, facts: dict[str, object]) -> Path:
+def release(spec: ThetaSpec, artifact: Artifact) -> Path:
     """Write a network and its record to where users find them.
 
     Args:
         spec: which one.
         artifact: its weights and facts.
-        facts: more to tell in the record.
+
+    Raises:
+        ConfigError: if a network of another tier or recipe is released by that name.
     """
     path = RELEASED / f"{spec.name}.safetensors"
-    record = {"spec": asdict(spec), **artifact.facts, **facts}
+    if path.exists() and _released_digest(path) != spec.digest:
+        raise ConfigError(
+            f"{path.name} holds a network of another recipe; expected that of "
+            f"{spec.digest[:16]}, so move it away first"
+        )
+    record = {"spec": asdict(spec), **artifact.facts}
     write_atomically(path, save(artifact.tensors, {"spec": spec.digest}))
     text = json.dumps(record, indent=1, sort_keys=True)
     write_atomically(path.with_suffix(".json"), f"{text}\n".encode())
@@ -208,16 +223,17 @@ def read_released(spec: ThetaSpec) -> Artifact | None:
     """Return a released network, None if there is none of exactly this specification.
 
     Raises:
-        DataError: if its weights are not those its record names.
+        DataError: if its weights are not those its record names, or it has none.
     """
     path = RELEASED / f"{spec.name}.safetensors"
-    if not path.exists():
+    record = path.with_suffix(".json")
+    if not path.exists() or _released_digest(path) != spec.digest:
         return None
+    if not record.exists():
+        raise DataError(f"{path.name} needs its record {record.name} beside it")
     with safe_open(path, framework="pt") as file:
-        if file.metadata().get("spec") != spec.digest:
-            return None
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    facts = json.loads(path.with_suffix(".json").read_text())
+    facts = json.loads(record.read_text())
     found = state_digest(tensors)
     if found != facts["weights"]:
         raise DataError(
@@ -225,6 +241,12 @@ def read_released(spec: ThetaSpec) -> Artifact | None:
             "restore it with git"
         )
     return Artifact(tensors, facts)
+
+
+def _released_digest(path: Path) -> str | None:
+    with safe_open(path, framework="pt") as file:
+        metadata: dict[str, str] = file.metadata() or {}
+    return metadata.get("spec")
 
 
 def _artifact(run: PretrainingRun, observe: Images, classes: int) -> Artifact:
@@ -240,6 +262,7 @@ def _artifact(run: PretrainingRun, observe: Images, classes: int) -> Artifact:
         "observe_mcr": round(float(error), 6),
         "seconds": round(sum(run.seconds), 1),
         "weights": state_digest(state),
+        "environment": environment() | {"device": device_name(run.device)},
     }
     return Artifact(state, facts)
 

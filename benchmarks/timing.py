@@ -150,7 +150,7 @@ def lockstep_gain(
         for _ in range(times):
             collect(task, factory, rollout, rows=rows, generator=generator)
 
-    together, alone = _interleaved(
+    together, alone = interleaved(
         [partial(run, workload.rows, 1), partial(run, 1, workload.rows)],
         workload.repeats,
     )
@@ -190,10 +190,10 @@ def guided_ratio(workload: Workload, *, cached: bool) -> tuple[float, float]:
     guided = MetricOptimizer(torch.optim.SGD([phi], lr=1e-3), value_function)
     runs = [partial(run, plain), partial(run, guided)]
     if cached:
-        loss_only, with_metric = _interleaved(runs, workload.repeats)
+        loss_only, with_metric = interleaved(runs, workload.repeats)
     else:
         with adapter.attach(phi):
-            loss_only, with_metric = _interleaved(runs, workload.repeats)
+            loss_only, with_metric = interleaved(runs, workload.repeats)
     return with_metric / loss_only, with_metric / workload.steps
 
 
@@ -233,7 +233,7 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def _interleaved(works: Sequence[Callable[[], None]], repeats: int) -> list[float]:
+def interleaved(works: Sequence[Callable[[], None]], repeats: int) -> list[float]:
     """Return the least seconds of each, all in turn, so that load hits them alike."""
     for work in works:
         work()

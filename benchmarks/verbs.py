@@ -72,7 +72,7 @@ def pretrain(options: Namespace) -> int:
     from benchmarks.networks import networks_of, release_all, train_all
 
     specs = []
-    for name in options.experiments or experiment_names():
+    for name in options.experiments:
         experiment = find_experiment(name)
         tier = options.tier or experiment.default_tier
         specs += experiment.specs(tier, options.replicates, False)
@@ -147,7 +147,9 @@ def verify(options: Namespace) -> int:
 
 def plan(options: Namespace) -> int:
     """Print runs, hours and disk of experiments before they are started."""
+    from benchmarks.networks import networks_of
     from benchmarks.render import align
+    from benchmarks.thetas import is_ready
 
     rows = []
     for name in options.experiments or experiment_names():
@@ -162,11 +164,14 @@ def plan(options: Namespace) -> int:
         cores = min(os.cpu_count() or 1, 16)
         estimate = f"{hours / cores:.2f}" + (f" + {unknown} unknown" if unknown else "")
         disk = f"{len(specs) * 6 / 1024:.1f}"
-        rows.append((name, tier, str(len(specs)), str(len(missing)), estimate, disk))
-    header = ("experiment", "tier", "runs", "missing", "hours", "disk MB")
+        untrained = sum(not is_ready(theta) for theta in networks_of(missing))
+        numbers = (str(len(specs)), str(len(missing)), estimate, str(untrained), disk)
+        rows.append((name, tier, *numbers))
+    header = ("experiment", "tier", "runs", "missing", "hours", "networks", "disk MB")
     print(align([header, *rows]))
     print(
-        "Hours are those of the committed records, on as many processes as cores here."
+        "Hours are those of the committed records, on as many processes as cores here; "
+        "networks are those that have to be trained before."
     )
     return 0
 

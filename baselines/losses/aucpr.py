@@ -42,6 +42,7 @@ class AUCPRLoss(RowLoss):
         ConfigError: if a setting is out of its range.
     """
 
+    independent = True
     needs_every_class = True
     priors: Tensor
 

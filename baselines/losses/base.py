@@ -23,6 +23,8 @@ class RowLoss(nn.Module, ABC):
 
     Attributes:
         outputs_per_class: columns the network gives for every class.
+        independent: whether every output is trained by itself, as that of a class
+            against the rest, so that its raw values rank examples.
         needs_every_class: whether a mini-batch without some class teaches nothing
             about it, see `check_batch_size`.
 
@@ -31,6 +33,7 @@ class RowLoss(nn.Module, ABC):
     """
 
     outputs_per_class = 1
+    independent = False
     needs_every_class = False
 
     def __init__(self, classes: int) -> None:

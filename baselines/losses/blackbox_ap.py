@@ -23,6 +23,7 @@ class BlackboxAP(RowLoss):
     scikit-learn's digits, as none are known for logits.
     """
 
+    independent = True
     needs_every_class = True
 
     def __init__(

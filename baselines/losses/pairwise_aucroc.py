@@ -32,6 +32,7 @@ class PairwiseAUCROC(RowLoss):
     many classes; the norm of the weights is left to weight decay.
     """
 
+    independent = True
     needs_every_class = True
 
     def __init__(self, classes: int, *, surrogate: str = "hinge") -> None:

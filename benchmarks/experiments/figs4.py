@@ -9,7 +9,15 @@ import math
 from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.images import SIZES, Backbone, Problem, Setting, Size, spec
+from benchmarks.images import (
+    SIZES,
+    Backbone,
+    Problem,
+    Setting,
+    Size,
+    network_label,
+    spec,
+)
 from benchmarks.layout import Block, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
@@ -101,7 +109,7 @@ def layout(tier: str) -> TableLayout:
         experiment="figs4",
         title="Figure S4: signals and inputs of the value function",
         caption=(
-            f"ResNet-32 on CIFAR-10, {TASKS[tier]} tasks of T = {size.steps} steps; "
+            f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps; "
             "every row differs from the recipe in what it names."
         ),
         convention="45,000 images to train, 5,000 to observe, 10,000 to test.",

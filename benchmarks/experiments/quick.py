@@ -62,8 +62,9 @@ def arms() -> dict[str, Arm]:
 
 def tail_arms() -> dict[str, Arm]:
     """Return the arms of the convolutional network by row."""
-    found = arms()
-    del found["threshold-shift"]
+    found = {row: arm for row, arm in arms().items() if row != "threshold-shift"}
+    for name in ("random-search", "cma-es", "guided-cma"):
+        found[name] = Arm(*method(name, deviation=0.1), queries=QUERIES, meta_tests=1)
     found["class-offsets"] = Arm("class-offsets", settings=(("reach", 2.0),))
     return found
 

@@ -112,7 +112,8 @@ def test_several_networks_pair_within_each():
     assert cell.values == {1: (0.1, 0.1), 2: (0.1, 0.1)}
     assert cell.against_base.differences == pytest.approx((0.3, 0.4))
     page = _texts(LAYOUT, records)["table.md"].decode()
-    assert "mean ± sample std over meta-tests of 3 networks (n) on" in page
+    # Fine-tuning runs of one network are no replicates of each other.
+    assert "mean ± sample std (replicates) on" in page
 
 
 def test_a_run_without_all_its_values_counts_with_none():
@@ -143,19 +144,33 @@ def test_rival_compares_tested_rows_alone(cells):
     for name, p_value in adjusted.items():
         assert cells[name].against_rival.p_holm == pytest.approx(p_value)
     layout = dataclasses.replace(LAYOUT, rival_row=None)
-    assert not len(tables.rival_table(judge(layout, RECORDS)))
+    assert not len(tables.rival_table(layout, judge(layout, RECORDS)))
 
 
 def test_rival_table_shows_difference_interval_p_and_verdict(cells):
-    table = tables.rival_table(list(cells.values()))
-    names = ["block", "column", "method", "difference", "95 % interval", "p", "verdict"]
-    assert list(table) == names
+    table = tables.rival_table(LAYOUT, list(cells.values()))
+    numbers = ["difference", "95 % interval", "p", "verdict"]
+    assert list(table) == ["block", "column", "method", "against", *numbers]
+    assert set(table["against"]) == {"dense"}
     lines = {line[2]: line for line in table.values.tolist()}
     low, high = cells["cma-es"].against_rival.interval
     interval = f"+{low:.4f} to +{high:.4f}".replace("0.", ".")
     p_value = f"{cells['cma-es'].against_rival.p_holm:.3f}"[1:]
-    assert lines["CMA-ES"][3:] == ["+.0360", interval, p_value, "better"]
-    assert lines["offsets"][3:] == ["+.0460", "+.0440 to +.0480", "<.001", "better"]
+    assert lines["CMA-ES"][4:] == ["+.0360", interval, p_value, "better"]
+    assert lines["offsets"][4:] == ["+.0460", "+.0440 to +.0480", "<.001", "better"]
+
+
+def test_a_row_may_have_a_rival_of_its_own():
+    rows = [
+        dataclasses.replace(row, rival_row="offsets") if row.name == "cma-es" else row
+        for row in LAYOUT.rows
+    ]
+    layout = dataclasses.replace(LAYOUT, rows=tuple(rows))
+    table = tables.rival_table(layout, judge(layout, RECORDS))
+    lines = {line[2]: line for line in table.values.tolist()}
+    assert (lines["CMA-ES"][3], lines["offsets"][3]) == ("offsets", "dense")
+    gain = VALUES["offsets"][0] - sum(VALUES["cma-es"]) / len(VALUES["cma-es"])
+    assert float(lines["CMA-ES"][4]) == pytest.approx(gain, abs=1e-4)
 
 
 def test_rival_verdicts_follow_costs_not_values():
@@ -164,14 +179,14 @@ def test_rival_verdicts_follow_costs_not_values():
             make_record("dense", 0, [0.60, 0.61, 0.62], column="a9a/f1"),
             make_record("metricopt", 0, values, column="a9a/f1"),
         ]
-        table = tables.rival_table(judge(LAYOUT, records))
+        table = tables.rival_table(LAYOUT, judge(LAYOUT, records))
         return table[["difference", "p", "verdict"]].values.tolist()
 
     assert verdicts([0.50, 0.51, 0.521]) == [["-.0997", "<.001", "worse"]]
     assert verdicts([0.61, 0.60, 0.62])[0][2] == "no difference"
     records = [make_record("dense", 0, [0.2]), make_record("metricopt", 0, [0.1])]
-    table = tables.rival_table(judge(LAYOUT, records))
-    assert table.values.tolist()[0][3:] == ["+.1000", "·", "·", "not tested"]
+    table = tables.rival_table(LAYOUT, judge(LAYOUT, records))
+    assert table.values.tolist()[0][4:] == ["+.1000", "·", "·", "not tested"]
 
 
 def test_page_names_the_unit_and_the_rival(contents):
@@ -181,7 +196,7 @@ def test_page_names_the_unit_and_the_rival(contents):
     assert "replicate" not in page
     lines = page.splitlines()
     assert "- Spread: over meta-tests of one network" in lines
-    assert "## Against dense" in lines
+    assert "## Against another method" in lines
     assert "Spread: over meta-tests of one network" in contents["table.tex"]
 
 
