@@ -99,9 +99,7 @@ class LargeMarginSoftmax(RowLoss):
         logits, products = outputs.chunk(2, dim=-1)
         label = targets[..., None]
         own, product = logits.gather(-1, label), products.gather(-1, label)
-        # Rounding may carry a cosine past 1, where psi would go on growing.
-        cosine = (own / (product + SMALLEST)).clamp(-1, 1)
-        psi = margin_of_cosine(cosine, self.margin)
+        psi = margin_of_cosine(own / (product + SMALLEST), self.margin)
         lowered = (self.annealing * own + product * psi) / (1 + self.annealing)
         return logits.scatter(-1, label, lowered)
 
