@@ -126,25 +126,11 @@ class Bench(ABC):
 
     def task(self, metric: Metric) -> NetworkTask:
         """Return a task with its own query counter."""
-        return NetworkTask(
-            self.adapter,
-            self.loss,
-            self.judged_by(metric),
-            train=self._train,
-            observe=self._observe,
-            sampler=self._sampler(),
-        )
+        return self._task(metric, self._observe)
 
     def oracle_task(self, metric: Metric) -> NetworkTask:
         """Return a task that queries the test split: for oracles alone."""
-        return NetworkTask(
-            self.adapter,
-            self.loss,
-            self.judged_by(metric),
-            train=self._train,
-            observe=self._test,
-            sampler=self._sampler(),
-        )
+        return self._task(metric, self._test)
 
     def judge(self, metric: Metric) -> Judge:
         """Return the judge on the test split; for the runner alone."""
@@ -179,6 +165,16 @@ class Bench(ABC):
             generator, rollout = self.generator("rate", optimizer), Rollout(steps)
             self._rates[asked] = select_rate(task, optimizer, rollout, generator)
         return self._rates[asked]
+
+    def _task(self, metric: Metric, queried: EncodedSplit) -> NetworkTask:
+        return NetworkTask(
+            self.adapter,
+            self.loss,
+            self.judged_by(metric),
+            train=self._train,
+            observe=queried,
+            sampler=self._sampler(),
+        )
 
     def _sampler(self) -> Sampler:
         batch_size = self.settings["finetune"]["batch_size"]

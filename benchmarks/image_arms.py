@@ -71,6 +71,12 @@ def controls(size: Size, *, reach: float = 1.0) -> dict[str, Arm]:
     }
 
 
+def cross_entropy_arms(size: Size) -> dict[str, tuple[str, Arm]]:
+    """Return all arms on the cross-entropy network, each with that loss, by row."""
+    found = {"cross-entropy": untouched()} | controls(size) | guided(size)
+    return {row: ("cross-entropy", arm) for row, arm in found.items()}
+
+
 def untouched() -> Arm:
     """Return the pre-trained network as it is."""
     return Arm(*method("untouched"))

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from benchmarks.layout import Block
 from benchmarks.protocol import Arm, Place, resolve
 from benchmarks.records import RunSpec
+
+CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."
+BLOCKS = (Block("natural", "natural sampling"),)
 
 REVISION = 1
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -155,8 +159,10 @@ def pretraining(tier: str, problem: Problem, backbone: Backbone) -> dict[str, An
     if problem.imbalance > 1:
         # A quarter of the images makes an epoch.
         return SHORT | {"epochs": 60}
-    plain = backbone.loss == "cross-entropy" and not problem.label_noise
-    return SHORT | {"epochs": 40 if plain else 24}
+    if problem.label_noise:
+        # Longer schedules learn the wrong labels by heart.
+        return SHORT | {"epochs": 12}
+    return SHORT | {"epochs": 40 if backbone.loss == "cross-entropy" else 24}
 
 
 def backbone_settings(
@@ -212,3 +218,14 @@ def spec(place: Place, setting: Setting, arm: Arm, size: Size | None = None) -> 
         "revision": REVISION,
     }
     return resolve(place, setting.column, bench, arm, steps=size.steps)
+
+
+def repeated(
+    place: Place, setting: Setting, arm: Arm, replicates: int | None
+) -> list[RunSpec]:
+    """Return the specs of a place, one per replicate; None for its tier's number."""
+    count = replicates or SIZES[place.tier].replicates
+    return [
+        spec(replace(place, replicate=replicate), setting, arm)
+        for replicate in range(count)
+    ]

@@ -13,7 +13,7 @@ from benchmarks.image_bench import ImageBench
 from benchmarks.pretraining import EpochReport
 from benchmarks.records import RunSpec
 from benchmarks.render import align
-from benchmarks.tasks import bench_text, kind_of
+from benchmarks.tasks import kind_of
 from benchmarks.thetas import (
     ThetaSpec,
     is_ready,
@@ -27,14 +27,11 @@ from metricopt.errors import DivergedError
 def networks_of(specs: Sequence[RunSpec]) -> list[ThetaSpec]:
     """Return the image networks that specs need, each after the one it goes on from."""
     found: dict[str, ThetaSpec] = {}
-    seen = set()
     for spec in specs:
         settings = dict(spec.settings)
-        place = (bench_text(settings), spec.replicate)
-        if place in seen or kind_of(settings) is not ImageBench:
+        if kind_of(settings) is not ImageBench:
             continue
-        seen.add(place)
-        theta = ThetaSpec(settings["problem"], settings["backbone"], spec.replicate)
+        theta = ImageBench(settings, spec.replicate).theta_spec
         for needed in (theta.start, theta):
             if needed is not None:
                 found.setdefault(needed.digest, needed)

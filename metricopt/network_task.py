@@ -45,6 +45,9 @@ class EncodedSplit:
 class NetworkTask(Task):
     """Fine-tunes the adapter of a frozen network; features are computed once.
 
+    Methods keep phi on the CPU, where their small tensors are fastest; the network may
+    be on any device.
+
     Args:
         adapter: frozen network theta with adapter.
         loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
@@ -147,11 +150,6 @@ class Judge:
         maps = [part for part in self.features if part.ndim > 2]
         numbers = sum(part.shape[1:].numel() for part in maps)
         return min(EXAMPLES_PER_PASS, MAP_NUMBERS_PER_PASS // max(1, numbers))
-
-
-def judge_on(adapter: Adapter, metric: Metric, split: Split) -> Judge:
-    """Return a judge on a split, its features encoded once."""
-    return Judge(adapter, metric, encode(adapter, split.inputs), split.targets)
 
 
 def encoded(adapter: Adapter, split: Split | EncodedSplit) -> EncodedSplit:

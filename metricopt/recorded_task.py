@@ -1,4 +1,4 @@
-"""A network task that loses nothing it measured, on whatever device the network is."""
+"""A network task that loses nothing it measured."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,6 @@ from metricopt.network_task import NetworkTask
 
 class RecordedTask(NetworkTask):
     """Keeps the best phi observed, and counts observations one by one.
-
-    Methods keep phi on the CPU, where their small tensors are fastest; the network may
-    be on any device.
 
     Attributes:
         best: least cost observed and its phi [1, d]; None before the first query.
@@ -33,7 +30,7 @@ class RecordedTask(NetworkTask):
             MetricError: as `check_metric`.
         """
         zero = torch.zeros(1, self.size)
-        outputs = self.observed.outputs(zero.to(self.device))[0]
+        outputs = self.observed.outputs(zero)[0]
         value = check_metric(self.metric, outputs, self.observed.targets)
         cost = to_cost(self.metric, torch.tensor([value], dtype=torch.float64))
         self._record(zero, cost)
@@ -45,10 +42,6 @@ class RecordedTask(NetworkTask):
         """Where the network and the examples are."""
         return self.observed.targets.device
 
-    def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
-        losses = super()._losses(phi.to(self.device), generator)
-        return losses.to(phi.device)
-
     def _observe(self, phi: Tensor) -> Tensor:
         return torch.cat([self._record_part(part) for part in phi.split(self._rows)])
 
@@ -59,15 +52,15 @@ class RecordedTask(NetworkTask):
         return 1 if isinstance(self.metric, CallableMetric) else 2**31
 
     def _record_part(self, phi: Tensor) -> Tensor:
-        costs = super()._observe(phi.to(self.device)).to(phi.device)
+        costs = super()._observe(phi)
         self._record(phi, costs)
         return costs
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         # Not compared with `best`: the costs are those of other examples.
-        costs = super()._observe_train(phi.to(self.device), generator)
+        costs = super()._observe_train(phi, generator)
         self._count(len(phi))
-        return costs.to(phi.device)
+        return costs
 
     def _record(self, phi: Tensor, costs: Tensor) -> None:
         least = int(costs.argmin())

@@ -6,8 +6,17 @@ Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.image_arms import metricopt
-from benchmarks.images import SIZES, Backbone, Problem, Setting, Size, spec
-from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.images import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    Backbone,
+    Problem,
+    Setting,
+    Size,
+    repeated,
+)
+from benchmarks.layout import META_TEST, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -45,11 +54,11 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
     problem = Problem("cifar10", "digits" if tier == "smoke" else "cifar10")
     variant = resolve_variant(problem.dataset, offline=offline)
     setting = Setting(f"{network}/{METRIC}", problem, variant, Backbone(network))
-    return [
-        spec(Place("fig4", tier, "natural", row, METRIC, replicate), setting, arm)
-        for row, arm in arms(size).items()
-        for replicate in range(replicates or size.replicates)
-    ]
+    found = []
+    for row, arm in arms(size).items():
+        place = Place("fig4", tier, "natural", row, METRIC, 0)
+        found += repeated(place, setting, arm, replicates)
+    return found
 
 
 def layout(tier: str) -> TableLayout:
@@ -65,11 +74,11 @@ def layout(tier: str) -> TableLayout:
             "AUCPR on CIFAR-10 with the small network of Table 2, FiLM on its last "
             f"batch norm; T = {size.steps}, K = {size.observations}, {size.tasks} tasks"
         ),
-        convention="45,000 images to train, 5,000 to observe, 10,000 to test.",
-        blocks=(Block("natural", "natural sampling"),),
+        convention=CONVENTION,
+        blocks=BLOCKS,
         rows=ROWS,
         columns=(column,),
-        unit="meta-test" if size.replicates == 1 else "replicate",
+        unit=META_TEST,
         notes=("The paper's learned optimizers are not built yet.",),
     )
 

@@ -10,15 +10,17 @@ from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.images import (
+    BLOCKS,
+    CONVENTION,
     SIZES,
     Backbone,
     Problem,
     Setting,
     Size,
     network_label,
-    spec,
+    repeated,
 )
-from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.layout import META_TEST, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -96,9 +98,8 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
                 Backbone(network),
                 adapters(network).get(row, {}),
             )
-            for replicate in range(replicates or size.replicates):
-                place = Place("figs4", tier, "natural", row, metric, replicate)
-                found.append(spec(place, setting, used))
+            place = Place("figs4", tier, "natural", row, metric, 0)
+            found += repeated(place, setting, used, replicates)
     return found
 
 
@@ -112,8 +113,8 @@ def layout(tier: str) -> TableLayout:
             f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps; "
             "every row differs from the recipe in what it names."
         ),
-        convention="45,000 images to train, 5,000 to observe, 10,000 to test.",
-        blocks=(Block("natural", "natural sampling"),),
+        convention=CONVENTION,
+        blocks=BLOCKS,
         rows=(
             Row("loss-only", "CE fine-tune, last step"),
             *(Row(row, label, "loss-only") for row, label in LABELS.items()),
@@ -124,7 +125,7 @@ def layout(tier: str) -> TableLayout:
         ),
         loss_only_row="loss-only",
         ablation_rows=tuple(LABELS),
-        unit="meta-test" if size.replicates == 1 else "replicate",
+        unit=META_TEST,
         notes=(
             "Biases of all layers, and FiLM at every stage, need the whole network for "
             "every query; the last block stands for them.",

@@ -15,15 +15,16 @@ from benchmarks.image_arms import (
     untouched,
 )
 from benchmarks.images import (
+    BLOCKS,
     SIZES,
     Backbone,
     Problem,
     Setting,
     Size,
     network_label,
-    spec,
+    repeated,
 )
-from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.layout import META_TEST, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -76,9 +77,8 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
         variant = resolve_variant(used.dataset, offline=offline)
         setting = Setting(column, used, variant, backbone)
         for row, arm in arms(size).items():
-            for replicate in range(replicates or size.replicates):
-                place = Place("mismatch", tier, "natural", row, metric, replicate)
-                found.append(spec(place, setting, arm))
+            place = Place("mismatch", tier, "natural", row, metric, 0)
+            found += repeated(place, setting, arm, replicates)
     return found
 
 
@@ -109,13 +109,13 @@ def layout(tier: str) -> TableLayout:
             "called an animal, 0.2 for an animal called a vehicle, 0.1 for a mistake "
             "within either."
         ),
-        blocks=(Block("natural", "natural sampling"),),
+        blocks=BLOCKS,
         rows=ROWS,
         columns=columns,
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
         query_arms=SEARCHES,
-        unit="meta-test" if size.replicates == 1 else "replicate",
+        unit=META_TEST,
         rival_row="loss-only-dense",
         mismatch_rows=("metricopt", "cma-es", "class-offsets"),
         notes=NOTES,

@@ -9,24 +9,25 @@ from benchmarks.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
     SEARCHES,
-    controls,
+    cross_entropy_arms,
     dense,
-    guided,
     loss_only,
     metricopt,
     query_budgets,
     untouched,
 )
 from benchmarks.images import (
+    BLOCKS,
+    CONVENTION,
     SIZES,
     Backbone,
     Problem,
     Setting,
     Size,
     network_label,
-    spec,
+    repeated,
 )
-from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.layout import META_TEST, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -72,8 +73,7 @@ ROWS = (
 
 def arms(size: Size) -> dict[str, tuple[str, Arm]]:
     """Return loss of theta and arm by row."""
-    found = {
-        "cross-entropy": ("cross-entropy", untouched()),
+    return cross_entropy_arms(size) | {
         "large-margin": ("large-margin", untouched()),
         "blackbox": ("blackbox-recall", untouched()),
         "large-margin-loss-only": ("large-margin", loss_only(size)),
@@ -84,9 +84,6 @@ def arms(size: Size) -> dict[str, tuple[str, Arm]]:
             metricopt(size, optimizer="adam"),
         ),
     }
-    for row, arm in (controls(size) | guided(size)).items():
-        found[row] = ("cross-entropy", arm)
-    return found
 
 
 def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
@@ -99,9 +96,8 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
     for row, (loss, arm) in arms(size).items():
         backbone = Backbone(network, loss, warm=loss.startswith("blackbox"))
         setting = Setting(f"{problem.name}/{METRIC}", problem, variant, backbone)
-        for replicate in range(replicates or size.replicates):
-            place = Place("table1", tier, "natural", row, METRIC, replicate)
-            found.append(spec(place, setting, arm))
+        place = Place("table1", tier, "natural", row, METRIC, 0)
+        found += repeated(place, setting, arm, replicates)
     return found
 
 
@@ -122,15 +118,15 @@ def layout(tier: str) -> TableLayout:
             f"its last feature map. T = {size.steps}, K = {size.observations}, "
             f"{size.tasks} tasks. Queries of meta-training are charged."
         ),
-        convention="45,000 images to train, 5,000 to observe, 10,000 to test.",
-        blocks=(Block("natural", "natural sampling"),),
+        convention=CONVENTION,
+        blocks=BLOCKS,
         rows=ROWS,
         columns=(column,),
         paper_table="Table 1",
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
         query_arms=SEARCHES,
-        unit="meta-test" if size.replicates == 1 else "replicate",
+        unit=META_TEST,
         rival_row="loss-only-dense",
         notes=NOTES,
     )

@@ -9,16 +9,24 @@ from benchmarks.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
     SEARCHES,
-    controls,
+    cross_entropy_arms,
     dense,
-    guided,
     loss_only,
     metricopt,
     query_budgets,
     untouched,
 )
-from benchmarks.images import SIZES, Backbone, Problem, Setting, Size, spec
-from benchmarks.layout import Block, Column, Row, TableLayout
+from benchmarks.images import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    Backbone,
+    Problem,
+    Setting,
+    Size,
+    repeated,
+)
+from benchmarks.layout import META_TEST, Column, Row, TableLayout
 from benchmarks.protocol import Arm, Place
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -63,8 +71,7 @@ ROWS = (
 
 def arms(size: Size) -> dict[str, tuple[str, Arm]]:
     """Return loss of theta and arm by row."""
-    found = {
-        "cross-entropy": ("cross-entropy", untouched()),
+    found = cross_entropy_arms(size) | {
         "aucroc": ("pairwise-aucroc", untouched()),
         "aucpr": ("aucpr", untouched()),
         "blackbox": ("blackbox-ap", untouched()),
@@ -72,8 +79,6 @@ def arms(size: Size) -> dict[str, tuple[str, Arm]]:
         "aucpr-dense": ("aucpr", dense(size)),
         "aucpr-metricopt": ("aucpr", metricopt(size)),
     }
-    for row, arm in (controls(size) | guided(size)).items():
-        found[row] = ("cross-entropy", arm)
     # Offsets shift all scores of a class, which leaves its ranking, and AP, as it is.
     found.pop("class-offsets")
     return found
@@ -95,9 +100,8 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
             warm = loss == "blackbox-ap" or (network == "resnet32" and loss in WARM)
             backbone = Backbone(network, loss, warm)
             setting = Setting(f"{network}/{METRIC}", problem, variant, backbone)
-            for replicate in range(replicates or size.replicates):
-                place = Place("table2", tier, "natural", row, METRIC, replicate)
-                found.append(spec(place, setting, arm))
+            place = Place("table2", tier, "natural", row, METRIC, 0)
+            found += repeated(place, setting, arm, replicates)
     return found
 
 
@@ -123,15 +127,15 @@ def layout(tier: str) -> TableLayout:
             f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
             "of meta-training are charged."
         ),
-        convention="45,000 images to train, 5,000 to observe, 10,000 to test.",
-        blocks=(Block("natural", "natural sampling"),),
+        convention=CONVENTION,
+        blocks=BLOCKS,
         rows=ROWS,
         columns=columns,
         paper_table="Table 2",
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
         query_arms=SEARCHES,
-        unit="meta-test" if size.replicates == 1 else "replicate",
+        unit=META_TEST,
         rival_row="loss-only-dense",
         notes=NOTES,
     )

@@ -9,7 +9,7 @@ from torch import nn
 from metricopt.adapters import DynamicBias, FiLM
 from metricopt.errors import MetricError
 from metricopt.metrics import CallableMetric, make_metric
-from metricopt.network_task import Judge, NetworkTask, batched_loss, encode, judge_on
+from metricopt.network_task import Judge, NetworkTask, batched_loss, encode
 from metricopt.sampling import BalancedSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks
 
@@ -50,6 +50,10 @@ def task_of(adapter, *, loss=None, metric="mcr", sampler=None):
         observe=OBSERVE,
         sampler=sampler,
     )
+
+
+def judge_of(adapter, metric, split):
+    return Judge(adapter, metric, encode(adapter, split.inputs), split.targets)
 
 
 def test_losses_equal_a_loop_over_rows_and_their_own_batches(adapter):
@@ -116,7 +120,7 @@ def test_the_network_stays_as_it_was(network, adapter):
 
 def test_the_judge_is_the_same_however_many_rows_fit_in_a_pass(adapter, monkeypatch):
     phi = draw(7, 5)
-    judge = judge_on(adapter, make_metric("mcr"), OBSERVE)
+    judge = judge_of(adapter, make_metric("mcr"), OBSERVE)
     expected = judge.values(phi)
     for examples in (1, 60, 175):
         monkeypatch.setattr("metricopt.network_task.EXAMPLES_PER_PASS", examples)
@@ -180,7 +184,7 @@ def test_a_network_gives_the_same_outputs_in_passes_of_any_size(monkeypatch):
     inputs, phi = draw(11, 3, 8, 8), 0.3 * draw(3, 6)
     adapter = FiLM(network, inputs, size=6)
     assert adapter.is_cut
-    judge = judge_on(adapter, make_metric("mcr"), Split(inputs, labels(11)))
+    judge = judge_of(adapter, make_metric("mcr"), Split(inputs, labels(11)))
     expected = adapter.predict(judge.features, phi)
     assert not torch.equal(expected[0], expected[1])
     for numbers in (1, 5_000, 10**9):
