@@ -158,7 +158,7 @@ def pretraining(tier: str, problem: Problem, backbone: Backbone) -> dict[str, An
         return SHORT | {"epochs": 20, "rate": 0.05}
     if problem.imbalance > 1:
         # A quarter of the images makes an epoch.
-        return SHORT | {"epochs": 60}
+        return SHORT | {"epochs": 40}
     if problem.label_noise:
         # Longer schedules learn the wrong labels by heart.
         return SHORT | {"epochs": 12}

@@ -43,7 +43,7 @@ def make_bench() -> ImageBench:
     if not is_ready(bench.theta_spec):
         # Times do not depend on the weights.
         network, loss = fresh(bench.theta_spec)
-        bench.pretrained = Theta(network.eval(), loss)
+        bench.pretrained = Theta(network.eval(), loss, "untrained")
     return bench
 
 

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +19,9 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 # Examples times rows of phi evaluated in one forward pass: enough to amortise the
 # calls, little enough that activations stay in the processor's cache.
 EXAMPLES_PER_PASS = 16_384
-# The same for feature maps: their numbers, once per row. On two maps of 64 x 8 x 8 per
-# example it is several times as fast as all examples at once. Fewer cost more calls;
-# more leave the cache, and the memory they need is handed out anew at every pass.
+# The same for feature maps: their numbers. On two maps of 64 x 8 x 8 per example it is
+# several times as fast as all examples at once. Fewer cost more calls; more leave the
+# cache, and the memory they need is handed out anew at every pass.
 MAP_NUMBERS_PER_PASS = 2**20
 
 # The same for what is computed once: images, whose activations are many, come in
@@ -79,10 +80,21 @@ class NetworkTask(Task):
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         device = self._train_targets.device
         index = self.sampler.draw(len(phi), generator).to(device)
-        flat = index.flatten()
-        features = tuple(part.index_select(0, flat) for part in self._train_features)
-        outputs = self.adapter.predict_grouped(features, phi.to(device))
-        return self._row_losses(outputs, self._train_targets[index]).to(phi.device)
+
+        def losses(phi: Tensor, index: Tensor) -> Tensor:
+            flat = index.flatten()
+            features = tuple(
+                part.index_select(0, flat) for part in self._train_features
+            )
+            outputs = self.adapter.predict_grouped(features, phi.to(device))
+            return self._row_losses(outputs, self._train_targets[index]).to(phi.device)
+
+        examples = _map_examples_per_pass(self._train_features)
+        rows = len(phi) if examples is None else max(1, examples // index.shape[1])
+        if rows >= len(phi):
+            return losses(phi, index)
+        found: Tensor = _LossesInParts.apply(phi, index, rows, losses)
+        return found
 
     def _observe(self, phi: Tensor) -> Tensor:
         return to_cost(self.metric, self.observed.values(phi))
@@ -123,10 +135,21 @@ class Judge:
 
         Feature maps are read from memory once for all rows, a few examples at a time.
         """
-        chunk = max(1, self._examples_per_pass() // max(1, len(phi)))
+        rows, examples = max(1, len(phi)), len(self.targets)
+        limit = _map_examples_per_pass(self.features)
+        if limit is None:
+            together, chunk = rows, max(1, EXAMPLES_PER_PASS // rows)
+        else:
+            together = min(rows, max(1, limit // examples))
+            chunk = max(1, limit // together)
         chunks = zip(*(part.split(chunk) for part in self.features), strict=True)
-        phi = phi.to(self.targets.device)
-        return torch.cat([self.adapter.predict(each, phi) for each in chunks], 1)
+        parts, predict = (
+            phi.to(self.targets.device).split(together),
+            self.adapter.predict,
+        )
+        return torch.cat(
+            [torch.cat([predict(each, part) for part in parts]) for each in chunks], 1
+        )
 
     def values(self, phi: Tensor) -> Tensor:
         """Return the metric of every row in native units, float64, [B], where phi is.
@@ -144,12 +167,47 @@ class Judge:
                 raise
         return torch.cat(parts).to(phi.device)
 
-    def _examples_per_pass(self) -> int:
-        if self.targets.device.type != "cpu":
-            return EXAMPLES_PER_PASS  # no such cache, and small passes would idle
-        maps = [part for part in self.features if part.ndim > 2]
-        numbers = sum(part.shape[1:].numel() for part in maps)
-        return min(EXAMPLES_PER_PASS, MAP_NUMBERS_PER_PASS // max(1, numbers))
+
+class _LossesInParts(torch.autograd.Function):
+    """Losses and gradients of a few rows at a time: activations stay in the cache.
+
+    Each row has a loss of its own, so that its gradient is known before the next is
+    begun, and the graph of all rows is never held.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        phi: Tensor,
+        index: Tensor,
+        rows: int,
+        losses: Callable[[Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        values, gradients = [], []
+        for part, drawn in zip(phi.split(rows), index.split(rows), strict=True):
+            with torch.enable_grad():
+                part = part.detach().requires_grad_()
+                found = losses(part, drawn)
+                gradients += torch.autograd.grad(found.sum(), part)
+            values.append(found.detach())
+        ctx.save_for_backward(torch.cat(gradients))
+        return torch.cat(values)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        (gradients,) = ctx.saved_tensors
+        return upstream[:, None] * gradients, None, None, None
+
+
+def _map_examples_per_pass(features: Features) -> int | None:
+    """Return how many examples with feature maps fit the cache; None without maps.
+
+    A GPU has no such cache, and small passes would leave it idle.
+    """
+    numbers = sum(part.shape[1:].numel() for part in features if part.ndim > 2)
+    if not numbers or features[0].device.type != "cpu":
+        return None
+    return min(EXAMPLES_PER_PASS, max(1, MAP_NUMBERS_PER_PASS // numbers))
 
 
 def encoded(adapter: Adapter, split: Split | EncodedSplit) -> EncodedSplit:

@@ -10,7 +10,7 @@ from metricopt.adapters import DynamicBias, FiLM
 from metricopt.errors import MetricError
 from metricopt.metrics import CallableMetric, make_metric
 from metricopt.network_task import Judge, NetworkTask, batched_loss, encode
-from metricopt.sampling import BalancedSampler, Sampler, Split
+from metricopt.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks
 
 
@@ -155,8 +155,10 @@ def passes_of(features, phi):
         (1, 10_000, [(1, 25)]),
         (1, 1_000, [(1, 25)]),
         (1, 999, [(1, 24), (1, 1)]),
-        (2, 800, [(2, 10), (2, 10), (2, 5)]),
-        (7, 40, [(7, 1)] * 25),
+        (3, 3_000, [(3, 25)]),
+        (3, 2_200, [(2, 25), (1, 25)]),
+        (2, 800, [(1, 20), (1, 20), (1, 5), (1, 5)]),
+        (7, 40, [(1, 1)] * 175),
         (1, 1, [(1, 1)] * 25),
     ],
 )
@@ -171,7 +173,8 @@ def test_feature_maps_are_judged_in_passes_of_so_many_numbers(
 def test_vectors_and_small_maps_are_judged_in_passes_of_so_many_examples():
     features = (draw(9_000, 90), draw(9_000, 2, 3))
     assert passes_of(features, draw(1, 2)) == [(1, 9_000)]
-    assert passes_of(features, draw(2, 2)) == [(2, 8_192), (2, 808)]
+    assert passes_of(features, draw(2, 2)) == [(1, 9_000), (1, 9_000)]
+    assert passes_of(features[:1], draw(2, 2)) == [(2, 8_192), (2, 808)]
 
 
 def test_an_accelerator_is_given_as_many_examples_however_large_their_maps():
@@ -190,6 +193,31 @@ def test_a_network_gives_the_same_outputs_in_passes_of_any_size(monkeypatch):
     for numbers in (1, 5_000, 10**9):
         monkeypatch.setattr("metricopt.network_task.MAP_NUMBERS_PER_PASS", numbers)
         torch.testing.assert_close(judge.outputs(phi), expected)
+
+
+def test_losses_in_parts_have_the_gradients_of_the_whole(monkeypatch):
+    network = networks.randomise(networks.ResNet())
+    inputs, start = draw(11, 3, 8, 8), 0.3 * draw(3, 6)
+    adapter = FiLM(network, inputs, size=6)
+    task = NetworkTask(
+        adapter,
+        nn.CrossEntropyLoss(),
+        make_metric("mcr"),
+        train=Split(inputs, labels(11)),
+        observe=Split(inputs, labels(11)),
+        sampler=NaturalSampler(11, 5),
+    )
+    found = {}
+    for numbers in (10**9, 1):
+        monkeypatch.setattr("metricopt.network_task.MAP_NUMBERS_PER_PASS", numbers)
+        phi = torch.nn.Parameter(start.clone())
+        losses = task.losses(phi, torch.Generator().manual_seed(0))
+        (losses * torch.tensor([1.0, 2.0, -3.0])).sum().backward()
+        found[numbers] = losses.detach(), phi.grad
+    whole, parts = found.values()
+    assert whole[1].abs().min() > 0
+    for one, other in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_a_failing_metric_says_where(adapter, monkeypatch):
