@@ -126,7 +126,7 @@ def layout(tier: str) -> TableLayout:
 NOTES = (
     "One network per problem, and one value function for all fine-tuning runs of a "
     "row. The spread is over those runs, not over networks, splits or value functions.",
-    "Tier local: short one-cycle schedules, of 40 epochs, and 12 with wrong labels, which "
+    "Tier local: one-cycle schedules of 40 epochs, and of 12 with wrong labels, which "
     "longer ones learn by heart.",
     "Class offsets see log-probabilities and try 41 values per class, from -3 to 3, "
     "for a long tail needs more than the usual 1; a black box allows the other arms "
