@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
+from benchmarks.image_arms import STEPS, WIDE
 from benchmarks.images import (
     BLOCKS,
     CONVENTION,
@@ -68,10 +69,10 @@ def adapters(network: str) -> dict[str, dict[str, Any]]:
 def arm(size: Size, tasks: int, changes: dict[str, Any]) -> Arm:
     """Return MetricOpt with a changed recipe, and all queries that takes."""
     rollout = {"steps": size.steps, "observations": size.observations}
-    recipe = {"tasks": tasks, "rollout": rollout} | changes
+    recipe = WIDE | {"tasks": tasks, "rollout": rollout} | changes
     per_task = recipe["rollout"]["observations"] + 1
     return Arm(
-        *method("metricopt", recipe=recipe),
+        *method("metricopt", recipe=recipe, steps=STEPS),
         queries=tasks * per_task + 20,
         meta_tests=size.meta_tests,
         diagnose=True,

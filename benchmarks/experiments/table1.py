@@ -8,6 +8,7 @@ from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
+    RECIPE_NOTE,
     SEARCHES,
     cross_entropy_arms,
     dense,
@@ -142,6 +143,7 @@ NOTES = (
     "augmentation, so that all before FiLM is computed once.",
     "FiLM is the direct form at the last batch norm; the paper does not say where its "
     "d = 128 parameters enter. The literal row has the same adapter.",
+    RECIPE_NOTE,
 )
 
 EXPERIMENTS.register("table1")(

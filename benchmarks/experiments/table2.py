@@ -8,6 +8,7 @@ from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
+    RECIPE_NOTE,
     SEARCHES,
     cross_entropy_arms,
     dense,
@@ -153,6 +154,7 @@ NOTES = (
     "`test_logits` has raw outputs for cross-entropy too.",
     "Fine-tuning takes its gradients on a part of the training images without "
     "augmentation, so that all before FiLM is computed once.",
+    RECIPE_NOTE,
 )
 
 EXPERIMENTS.register("table2")(
