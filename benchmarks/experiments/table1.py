@@ -136,7 +136,8 @@ def layout(tier: str) -> TableLayout:
 NOTES = (
     "One network per loss, and one value function for all fine-tuning runs of a row. "
     "The spread is over those runs, as the paper's seems to be, not over networks, "
-    "splits or value functions: it holds for this network alone.",
+    "splits or value functions: it holds for this network alone. Nor is the test split "
+    "drawn anew: on 10,000 images an error of .085 has a standard error of .0028.",
     "Tier local: short one-cycle schedules, of 40 epochs for cross-entropy, 24 for "
     "large-margin softmax (m = 4 alone) and 6 more for black-box differentiation.",
     "Fine-tuning takes its gradients on a part of the training images without "
