@@ -14,8 +14,8 @@ Every update sees earlier tasks again, and is fitted for longer; on-policy steps
 shorter, for there are more of them, and start noise of so many numbers is long. Chosen
 for worst-class error on the observe split alone, one half queried, the other judging.
 """
-STEPS = [0.025, 0.05, 0.1, 0.2]
-"""Candidate lengths of the first step, in spreads of phi."""
+STEPS = [0.05, 0.1, 0.2, 0.4, 0.8]
+"""Candidate lengths of the first step, in spreads of phi: around what observe chose."""
 
 RECIPE_NOTE = (
     "MetricOpt learns with replay of earlier tasks and shorter steps than on A9A. Both "
