@@ -6,6 +6,7 @@ ends in an outcome on the splits.
 """
 
 import dataclasses
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from benchmarks.artifacts import Artifact, get_or_make
 from benchmarks.bench import Bench
 from benchmarks.diagnosis import DIGITS, diagnose, rounded
 from benchmarks.image_bench import ImageBench
-from benchmarks.records import RunSpec
+from benchmarks.records import VALUE_FUNCTION, RunSpec
 from benchmarks.tasks import bench_of, metric_of
 from benchmarks.uci_bench import UCIBench
 from metricopt.errors import ConfigError
@@ -101,15 +102,17 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
         rate = bench.rate(task, optimizer, budget.gradient_steps)
         method = dataclasses.replace(method, rate=rate)  # type: ignore[type-var]
     notes: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
     if isinstance(method, MetricOpt | LiteralMetricOpt):
-        trained = _trained(method, bench, metric, budget)
+        trained, seconds = _trained(method, bench, metric, budget)
         method = dataclasses.replace(method, trained=trained)
         if spec.settings["diagnose"]:
             notes = diagnose(method, trained, bench, metric)
     task.query_limit = budget.queries * rows
     generator = bench.generator("fine-tuning", metric.name)
     result = method.run(task, budget, generator, rows=rows)
-    return _judged(result, bench, metric, notes)
+    outcome = _judged(result, bench, metric, notes)
+    return dataclasses.replace(outcome, seconds=seconds)
 
 
 def _run_oracle(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
@@ -128,8 +131,11 @@ def _run_oracle(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
 
 def _trained(
     method: MetricOpt | LiteralMetricOpt, bench: Bench, metric: Metric, budget: Budget
-) -> MetaTrained:
-    """Return the value function of a method, shared by all rows that would train it."""
+) -> tuple[MetaTrained, dict[str, float]]:
+    """Return the value function of a method, and the seconds its training took.
+
+    It is shared by all rows that would train it.
+    """
     recipe = dataclasses.asdict(method.recipe)
     literal = isinstance(method, LiteralMetricOpt)
     key = {
@@ -144,11 +150,13 @@ def _trained(
     def make() -> Artifact:
         # Every recipe meets the same trajectory noise: ablations differ in one thing.
         generator = bench.generator("meta-training", metric.name)
+        started = time.perf_counter()
         trained = method.train(bench.task(metric), budget, generator)
         facts = {
             "queries": trained.queries,
             "spread": trained.spread,
             "reach": trained.reach,
+            "seconds": round(time.perf_counter() - started, 3),
         }
         return Artifact(dict(trained.value_function.state_dict()), facts)
 
@@ -157,7 +165,10 @@ def _trained(
     value_function.load_state_dict(tensors)
     queries = int(str(facts["queries"]))
     spread, reach = (float(str(facts[name])) for name in ("spread", "reach"))
-    return MetaTrained(value_function.eval(), queries, spread, reach, [])
+    trained = MetaTrained(value_function.eval(), queries, spread, reach, [])
+    # Artifacts of earlier code do not tell.
+    known = "seconds" in facts
+    return trained, {VALUE_FUNCTION: float(str(facts["seconds"]))} if known else {}
 
 
 def _judged(

@@ -54,7 +54,7 @@ class ResidualBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
-        self.relu = nn.ReLU()
+        self.relu = nn.ReLU(inplace=True)
         changes = stride > 1 or outputs > inputs
         self.shortcut = (
             Subsampling(stride, outputs - inputs) if changes else nn.Identity()
@@ -64,7 +64,7 @@ class ResidualBlock(nn.Module):
         """Return features of shape [N, outputs, H / stride, W / stride]."""
         hidden = self.relu(self.bn1(self.conv1(inputs)))
         outputs: Tensor = self.relu(
-            self.bn2(self.conv2(hidden)) + self.shortcut(inputs)
+            self.bn2(self.conv2(hidden)).add_(self.shortcut(inputs))
         )
         return outputs
 

@@ -1,11 +1,5 @@
-"""The first table of README.md: methods at equal metric queries, from the records.
+"""The first table of README.md: methods at equal metric queries, from the records."""
 
-`python -m benchmarks.readme_table` writes it anew; `readme_problems` says whether it is
-current.
-"""
-
-import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,19 +8,15 @@ from benchmarks.cells import replicate_mean
 from benchmarks.curves import at_budget, of_arm
 from benchmarks.experiment import find_experiment
 from benchmarks.layout import Column, TableLayout, data_variants
-from benchmarks.paths import write_atomically
 from benchmarks.records import RunRecord, read_jsonl
 from benchmarks.render import to_markdown
-from metricopt.errors import DataError, MetricOptError
+from metricopt.errors import DataError
 
-ROOT = Path(__file__).parent.parent
-BEGIN, END = "<!-- first-table:begin -->", "<!-- first-table:end -->"
 EXPERIMENT, TIER, BLOCK = "table3", "local", "balanced"
 COLUMNS = ("a9a/mcr", "a9a/f1")
 SEARCHES = ("metricopt", "random-search", "cma-es", "guided-cma")
 REFERENCES = ("cross-entropy", "loss-only", "loss-only-dense", "threshold-shift")
 NOTHING = "·"
-LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)")
 
 
 def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -53,63 +43,12 @@ def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     return "\n".join([table, "", *remarks])
 
 
-def rewritten(readme: str, table: str) -> str:
-    """Return the text of a README with `table` between its two marks.
+def committed(results: Path) -> str:
+    """Return the table of the committed report.
 
     Raises:
-        DataError: if it does not have each mark once, in order.
+        DataError: if it has no records, or none of a search.
     """
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end) or BEGIN in rest or END in before + after:
-        raise DataError(f"README.md needs {BEGIN} and then {END}, each once")
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
-
-
-def readme_problems(
-    results: Path = ROOT / "results", readme: Path = ROOT / "README.md"
-) -> list[str]:
-    """Return what is wrong with README.md, one sentence each, empty if nothing.
-
-    Its table must be the one the committed records give, and every relative link must
-    lead somewhere.
-
-    Args:
-        results: folder of the committed reports.
-        readme: the file, which links relative to its own folder.
-    """
-    text = readme.read_text(encoding="utf-8")
-    problems = [
-        f"{readme.name} links to {target}, which does not exist"
-        for target in dict.fromkeys(LINK.findall(text))
-        if not (readme.parent / target).exists()
-    ]
-    try:
-        current = rewritten(text, _committed_table(results)) == text
-    except MetricOptError as error:
-        return [*problems, str(error)]
-    if not current:
-        problems.append(
-            f"the first table of {readme.name} is not that of the records; "
-            "run `python -m benchmarks.readme_table`"
-        )
-    return problems
-
-
-def main() -> int:
-    """Write the table into README.md and return the exit code."""
-    readme = ROOT / "README.md"
-    try:
-        table = _committed_table(ROOT / "results")
-        text = rewritten(readme.read_text(encoding="utf-8"), table)
-    except MetricOptError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_atomically(readme, text.encode())
-    return 0
-
-
-def _committed_table(results: Path) -> str:
     records = read_jsonl(results / EXPERIMENT / TIER / "records.jsonl")
     return first_table(find_experiment(EXPERIMENT).layout(TIER), records)
 
@@ -120,7 +59,7 @@ def _lines(
     lines = []
     for arm in SEARCHES:
         cells = (at_budget(records, arm, "test", q) for q in layout.query_budgets)
-        texts = [_text(values, column) for values in cells]
+        texts = [text_of(values, column) for values in cells]
         lines.append([column.heading, layout.arms[arm], *texts])
     if all(text == NOTHING for line in lines for text in line[2:]):
         raise DataError(f"there is no finished run of a search in {column.name!r} yet")
@@ -133,7 +72,7 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
     for arm in REFERENCES:
         found = (replicate_mean(record.test) for record in of_arm(records, arm))
         values = [value for value in found if value is not None]
-        parts.append(f"{layout.arms[arm]} {_text(values, column)}")
+        parts.append(f"{layout.arms[arm]} {text_of(values, column)}")
     replicates = len({record.spec.replicate for record in records})
     variants = ", ".join(sorted(data_variants(records, column.name)))
     return (
@@ -142,13 +81,10 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
     )
 
 
-def _text(values: Sequence[float], column: Column) -> str:
+def text_of(values: Sequence[float], column: Column) -> str:
+    """Return mean and sample standard deviation of some values, in native units."""
     centre, spread = stats.mean(values), stats.sample_std(values)
     if centre is None:
         return NOTHING
     text = column.format(centre)
     return text if spread is None else f"{text}±{column.format(spread)}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,6 +17,9 @@ from metricopt.errors import ConfigError, DataError
 STATUSES = ("done", "diverged", "failed")
 TRACE_KEYS = {"step", "queries", "observe", "test"}
 
+VALUE_FUNCTION = "value function"
+"""Name of the seconds that its training took."""
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -32,7 +35,8 @@ class RunRecord:
         queries: metric queries charged to one row, shared ones included.
         shared_queries: the part of `queries` spent once for all rows.
         gradient_steps: fine-tuning steps taken by one row.
-        seconds: wall seconds by phase.
+        seconds: wall seconds in `total`, and what the training of the value function
+            took that the run uses, in its own total or in that of another run.
         trace: the way there: dictionaries of `step`, `queries`, `observe` ([R] or
             None) and `test` ([R]), in native metric units.
         observe: final metric on the observe split, one per meta-test, shape [R].

@@ -17,7 +17,7 @@ from benchmarks.layout import (
 )
 from benchmarks.panels import plain_style, to_png
 from benchmarks.paths import write_atomically
-from benchmarks.records import RunRecord, sort_records, write_jsonl
+from benchmarks.records import VALUE_FUNCTION, RunRecord, sort_records, write_jsonl
 from benchmarks.render import to_csv, to_latex, to_markdown
 
 RHO = (
@@ -247,6 +247,16 @@ def _latex(
     return "\n".join(parts)
 
 
+def _time_legend(records: Sequence[RunRecord]) -> str:
+    legend = "Mean wall seconds of one run, its evaluation included."
+    if any(VALUE_FUNCTION in record.seconds for record in records):
+        legend += (
+            f" `{VALUE_FUNCTION} s`: the training of the one a row uses; rows share "
+            "it, and it is in the total of the run that made it."
+        )
+    return legend
+
+
 def _time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Say where the time went, apart from the tables, which no clock may change."""
     machines: dict[str, int] = {}
@@ -257,7 +267,7 @@ def _time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     lines = [f"- {count} runs: {text or 'unknown'}" for text, count in machines.items()]
     parts = [
         f"# {layout.title}: where the time went",
-        "Mean wall seconds of one run, its evaluation included.",
+        _time_legend(records),
         to_markdown(tables.time_table(layout, records)),
         "## Machines",
         "\n".join(sorted(lines)),

@@ -189,11 +189,14 @@ def _in_order(specs: Iterable[RunSpec]) -> list[RunSpec]:
 def _group_place(spec: RunSpec) -> tuple[str, int, str]:
     """Return what the runs of one worker's turn have in common.
 
-    They share a bench; where its network is there before all runs, a column too, so
-    that a bench with many columns keeps more than one worker busy.
+    They share a bench; where its network is there before all runs, also a column, and
+    a value function or none, so that few benches keep more than one worker busy.
     """
     from benchmarks.tasks import bench_text, kind_of
 
     settings = dict(spec.settings)
-    column = spec.column if kind_of(settings).prepared else ""
-    return bench_text(settings), spec.replicate, column
+    part = ""
+    if kind_of(settings).prepared:
+        learns = "recipe" in settings["arm"]["settings"]
+        part = f"{spec.column} {'guided' if learns else ''}"
+    return bench_text(settings), spec.replicate, part

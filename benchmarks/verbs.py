@@ -124,7 +124,7 @@ def _print_page(folder: Path) -> None:
 
 def verify(options: Namespace) -> int:
     """Rebuild committed reports and name every difference, README.md included."""
-    from benchmarks.readme_table import readme_problems
+    from benchmarks.readme import readme_problems
     from benchmarks.verify import verify as find_problems
 
     root, problems, checked = Path(options.results), [], 0

@@ -23,11 +23,14 @@ EXAMPLES_PER_PASS = 16_384
 # several times as fast as all examples at once. Fewer cost more calls; more leave the
 # cache, and the memory they need is handed out anew at every pass.
 MAP_NUMBERS_PER_PASS = 2**20
+# Examples times rows whose outputs are held at once there. Maps are read from memory
+# once for all of them, which takes longer than the arithmetic of one row.
+MAP_OUTPUTS_HELD = 2**18
 
 # The same for what is computed once: images, whose activations are many, come in
 # smaller chunks than rows of a table.
 EXAMPLES_ENCODED = 4_096
-NUMBERS_ENCODED = 2**20
+NUMBERS_ENCODED = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +160,7 @@ class Judge:
         Raises:
             MetricError: if the metric fails; the message names the row of phi.
         """
-        rows = max(1, EXAMPLES_PER_PASS // len(self.targets))
+        rows = max(1, self._outputs_held() // len(self.targets))
         parts = []
         for start, part in zip(range(0, len(phi), rows), phi.split(rows), strict=True):
             try:
@@ -166,6 +169,10 @@ class Judge:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
         return torch.cat(parts).to(phi.device)
+
+    def _outputs_held(self) -> int:
+        maps = _map_examples_per_pass(self.features) is not None
+        return MAP_OUTPUTS_HELD if maps else EXAMPLES_PER_PASS
 
 
 class _LossesInParts(torch.autograd.Function):

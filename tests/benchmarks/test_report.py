@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from benchmarks import figures
 from benchmarks.panels import arm_styles, to_png
-from benchmarks.records import read_jsonl
+from benchmarks.records import VALUE_FUNCTION, read_jsonl
 from benchmarks.report import build, write_report
 from benchmarks.verify import verify
 from metricopt.errors import DataError
@@ -111,6 +111,16 @@ def test_tables_do_not_depend_on_the_clock_or_the_order(contents):
     again = build(LAYOUT, slow[::-1])
     changed = {name for name in contents if contents[name] != again[name]}
     assert changed == {"time.md"}
+
+
+def test_the_training_of_value_functions_is_told_apart():
+    text = build(LAYOUT, RECORDS)["time.md"].decode()
+    assert "value function" not in text
+    told = {VALUE_FUNCTION: 7.0, "total": 9.0}
+    records = [dataclasses.replace(r, seconds=told) for r in RECORDS]
+    text = build(LAYOUT, records)["time.md"].decode()
+    assert "`value function s`: the training of the one a row uses" in text
+    assert " value function s |" in text
 
 
 def test_user_settings_do_not_change_figures(contents):
