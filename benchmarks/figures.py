@@ -163,13 +163,17 @@ def predicted_against_true(
 
     Reads the notes `health_true` and `health_predicted`, lists of equal length; one
     colour per row, all replicates. The grey line is a perfect prediction.
+
+    Source: Huang et al., CVPR 2021, Fig. 3(a).
     """
     styles = arm_styles(layout)
     names = ("health_true", "health_predicted")
 
     def read(own: list[RunRecord]) -> dict[str, Points]:
         clouds = {
-            row.label: _points(of_row(own, row.name), names) for row in layout.rows
+            row.label: _points(of_row(own, row.name), names)
+            for row in layout.rows
+            if row.name in (layout.cloud_rows or layout.row_names)
         }
         return {label: cloud for label, cloud in clouds.items() if cloud}
 

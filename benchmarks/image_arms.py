@@ -22,9 +22,11 @@ RECIPE_NOTE = (
     "were chosen for worst-class error on observe alone, one half queried, the other "
     "judging, after the recipe of A9A had made the error worse on observe and test. "
     "At tier local the candidate step lengths were then widened, since observe had "
-    "chosen the longest; test figures of the narrower set had been seen. As "
-    "committed they found their value function in the cache: their seconds are without "
-    "its training."
+    "chosen the longest; test figures of the narrower set had been seen."
+)
+SECONDS_NOTE = (
+    "Where time.md tells no seconds of the value function, it was found in the cache: "
+    "those of the run are without its training."
 )
 SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 

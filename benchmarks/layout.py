@@ -109,6 +109,7 @@ class TableLayout:
         loss_only_row: row the closed gap is counted from; None for no such table.
         threshold_shift_row: row the closed gap is counted to.
         ablation_rows: rows of the ablation figure, empty for no figure.
+        cloud_rows: rows of the figure of predictions, empty for all that have some.
         query_budgets: budgets compared at equal queries, increasing.
         query_arms: arms compared there; empty for all that spend queries.
         unit: what a cell has one value of, over which spread and tests go: `replicate`,
@@ -135,6 +136,7 @@ class TableLayout:
     loss_only_row: str | None = None
     threshold_shift_row: str | None = None
     ablation_rows: tuple[str, ...] = ()
+    cloud_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
     query_arms: tuple[str, ...] = ()
     unit: str = REPLICATE
@@ -155,7 +157,7 @@ class TableLayout:
             )
         wanted = {row.base_row for row in self.rows}
         wanted |= {row.rival_row for row in self.rows}
-        wanted |= {*self.ablation_rows, *self.mismatch_rows}
+        wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
         wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:

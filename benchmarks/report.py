@@ -207,11 +207,14 @@ def _notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
     """Collect what an honest reader must be told, each thing once."""
     labels = {row.name: row.label for row in layout.rows}
     notes = list(layout.notes)
+    tested: dict[str, list[str]] = {}
     for row in layout.rows:
         if row.base_row is not None and split_budget(row.name)[1] is None:
-            notes.append(f"{row.label}: tested against {labels[row.base_row]}.")
-        if row.note:
-            notes.append(f"{row.label}: {row.note}")
+            tested.setdefault(labels[row.base_row], []).append(row.label)
+    notes += [
+        f"Tested against {base}: {'; '.join(own)}." for base, own in tested.items()
+    ]
+    notes += [f"{row.label}: {row.note}" for row in layout.rows if row.note]
     reasons = [(part.label, part.not_comparable) for part in layout.columns]
     reasons += [(part.label, part.not_comparable) for part in layout.blocks]
     for label, reason in reasons:

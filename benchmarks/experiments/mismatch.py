@@ -11,6 +11,7 @@ from benchmarks.image_arms import (
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
+    SECONDS_NOTE,
     controls,
     guided,
     query_budgets,
@@ -133,6 +134,7 @@ NOTES = (
     "for a long tail needs more than the usual 1; a black box allows the other arms "
     "only.",
     RECIPE_NOTE,
+    SECONDS_NOTE,
 )
 
 EXPERIMENTS.register("mismatch")(

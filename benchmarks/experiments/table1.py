@@ -10,6 +10,7 @@ from benchmarks.image_arms import (
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
+    SECONDS_NOTE,
     cross_entropy_arms,
     dense,
     loss_only,
@@ -145,6 +146,7 @@ NOTES = (
     "FiLM is the direct form at the last batch norm; the paper does not say where its "
     "d = 128 parameters enter. The literal row has the same adapter.",
     RECIPE_NOTE,
+    SECONDS_NOTE,
 )
 
 EXPERIMENTS.register("table1")(

@@ -83,7 +83,7 @@ def test_page_says_what_it_shows(contents):
         "- Tier: local",
         "- Data: a9a-sample (A9A MCR)",
         "- Convention: class 1 is positive at threshold 0.5",
-        "- MetricOpt: tested against loss only.",
+        "- Tested against loss only: threshold shift; MetricOpt.",
         "- A9A JAC: not comparable with the paper: another index",
         "- Balanced, threshold shift, A9A MCR: diverged 1/4: the loss was nan at 7",
         "![cost_curves-balanced.png](cost_curves-balanced.png)",
