@@ -30,6 +30,14 @@ SECONDS_NOTE = (
 )
 SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 
+LONGER = Row(
+    "longer",
+    "CE, 6 more epochs",
+    "cross-entropy",
+    note="control of the networks that go on from cross-entropy for as long",
+)
+"""Row of the network that goes on with cross-entropy, where others do so without."""
+
 CONTROL_ROWS = (
     Row("loss-only", "CE fine-tune, last step"),
     Row("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),

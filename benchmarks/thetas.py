@@ -67,6 +67,8 @@ class ThetaSpec:
         if self.problem["label_noise"]:
             parts.append(f"noise{round(100 * self.problem['label_noise'])}")
         parts += [self.backbone["network"], self.backbone["loss"]]
+        if self.start is not None and self.start.backbone["loss"] == parts[-1]:
+            parts.append("longer")
         return "-".join([*parts, f"r{self.replicate}"])
 
     @property

@@ -7,6 +7,7 @@ the arms at equal queries are ours.
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.image_arms import (
     CONTROL_ROWS,
+    LONGER,
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
@@ -37,10 +38,13 @@ from benchmarks.tasks import resolve_variant
 CIFAR10 = Problem("cifar10", "cifar10")
 DIGITS = Problem("digits", "digits")
 METRIC = "mcr"
+WARM = ("longer", "blackbox")
+"""Rows of networks that go on from the cross-entropy network."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
     Row("large-margin", "large-margin softmax", "cross-entropy", "large-margin"),
+    LONGER,
     Row(
         "blackbox",
         "black-box differentiation",
@@ -77,6 +81,7 @@ def arms(size: Size) -> dict[str, tuple[str, Arm]]:
     """Return loss of theta and arm by row."""
     return cross_entropy_arms(size) | {
         "large-margin": ("large-margin", untouched()),
+        "longer": ("cross-entropy", untouched()),
         "blackbox": ("blackbox-recall", untouched()),
         "large-margin-loss-only": ("large-margin", loss_only(size)),
         "large-margin-dense": ("large-margin", dense(size)),
@@ -96,7 +101,7 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
     variant = resolve_variant(problem.dataset, offline=offline)
     found = []
     for row, (loss, arm) in arms(size).items():
-        backbone = Backbone(network, loss, warm=loss.startswith("blackbox"))
+        backbone = Backbone(network, loss, warm=row in WARM)
         setting = Setting(f"{problem.name}/{METRIC}", problem, variant, backbone)
         place = Place("table1", tier, "natural", row, METRIC, 0)
         found += repeated(place, setting, arm, replicates)

@@ -7,6 +7,7 @@ control arms, the oracles and the arms at equal queries are ours.
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.image_arms import (
     CONTROL_ROWS,
+    LONGER,
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
@@ -37,11 +38,14 @@ DIGITS = Problem("digits", "digits")
 METRIC = "aucpr"
 NETWORKS = {"small": "small", "resnet32": "ResNet-32"}
 SMOKE_NETWORKS = {"digit-net": "digits"}
-# Losses that ResNet-32 goes on with after cross-entropy; the ranking loss always does.
-WARM = ("aucpr", "pairwise-aucroc")
+WARM = ("longer", "blackbox")
+"""Rows of networks that go on from the cross-entropy network."""
+WARM_LOSSES = ("aucpr", "pairwise-aucroc")
+"""Losses that ResNet-32, too, goes on with after cross-entropy."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
+    LONGER,
     Row("aucroc", "pairwise AUCROC loss", "cross-entropy", "aucroc"),
     Row("aucpr", "AUCPR loss", "cross-entropy", "aucpr"),
     Row(
@@ -73,6 +77,7 @@ ROWS = (
 def arms(size: Size) -> dict[str, tuple[str, Arm]]:
     """Return loss of theta and arm by row."""
     found = cross_entropy_arms(size) | {
+        "longer": ("cross-entropy", untouched()),
         "aucroc": ("pairwise-aucroc", untouched()),
         "aucpr": ("aucpr", untouched()),
         "blackbox": ("blackbox-ap", untouched()),
@@ -98,7 +103,7 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
     found = []
     for network in networks(tier):
         for row, (loss, arm) in arms(size).items():
-            warm = loss == "blackbox-ap" or (network == "resnet32" and loss in WARM)
+            warm = row in WARM or (network == "resnet32" and loss in WARM_LOSSES)
             backbone = Backbone(network, loss, warm)
             setting = Setting(f"{network}/{METRIC}", problem, variant, backbone)
             place = Place("table2", tier, "natural", row, METRIC, 0)
