@@ -338,18 +338,17 @@ def _queries(cells: Sequence[Cell]) -> str:
 
 
 def _spent(records: Sequence[RunRecord], phases: Sequence[str]) -> list[str]:
-    """Return counts and mean seconds of one run; phases it lacks count as 0."""
+    """Return counts, and mean seconds over the runs that tell those of a phase."""
     counts = [
         _range([record.queries for record in records]),
         _range([record.shared_queries for record in records]),
         _range([record.gradient_steps for record in records]),
     ]
-    means = [
-        sum(record.seconds.get(phase) or 0.0 for record in records) / len(records)
-        for phase in phases
-    ]
-    total = sum(_total_seconds(record) for record in records) / len(records)
-    return [*counts, *(f"{value:.2f}" for value in [*means, total])]
+    told = [[record.seconds.get(phase) for record in records] for phase in phases]
+    means = [stats.mean([value for value in own if value is not None]) for own in told]
+    total = stats.mean([_total_seconds(record) for record in records])
+    texts = [NOTHING if mean is None else f"{mean:.2f}" for mean in [*means, total]]
+    return [*counts, *texts]
 
 
 def _total_seconds(record: RunRecord) -> float:

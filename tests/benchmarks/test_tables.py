@@ -257,7 +257,7 @@ def test_time_table():
             "queries": "5-15",
             "shared queries": "0",
             "steps": "7",
-            "search s": "1.00",
+            "search s": "2.00",
             "train s": "2.00",
             "total s": "3.00",
         }
