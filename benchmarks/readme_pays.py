@@ -12,6 +12,10 @@ from benchmarks.render import to_markdown
 TIER = "local"
 PLACES = (
     ("table1", "cifar10/mcr"),
+    ("table2", "resnet32/aucpr"),
+    ("table2", "small/aucpr"),
+    ("table2", "resnet32/aucpr-macro-logits"),
+    ("table2", "small/aucpr-macro-logits"),
     ("mismatch", "noise/mcr"),
     ("mismatch", "cifar10/vehicle-animal-cost"),
     ("mismatch", "cifar10/worst-class-error"),
