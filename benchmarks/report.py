@@ -151,7 +151,10 @@ def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "Convention": layout.convention,
     }
     if layout.unit == META_TEST:
-        facts["Spread"] = "over meta-tests of one network"
+        facts["Spread"] = (
+            "over meta-tests of one network on one test split; verdicts, also those on "
+            "single networks, hold for these alone"
+        )
     return "\n".join(f"- {name}: {text}" for name, text in facts.items())
 
 
