@@ -63,8 +63,8 @@ def make_panels(
         return None
     from matplotlib.figure import Figure
 
-    wide = min(PANELS_PER_LINE, len(columns))
-    high = -(-len(columns) // wide)
+    high = -(-len(columns) // PANELS_PER_LINE)
+    wide = -(-len(columns) // high)
     size = (PANEL_INCHES[0] * wide, PANEL_INCHES[1] * high)
     # Title and legend take as much room beside one panel as beside several.
     size = SINGLE_INCHES if len(columns) == 1 else size
@@ -106,13 +106,13 @@ def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
 def metric_label(column: Column) -> str:
     """Return an axis label: metric, unit and direction."""
     better = "higher" if column.higher_is_better else "lower"
-    return f"{column.metric} ({column.unit}, {better} is better)"
+    return f"{column.metric}\n({column.unit}, {better} is better)"
 
 
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":
     """Add the title and, beside the panels, one legend for all of them."""
-    # One panel leaves less room before the legend.
-    gap = "\n" if figure.axes[0].get_gridspec().ncols == 1 else " "
+    # Few panels leave less room before the legend.
+    gap = "\n" if figure.axes[0].get_gridspec().ncols <= 2 else " "
     title = f"{layout.title}{gap}({block.label}): {what}"
     figure.suptitle(title, x=0.01, horizontalalignment="left")
     handles: dict[str, Artist] = {}
