@@ -149,15 +149,15 @@ def test_loss_and_metric_of_fig_1():
     assert len(legend.get_texts()) == 4
 
 
-def test_the_title_of_one_panel_has_two_lines():
+def test_the_title_over_few_panels_has_two_lines():
     records = [
-        _record("metricopt", [0.1], column=name, notes=PATHS)
-        for name in ("served", "torn")
+        _record("metricopt", [0.1], column=column.name, notes=PATHS)
+        for column in LAYOUT.columns
     ]
-    one = figures.loss_and_metric(LAYOUT, records[:1], BLOCK)
-    two = figures.loss_and_metric(LAYOUT, records, BLOCK)
-    assert one.get_suptitle() == "Three columns\n(Balanced): loss and metric"
-    assert two.get_suptitle() == "Three columns (Balanced): loss and metric"
+    for count, gap in ((1, "\n"), (2, "\n"), (3, " ")):
+        figure = figures.loss_and_metric(LAYOUT, records[:count], BLOCK)
+        expected = f"Three columns{gap}(Balanced): loss and metric"
+        assert figure.get_suptitle() == expected
 
 
 def test_loss_and_metric_needs_all_its_notes():
