@@ -25,8 +25,8 @@ RECIPE_NOTE = (
     "chosen the longest; test figures of the narrower set had been seen."
 )
 SECONDS_NOTE = (
-    "Where time.md tells no seconds of the value function, those of the run may lack its "
-    "training: most of these runs found it in the cache."
+    "Where time.md tells no seconds of the value function, those of the run may lack "
+    "its training: most of these runs found it in the cache."
 )
 SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 
