@@ -186,7 +186,7 @@ def _in_order(specs: Iterable[RunSpec]) -> list[RunSpec]:
     return sorted(specs, key=lambda spec: (_group_place(spec), spec.cell))
 
 
-def _group_place(spec: RunSpec) -> tuple[str, int, str]:
+def _group_place(spec: RunSpec) -> tuple[str, int, str, bool]:
     """Return what the runs of one worker's turn have in common.
 
     They share a bench; where its network is there before all runs, also a column, and
@@ -195,8 +195,7 @@ def _group_place(spec: RunSpec) -> tuple[str, int, str]:
     from benchmarks.tasks import bench_text, kind_of
 
     settings = dict(spec.settings)
-    part = ""
-    if kind_of(settings).prepared:
-        learns = "recipe" in settings["arm"]["settings"]
-        part = f"{spec.column} {'guided' if learns else ''}"
-    return bench_text(settings), spec.replicate, part
+    prepared = kind_of(settings).prepared
+    column = spec.column if prepared else ""
+    learns = prepared and "recipe" in settings["arm"]["settings"]
+    return bench_text(settings), spec.replicate, column, learns

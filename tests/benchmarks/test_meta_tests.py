@@ -195,8 +195,10 @@ def test_page_names_the_unit_and_the_rival(contents):
     assert "Welch's t-test between different numbers of them" in page
     assert "replicate" not in page
     lines = page.splitlines()
-    spread = "- Spread: over meta-tests of one network on one test split; verdicts"
-    assert any(line.startswith(spread) for line in lines)
+    assert (
+        "- Spread: over meta-tests of one network on one test split; verdicts, also "
+        "those on single networks, hold for these alone"
+    ) in lines
     assert "## Against another method" in lines
     assert "Spread: over meta-tests of one network" in contents["table.tex"]
 

@@ -105,5 +105,5 @@ def test_the_command_writes_what_the_check_accepts(project, monkeypatch, capsys)
     assert path.read_text() == "no marks"
 
 
-def test_first_table_is_of_the_balanced_block(project):
+def test_the_first_table_is_of_the_committed_records(project):
     assert ".1900" in readme_table.committed(project[0])
