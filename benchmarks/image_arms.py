@@ -1,5 +1,7 @@
 """The arms that the experiments on images share, each with the row it fills."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.images import Size
@@ -150,6 +152,7 @@ def metricopt(
     name: str = "metricopt",
     optimizer: str | None = None,
     queries: int | None = None,
+    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> Arm:
     """Return one form of MetricOpt.
 
@@ -158,6 +161,7 @@ def metricopt(
         name: of the method.
         optimizer: of the fine-tuning stage; None for the method's own.
         queries: budget of one result; None for all that its tasks and trials take.
+        changes: to the recipe.
     """
     rollout = {"steps": size.steps, "observations": size.observations}
     recipe: dict[str, Any] = {"tasks": size.tasks, "rollout": rollout}
@@ -166,7 +170,7 @@ def metricopt(
         recipe |= WIDE
         settings["steps"] = STEPS
     return Arm(
-        *method(name, recipe=recipe, **settings),
+        *method(name, recipe=recipe | dict(changes), **settings),
         queries=queries or size.queries,
         meta_tests=size.meta_tests,
         diagnose=optimizer is None and queries is None,

@@ -7,10 +7,11 @@ the paper's, the error, moves by less than its sampling noise here, see Table 1.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.image_arms import STEPS, WIDE, loss_only
+from benchmarks.image_arms import loss_only, metricopt
 from benchmarks.images import (
     BLOCKS,
     CONVENTION,
@@ -23,7 +24,7 @@ from benchmarks.images import (
     repeated,
 )
 from benchmarks.layout import META_TEST, Column, Row, TableLayout
-from benchmarks.protocol import Arm, Place, method
+from benchmarks.protocol import Arm, Place
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
 
@@ -33,6 +34,7 @@ COLUMN = f"cifar10/{METRIC}"
 LAST_BLOCK = {"resnet32": ["17.bn1", "17.bn2"], "digit-net": ["1", "4"]}
 HEAD = {"resnet32": "20", "digit-net": "8"}
 SIZES_OF_PHI = (32, 64, 128, 256)
+SHARES_OBSERVED = {"k2": 0.025, "k10": 0.1, "k100": 1.0}
 
 FIG_3 = {
     "no-ordinal": "no ordinal term",
@@ -53,10 +55,17 @@ FIG_S4 = {
 }
 LABELS = {"recipe": "the recipe: K = 5 %, direct FiLM"} | FIG_3 | FIG_S4
 
+ROWS = (
+    Row("loss-only", "CE fine-tune, last step"),
+    *(Row(row, label, "loss-only") for row, label in LABELS.items()),
+    Row("adam", "the recipe, followed with Adam", "loss-only"),
+    Row("literal", "Algorithm 1, literal", "loss-only"),
+)
 
-def recipes(size: Size, tasks: int) -> dict[str, dict[str, Any]]:
+
+def recipes(tasks: int) -> dict[str, dict[str, Any]]:
     """Return the changes to the recipe, by row."""
-    found: dict[str, dict[str, Any]] = {
+    return {
         "no-ordinal": {"mining": "none"},
         "no-sigma": {"uncertainty": False},
         "one-task": {"group": 1},
@@ -64,10 +73,6 @@ def recipes(size: Size, tasks: int) -> dict[str, dict[str, Any]]:
         "offline": {"on_policy": 0.0, "block": tasks, "outer_rate": "constant"},
         "train-metrics": {"queries_on": "train"},
     }
-    for row, share in {"k2": 0.025, "k10": 0.1, "k100": 1.0}.items():
-        observations = math.ceil(share * size.steps)
-        found[row] = {"rollout": {"steps": size.steps, "observations": observations}}
-    return found
 
 
 def adapters(network: str) -> dict[str, dict[str, Any]]:
@@ -81,34 +86,21 @@ def adapters(network: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def arm(
-    size: Size, tasks: int, changes: dict[str, Any], *, optimizer: str = "sgd"
-) -> Arm:
-    """Return MetricOpt with a changed recipe, and all queries that takes."""
-    rollout = {"steps": size.steps, "observations": size.observations}
-    recipe = WIDE | {"tasks": tasks, "rollout": rollout} | changes
-    per_task = recipe["rollout"]["observations"] + 1
-    return Arm(
-        *method("metricopt", recipe=recipe, steps=STEPS, optimizer=optimizer),
-        queries=tasks * per_task + 20,
-        meta_tests=size.meta_tests,
-        diagnose=optimizer == "sgd",
-    )
-
-
-def arms(size: Size, tasks: int) -> dict[str, Arm]:
+def arms(size: Size) -> dict[str, Arm]:
     """Return the arms by row."""
-    rollout = {"steps": size.steps, "observations": size.observations}
-    literal = method("metricopt-literal", recipe={"tasks": tasks, "rollout": rollout})
-    queries = arm(size, tasks, {}).queries
-    changes = recipes(size, tasks)
+    changes = recipes(size.tasks)
+    observed = {
+        row: replace(size, observations=math.ceil(share * size.steps))
+        for row, share in SHARES_OBSERVED.items()
+    }
     return {
         "loss-only": loss_only(size),
-        "adam": arm(size, tasks, {}, optimizer="adam"),
-        "literal": Arm(
-            *literal, queries=queries, meta_tests=size.meta_tests, diagnose=True
-        ),
-        **{row: arm(size, tasks, changes.get(row, {})) for row in LABELS},
+        **{
+            row: metricopt(observed.get(row, size), changes=changes.get(row, {}))
+            for row in LABELS
+        },
+        "adam": metricopt(size, optimizer="adam"),
+        "literal": metricopt(size, name="metricopt-literal"),
     }
 
 
@@ -119,7 +111,7 @@ def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
     network = "digit-net" if tier == "smoke" else "resnet32"
     variant = resolve_variant(problem.dataset, offline=offline)
     found = []
-    for row, used in arms(SIZES[tier], TASKS[tier]).items():
+    for row, used in arms(replace(SIZES[tier], tasks=TASKS[tier])).items():
         adapter = adapters(network).get(row, {})
         setting = Setting(COLUMN, problem, variant, Backbone(network), adapter)
         place = Place("figs4", tier, "natural", row, METRIC, 0)
@@ -154,13 +146,6 @@ def layout(tier: str) -> TableLayout:
         ),
     )
 
-
-ROWS = (
-    Row("loss-only", "CE fine-tune, last step"),
-    *(Row(row, label, "loss-only") for row, label in LABELS.items()),
-    Row("adam", "the recipe, followed with Adam", "loss-only"),
-    Row("literal", "Algorithm 1, literal", "loss-only"),
-)
 
 EXPERIMENTS.register("figs4")(
     Experiment("figs4", "ablation of the value function on CIFAR-10", layout, specs)
