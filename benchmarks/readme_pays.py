@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.curves import of_row
 from benchmarks.experiment import find_experiment
 from benchmarks.layout import Column
 from benchmarks.readme_table import text_of
@@ -65,6 +66,6 @@ def committed(results: Path) -> str:
 
 
 def _cell(records: Sequence[RunRecord], row: str, column: Column) -> str:
-    found = [r.test for r in records if r.finished and r.spec.row == row]
+    found = [record.test for record in of_row(records, row) if record.finished]
     values = [value for test in found for value in test if value is not None]
     return text_of(values, column)

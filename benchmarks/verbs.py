@@ -158,7 +158,7 @@ def plan(options: Namespace) -> int:
         specs = experiment.specs(tier, options.replicates, True)
         store = RunStore(store_root())
         missing = [spec for spec in specs if store.get(spec) is None]
-        known = _known_seconds(Path(options.results) / name)
+        known = _known_seconds(Path(options.results) / name / tier)
         unknown = sum(spec.row not in known for spec in missing)
         hours = sum(known.get(spec.row, 0.0) for spec in missing) / 3600
         cores = min(os.cpu_count() or 1, 16)
@@ -170,19 +170,19 @@ def plan(options: Namespace) -> int:
     header = ("experiment", "tier", "runs", "missing", "hours", "networks", "disk MB")
     print(align([header, *rows]))
     print(
-        "Hours are those of the committed records, on as many processes as cores here; "
-        "networks are those that have to be trained before."
+        "Hours are those of the committed records of the tier, on as many processes as "
+        "cores here; networks are those that have to be trained before."
     )
     return 0
 
 
 def _known_seconds(folder: Path) -> dict[str, float]:
-    """Return mean seconds of a run by row, from the committed records."""
+    """Return mean seconds of a run by row, from the committed records of a tier."""
+    path = folder / "records.jsonl"
     found: dict[str, list[float]] = {}
-    for path in sorted(folder.glob("*/records.jsonl")):
-        for record in read_jsonl(path):
-            seconds = sum(record.seconds.values())
-            found.setdefault(record.spec.row, []).append(seconds)
+    for record in read_jsonl(path) if path.is_file() else ():
+        # What else is told apart is part of the total of some run.
+        found.setdefault(record.spec.row, []).append(record.seconds.get("total", 0.0))
     return {row: sum(values) / len(values) for row, values in found.items()}
 
 

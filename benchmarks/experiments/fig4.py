@@ -83,8 +83,8 @@ def layout(tier: str) -> TableLayout:
         columns=(column,),
         unit=META_TEST,
         notes=(
-            "Images are ranked by raw outputs, which cross-entropy leaves most to gain "
-            "of, as the paper's figure has it; see Table 2.",
+            "Images are ranked by raw outputs, where cross-entropy leaves something to "
+            "gain, see Table 2; the paper does not say what its figure ranks by.",
             "The paper's learned optimizers are not built yet.",
         ),
     )

@@ -1,10 +1,13 @@
 """The command line: one sentence per error, exit codes, and what is not done twice."""
 
+import dataclasses
+import os
+
 import pytest
 
 from benchmarks import verbs
 from benchmarks.__main__ import main
-from benchmarks.records import RunStore
+from benchmarks.records import RunStore, read_jsonl, write_jsonl
 from tests.benchmarks.small_table import small_experiment
 
 RUN = ("table3", "--tier", "smoke", "--replicates", "1", "--workers", "1")
@@ -159,6 +162,26 @@ def test_plan_counts_what_is_missing(capsys, small):
     header, row = capsys.readouterr().out.splitlines()[:2]
     assert header.split()[:4] == ["experiment", "tier", "runs", "missing"]
     assert row.split()[:4] == ["table3", "smoke", "8", "8"]
+
+
+def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):
+    """A value function's seconds are part of the total of the run that trained it."""
+    counts(capsys)
+    path = tmp_path / "results" / "table3" / "smoke" / "records.jsonl"
+    slow = [
+        dataclasses.replace(record, seconds={"total": 7_200, "value function": 7_000})
+        for record in read_jsonl(path)
+    ]
+    write_jsonl(path, slow)
+    command = ("plan", "table3", "--replicates", "2", "--tier", "smoke")
+    assert main(command) == 0
+    same = capsys.readouterr().out.splitlines()[1].split()[4:]
+    path.parent.rename(path.parent.with_name("local"))
+    assert main(command) == 0
+    other = capsys.readouterr().out.splitlines()[1].split()[4:]
+    # Of twice four runs, the first four are done.
+    assert same[0] == f"{4 * 2 / min(os.cpu_count() or 1, 16):.2f}"
+    assert other[:3] == ["0.00", "+", "4"]
 
 
 def test_doctor_says_what_is_there(tmp_path, capsys):
