@@ -26,7 +26,7 @@ from benchmarks.image_bench import ImageBench
 from benchmarks.records import VALUE_FUNCTION, RunSpec
 from benchmarks.tasks import bench_of, metric_of
 from benchmarks.uci_bench import UCIBench
-from metricopt.errors import ConfigError
+from metricopt.errors import BudgetExceededError, ConfigError
 from metricopt.meta_training import MetaTrained
 from metricopt.method import METHODS, Method
 from metricopt.methods.metricopt import LiteralMetricOpt, MetricOpt
@@ -111,6 +111,11 @@ def _run_method(spec: RunSpec, bench: Bench, metric: Metric) -> Outcome:
     task.query_limit = budget.queries * rows
     generator = bench.generator("fine-tuning", metric.name)
     result = method.run(task, budget, generator, rows=rows)
+    if result.queries > budget.queries:
+        raise BudgetExceededError(
+            f"{arm['name']} may spend {budget.queries} metric queries, and spent "
+            f"{result.queries}"
+        )
     outcome = _judged(result, bench, metric, notes)
     return dataclasses.replace(outcome, seconds=seconds)
 
@@ -136,22 +141,22 @@ def _trained(
 
     It is shared by all rows that would train it.
     """
-    recipe = dataclasses.asdict(method.recipe)
-    literal = isinstance(method, LiteralMetricOpt)
     key = {
         "bench": bench.key,
         "metric": metric.name,
-        "recipe": recipe,
+        "recipe": dataclasses.asdict(method.fitted_recipe(budget)),
+        "trajectories": getattr(method, "trajectories", "sgd"),
         "rate": method.rate,
-        "literal": literal,
-        "queries": budget.queries,
+        "literal": isinstance(method, LiteralMetricOpt),
     }
 
     def make() -> Artifact:
         # Every recipe meets the same trajectory noise: ablations differ in one thing.
         generator = bench.generator("meta-training", metric.name)
         started = time.perf_counter()
-        trained = method.train(bench.task(metric), budget, generator)
+        task = bench.task(metric)
+        task.query_limit = budget.queries
+        trained = method.train(task, budget, generator)
         facts = {
             "queries": trained.queries,
             "spread": trained.spread,

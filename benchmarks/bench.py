@@ -94,6 +94,11 @@ class Bench(ABC):
         return {"variant": self.splits.variant, "digest": self.splits.digest}
 
     @property
+    def network_data(self) -> dict[str, str]:
+        """What its records say of a network that was there before."""
+        return {}
+
+    @property
     def theta_seed(self) -> int:
         """Seed of theta's first weights."""
         return self.seed("theta")

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks import stats
-from benchmarks.layout import REPLICATE, Block, Column, Row, TableLayout, split_budget
+from benchmarks.layout import (
+    META_TEST,
+    REPLICATE,
+    Block,
+    Column,
+    Row,
+    TableLayout,
+    split_budget,
+)
 from benchmarks.paper_values import PaperValue
 from benchmarks.records import RunRecord, sort_records
 from benchmarks.stats import Comparison
@@ -60,6 +68,11 @@ class Cell:
         """Values turned so that lower is better, by replicate."""
         sign = self.column.sign
         return {r: tuple(sign * v for v in values) for r, values in self.values.items()}
+
+    @property
+    def theta(self) -> set[str | None]:
+        """Digests of the networks its records fine-tune, where they tell."""
+        return {record.data.get("theta") for record in self.records}
 
     @property
     def tested(self) -> bool:
@@ -209,6 +222,9 @@ def _compare(
     rival_row = cell.row.rival_row or layout.rival_row
     base, rival = other(cell.row.base_row), other(rival_row)
     if not cell.tested or cell.row.name == rival_row:
+        rival = None
+    if rival is not None and layout.unit == META_TEST and rival.theta != cell.theta:
+        # One network against another: the spread of meta-tests says nothing of that.
         rival = None
     return replace(
         cell,

@@ -63,14 +63,15 @@ def values_at(
         unit: see `cells.unit_values`.
 
     Returns:
-        The values at the last such entry of its trace; without a trace the final ones,
-        if they cost no more. A row `<arm>-q<N>` stands for budget N alone, by its final
-        values. Empty if there is none.
+        The final values if they cost no more, else those at the last such entry of its
+        trace. A row `<arm>-q<N>` stands for budget N alone, by its final values. Empty
+        if there is none.
     """
     budget = split_budget(record.spec.row)[1]
-    if budget is not None or not record.trace:
-        fits = budget in (None, queries) and record.queries <= queries
-        return unit_values(getattr(record, split), unit) if fits else ()
+    if budget in (None, queries) and record.queries <= queries:
+        return unit_values(getattr(record, split), unit)
+    if budget is not None:
+        return ()
     fitting = [entry for entry in record.trace if entry["queries"] <= queries]
     return unit_values(fitting[-1][split], unit) if fitting else ()
 

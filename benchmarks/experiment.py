@@ -22,14 +22,14 @@ class Experiment:
         about: one line for `list`.
         layout: what the table looks like, by tier.
         specs: the runs of a tier, given the number of replicates (None: the tier's own)
-            and whether downloads are forbidden.
+            and whether downloads are forbidden; see `tasks.resolve_variant`.
         default_tier: the tier run when none is named.
     """
 
     name: str
     about: str
     layout: Callable[[str], TableLayout]
-    specs: Callable[[str, int | None, bool], list[RunSpec]]
+    specs: Callable[[str, int | None, bool | None], list[RunSpec]]
     default_tier: str = "local"
 
 

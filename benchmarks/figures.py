@@ -16,12 +16,13 @@ from benchmarks.layout import Block, Column, TableLayout, split_budget
 from benchmarks.panels import (
     COLOURS,
     arm_styles,
+    cost_label,
     draw_band,
     finish,
     make_panels,
     metric_label,
 )
-from benchmarks.records import RunRecord, sort_records
+from benchmarks.records import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,15 +133,16 @@ def loss_and_metric(
     """Draw loss and metric along fine-tuning, with the value function and without.
 
     Reads the notes `path_steps`, `path_loss_loss`, `path_loss_cost`,
-    `path_guided_loss` and `path_guided_cost` of the row `metricopt`, lists of equal
-    length. The left axis is the loss, the right one the cost.
+    `path_guided_loss` and `path_guided_cost` of the row `metricopt`, or of the first
+    ablated row, lists of equal length. The left axis is the loss, the right one the
+    cost on observe.
 
     Source: Huang et al., CVPR 2021, Fig. 1. Differs: means over trajectories.
     """
     names = ("path_steps", *(name for name, *_ in PATHS))
 
     def read(own: list[RunRecord]) -> Points:
-        return _first_points(of_row(own, GUIDED_ROW), names)
+        return _first_points(of_row(own, _guided_row(layout)), names)
 
     def draw(panel: "Axes", column: Column, points: Points) -> None:
         right = panel.twinx()
@@ -151,7 +153,7 @@ def loss_and_metric(
             side.plot(steps, line, color=colour, linestyle=dash, label=label)
         panel.set_xlabel("fine-tuning steps")
         panel.set_ylabel("training loss (dashed)")
-        right.set_ylabel(f"{column.metric}, as a cost (solid)")
+        right.set_ylabel(f"{cost_label(column)}, on observe (solid)")
 
     return _draw(layout, records, block, read=read, draw=draw, what="loss and metric")
 
@@ -162,7 +164,8 @@ def predicted_against_true(
     """Draw what value functions predict against the metric on held-out trajectories.
 
     Reads the notes `health_true` and `health_predicted`, lists of equal length; one
-    colour per row, all replicates. The grey line is a perfect prediction.
+    colour per row, all replicates that tell. The grey line is a perfect prediction;
+    hollow points lie beyond the panel.
 
     Source: Huang et al., CVPR 2021, Fig. 3(a).
     """
@@ -183,15 +186,22 @@ def predicted_against_true(
         margin = max(truths) - min(truths)
         low, high = min(truths) - margin, max(truths) + margin
         for label, cloud in clouds.items():
-            true, predicted = zip(*cloud, strict=True)
-            shown = [min(max(value, low), high) for value in predicted]
             colour, _, marker = styles[label]
+            shown = [(true, min(max(value, low), high)) for true, value in cloud]
+            beyond = [point not in cloud for point in shown]
             panel.scatter(
-                true, shown, s=8, alpha=0.5, c=colour, marker=marker, label=label
+                *zip(*shown, strict=True),
+                s=10,
+                alpha=0.6,
+                edgecolors=colour,
+                facecolors=["none" if far else colour for far in beyond],
+                linewidths=0.6,
+                marker=marker,
+                label=label,
             )
-            panel.axline((true[0], true[0]), slope=1, color="0.6", linewidth=0.8)
-        panel.set_xlabel(f"true {column.metric}, as a cost")
-        panel.set_ylabel("predicted cost, cut at the panel's edge")
+            panel.axline((low, low), slope=1, color="0.6", linewidth=0.8)
+        panel.set_xlabel(f"true {cost_label(column)}")
+        panel.set_ylabel("predicted (hollow: beyond)")
 
     return _draw(
         layout, records, block, read=read, draw=draw, what="the value function"
@@ -204,22 +214,21 @@ def embedding_tsne(
     """Draw the embedding of a value function in two dimensions, coloured by cost.
 
     Reads the notes `embedding_x`, `embedding_y` and `embedding_cost`, lists of equal
-    length, of the value function of each column that ranks held-out phi best.
+    length, of the first value function of each column: that of the row `metricopt`, or
+    of the first ablated row.
 
     Source: Huang et al., CVPR 2021, Fig. 2(c).
     """
     names = ("embedding_x", "embedding_y", "embedding_cost")
 
     def read(own: list[RunRecord]) -> Points:
-        own = sort_records(own)
-        own.sort(key=lambda record: -(note_value(record, "spearman") or -1.0))
-        return _first_points(own, names)
+        return _first_points(of_row(own, _guided_row(layout)), names)
 
     def draw(panel: "Axes", column: Column, points: Points) -> None:
         x, y, cost = zip(*points, strict=True)
         dots = panel.scatter(x, y, c=cost, s=8, cmap="cividis")
         bar = panel.figure.colorbar(dots, ax=panel)
-        bar.set_label(f"{column.metric}, as a cost")
+        bar.set_label(cost_label(column))
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
 
@@ -311,6 +320,12 @@ def _points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:
             tuples = zip(*lists, strict=True)
             points += [item for item in tuples if None not in item]
     return points
+
+
+def _guided_row(layout: TableLayout) -> str:
+    """Return the row whose value function stands for all."""
+    ablated = layout.ablation_rows[:1]
+    return next(iter(ablated)) if ablated else GUIDED_ROW
 
 
 def _first_points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from baselines.losses import Loss, check_batch_size
 from benchmarks.bench import Bench, Splits
 from benchmarks.image_data import ImageProblem, Images, device, load_problem
-from benchmarks.thetas import Theta, ThetaSpec, find_theta
+from benchmarks.thetas import Theta, ThetaSpec, find_theta, make_theta_loss
 from metricopt.adapters import FiLM
 from metricopt.metrics import make_metric
 from metricopt.metrics.base import Metric
@@ -61,7 +61,19 @@ class ImageBench(Bench):
     @cached_property
     def pretrained(self) -> Theta:
         """The pre-trained network with its loss."""
+        self.check_batches()
         return find_theta(self.theta_spec)
+
+    def check_batches(self) -> None:
+        """Check, before anything is trained, that fine-tuning suits the loss.
+
+        Raises:
+            ConfigError: if it needs every class in a mini-batch, and these are smaller.
+        """
+        backbone, size = self.settings["backbone"], self.settings["finetune"]
+        check_batch_size(
+            make_theta_loss(backbone), size["batch_size"], backbone["classes"]
+        )
 
     @property
     def theta(self) -> nn.Sequential:
@@ -70,13 +82,7 @@ class ImageBench(Bench):
 
     @property
     def loss(self) -> Loss:
-        """The loss theta was trained with, which fine-tuning goes on with.
-
-        Raises:
-            ConfigError: if it needs every class in a mini-batch, and these are smaller.
-        """
-        size = self.settings["finetune"]["batch_size"]
-        check_batch_size(self.pretrained.loss, size, self.problem.classes)
+        """The loss theta was trained with, which fine-tuning goes on with."""
         if self.settings["backbone"]["loss"] == "cross-entropy":
             return nn.CrossEntropyLoss()  # the same, for all rows of phi at once
         return self.pretrained.loss
@@ -92,9 +98,9 @@ class ImageBench(Bench):
         return super().key | {"theta": self.pretrained.digest}
 
     @property
-    def data(self) -> dict[str, str]:
-        """What its records say of the data, and of the network."""
-        return super().data | {"theta": self.pretrained.digest}
+    def network_data(self) -> dict[str, str]:
+        """What its records say of the pre-trained network."""
+        return {"theta": self.pretrained.digest}
 
     @cached_property
     def adapter(self) -> FiLM:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.paper_values import PaperValue, find_paper_value
-from benchmarks.records import RunRecord
+from benchmarks.records import RunRecord, canonical
 from metricopt.errors import ConfigError, DataError
 
 BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
@@ -198,8 +198,9 @@ class TableLayout:
 
         Raises:
             DataError: if there is none, they are of other experiments or several
-                tiers, the layout lacks a place for one, or one column mixes data
-                variants.
+                tiers, the layout lacks a place for one, one column mixes data
+                variants, or runs of one network were made on several, such as one
+                released and one trained here.
         """
         if not records:
             raise DataError(f"expected records of {self.experiment!r}, got none")
@@ -209,6 +210,8 @@ class TableLayout:
         for column in self.columns:
             variants = data_variants(records, column.name)
             self._check_one(f"data variant in column {column.name!r}", variants)
+        for name, thetas in _network_digests(records):
+            self._check_one(f"pre-trained network of {name}", thetas)
 
     def _parts(self) -> tuple[tuple[str, Sequence[Block | Row | Column]], ...]:
         return ("block", self.blocks), ("row", self.rows), ("column", self.columns)
@@ -257,3 +260,17 @@ def data_variants(records: Sequence[RunRecord], column: str) -> set[str]:
     """Return the data variants named by the records of a column."""
     of_column = (record for record in records if record.spec.column == column)
     return {record.data["variant"] for record in of_column if "variant" in record.data}
+
+
+def _network_digests(records: Sequence[RunRecord]) -> list[tuple[str, set[str]]]:
+    """Return a name and the digests of each network that was there before its runs."""
+    found: dict[str, tuple[str, set[str]]] = {}
+    for record in records:
+        if "theta" in record.data:
+            settings, replicate = record.spec.settings, record.spec.replicate
+            problem, backbone = settings["problem"], settings["backbone"]
+            key = canonical([problem, backbone, replicate])
+            parts = (problem["dataset"], backbone["network"], backbone["loss"])
+            name = f"{', '.join(parts)}, replicate {replicate}"
+            found.setdefault(key, (name, set()))[1].add(record.data["theta"])
+    return list(found.values())

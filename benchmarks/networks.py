@@ -25,13 +25,19 @@ from metricopt.errors import DivergedError
 
 
 def networks_of(specs: Sequence[RunSpec]) -> list[ThetaSpec]:
-    """Return the image networks that specs need, each after the one it goes on from."""
+    """Return the image networks that specs need, each after the one it goes on from.
+
+    Raises:
+        ConfigError: if a spec fine-tunes with mini-batches too small for its loss.
+    """
     found: dict[str, ThetaSpec] = {}
     for spec in specs:
         settings = dict(spec.settings)
         if kind_of(settings) is not ImageBench:
             continue
-        theta = ImageBench(settings, spec.replicate).theta_spec
+        bench = ImageBench(settings, spec.replicate)
+        bench.check_batches()
+        theta = bench.theta_spec
         for needed in (theta.start, theta):
             if needed is not None:
                 found.setdefault(needed.digest, needed)

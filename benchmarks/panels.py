@@ -3,11 +3,11 @@
 import io
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from itertools import count
+from itertools import product
 from typing import TYPE_CHECKING
 
 from benchmarks.curves import Curve
-from benchmarks.layout import Block, Column, TableLayout
+from benchmarks.layout import WORST, Block, Column, TableLayout
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -31,20 +31,46 @@ COLOURS = (
 )
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
+FIXED_COLOURS = {
+    "metricopt": "#0072B2",
+    "metricopt-adam": "#56B4E9",
+    "metricopt-literal": "#CC79A7",
+    "cma-es": "#D55E00",
+    "guided-cma": "#009E73",
+    "random-search": "#E69F00",
+    "loss-only": "#999999",
+    "loss-only-dense": "#000000",
+}
+"""Colour of an arm in the figures of every experiment."""
 
 Style = tuple[str, str, str]
 """Colour, dash and marker of an arm."""
 
 
 def arm_styles(layout: TableLayout) -> dict[str, Style]:
-    """Return the look of each row and arm by label, the same in every figure."""
-    labels = dict.fromkeys([*layout.arms.values(), *(r.label for r in layout.rows)])
-    looks = (
-        (colour, DASHES[turn % len(DASHES)], MARKERS[turn % len(MARKERS)])
-        for turn in count()
-        for colour in COLOURS
-    )
-    return dict(zip(labels, looks, strict=False))
+    """Return the look of each row and arm by label, the same in every figure.
+
+    Arms of every experiment have colours of their own, in solid lines and circles.
+    """
+    named = {label: name for name, label in layout.arms.items()}
+    named |= {row.label: row.name for row in layout.rows}
+    fixed = FIXED_COLOURS.keys() & named.values()
+    # With few of those, others may have solid lines too.
+    solid = [c for c in COLOURS if c not in {FIXED_COLOURS[name] for name in fixed}]
+    looks = [(colour, DASHES[0], MARKERS[0]) for colour in solid]
+    looks += [
+        (colour, dash, marker)
+        for (dash, marker), colour in product(
+            zip(DASHES[1:], MARKERS[1:], strict=True), COLOURS
+        )
+    ]
+    free = iter(looks)
+    return {
+        label: (FIXED_COLOURS[name], DASHES[0], MARKERS[0])
+        if name in fixed
+        else next(free)
+        for label, name in named.items()
+    }
 
 
 def plain_style() -> AbstractContextManager[None]:
@@ -106,7 +132,14 @@ def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
 def metric_label(column: Column) -> str:
     """Return an axis label: metric, unit and direction."""
     better = "higher" if column.higher_is_better else "lower"
-    return f"{column.metric}\n({column.unit}, {better} is better)"
+    return f"{column.label}\n({column.unit}, {better} is better)"
+
+
+def cost_label(column: Column) -> str:
+    """Return an axis label of the metric as a cost, of which less is better."""
+    if not column.higher_is_better:
+        return column.label
+    return f"{WORST[column.unit]:.0f} - {column.label}"
 
 
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":

@@ -12,11 +12,20 @@ DIGIT = Problem("digit-8", "digits", (8,), epochs=30)
 CANCER = Problem("cancer", "breast_cancer", (0,), epochs=30)
 
 LABELS = {"mcr": "MCR", "jaccard": "JAC", "f1": "F", "g-mean": "G-mean"}
-CONVENTION = (
-    "A9A: income above 50K is positive. covtype: class 2 against the rest. "
-    "covtype-rare: classes 4 to 6 against the rest. digit-8: 8 against the rest. "
-    "cancer: malignant is positive. Threshold 0.5."
-)
+POSITIVES = {
+    A9A: "income above 50K is positive",
+    COVTYPE: "class 2 against the rest",
+    RARE: "classes 4 to 6 against the rest",
+    DIGIT: "8 against the rest",
+    CANCER: "malignant is positive",
+}
+"""What counts as positive."""
+
+
+def convention(*problems: Problem) -> str:
+    """Return what counts as positive in the problems of a table, and from where on."""
+    texts = (f"{problem.name}: {POSITIVES[problem]}." for problem in problems)
+    return " ".join((*texts, "Threshold 0.5."))
 
 
 def metric_column(problem: Problem, metric: str, **more: Any) -> Column:

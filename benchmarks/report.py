@@ -24,11 +24,11 @@ RHO = (
     "`rho`: Spearman correlation of the value function with the metric on held-out "
     "trajectories"
 )
-PAIRING = {
+TEST = {
     REPLICATE: "paired over replicates",
     META_TEST: (
-        "paired over meta-tests, the only value of an arm with each of the other; "
-        "Welch's t-test between different numbers of them"
+        "Welch's t-test over meta-tests, which share network and data alone; a t-test "
+        "of one sample against the only value of an arm"
     ),
 }
 
@@ -123,16 +123,19 @@ def _page(
 
 def _legend(layout: TableLayout) -> str:
     """Say what a cell and its sign are."""
+    apart = layout.paper_table and any(
+        part.not_comparable for part in (*layout.columns, *layout.blocks)
+    )
     spread = "mean ± sample std (replicates)"
     if layout.unit == META_TEST:
         spread = "mean ± sample std over meta-tests of one network (n)"
     return (
         f"Cells: {spread} on the test split. "
         "`+` better than its base loss, `=` no difference, `-` worse "
-        f"({PAIRING[layout.unit]}, p < 0.05, Holm over the table), "
+        f"({TEST[layout.unit]}, p < 0.05, Holm over the table), "
         "`?` too few to test. "
-        "`queries`: metric queries charged to one run, meta-training included. "
-        "`*`: not comparable with the paper, see below."
+        "`queries`: metric queries charged to one run, meta-training included."
+        + (" `*`: not comparable with the paper, see below." if apart else "")
     )
 
 
@@ -142,8 +145,8 @@ def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     for column in layout.columns:
         for variant in data_variants(records, column.name):
             columns.setdefault(variant, []).append(column.label)
-    data = "; ".join(
-        f"{variant} ({', '.join(labels)})" for variant, labels in columns.items()
+    data = ". ".join(
+        f"{variant} ({'; '.join(labels)})" for variant, labels in columns.items()
     )
     facts = {
         "Tier": records[0].spec.tier,
@@ -152,8 +155,8 @@ def _facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     }
     if layout.unit == META_TEST:
         facts["Spread"] = (
-            "over meta-tests of one network on one test split; verdicts, also those on "
-            "single networks, hold for these alone"
+            "over meta-tests of one network on one test split, for which alone "
+            "verdicts hold; networks of which one was trained have none"
         )
     return "\n".join(f"- {name}: {text}" for name, text in facts.items())
 
@@ -164,9 +167,9 @@ def _rival_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
         return []
     explained = (
         "Cost of the row under `against` minus that of the method on the test split: "
-        "positive is better for the method: mean, 95 % interval (bootstrap of the "
-        "pairs; Welch's where there are none), p value and verdict at 0.05 "
-        f"({PAIRING[layout.unit]}, Holm over this section)."
+        "positive is better for the method: mean, 95 % interval (Welch's, or else a "
+        "bootstrap), p value and verdict at 0.05 "
+        f"({TEST[layout.unit]}, Holm over this section)."
     )
     return ["## Against another method", explained, to_markdown(table)]
 
@@ -210,14 +213,16 @@ def _notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
     """Collect what an honest reader must be told, each thing once."""
     labels = {row.name: row.label for row in layout.rows}
     notes = list(layout.notes)
+    shown = {cell.row for cell in cells}
+    rows = [row for row in layout.rows if row in shown]
     tested: dict[str, list[str]] = {}
-    for row in layout.rows:
+    for row in rows:
         if row.base_row is not None and split_budget(row.name)[1] is None:
             tested.setdefault(labels[row.base_row], []).append(row.label)
     notes += [
         f"Tested against {base}: {'; '.join(own)}." for base, own in tested.items()
     ]
-    notes += [f"{row.label}: {row.note}" for row in layout.rows if row.note]
+    notes += [f"{row.label}: {row.note}" for row in rows if row.note]
     reasons = [(part.label, part.not_comparable) for part in layout.columns]
     reasons += [(part.label, part.not_comparable) for part in layout.blocks]
     for label, reason in reasons:
@@ -254,11 +259,15 @@ def _latex(
 
 
 def _time_legend(records: Sequence[RunRecord]) -> str:
-    legend = "Mean wall seconds of one run, its evaluation included."
+    legend = (
+        "Mean wall seconds of one run with all its fine-tunings or searches, "
+        "evaluation included."
+    )
     if any(VALUE_FUNCTION in record.seconds for record in records):
         legend += (
-            f" `{VALUE_FUNCTION} s`: the training of the one a row uses; rows share "
-            "it, and it is in the total of the run that made it."
+            f" `{VALUE_FUNCTION} s`: the training of the one a row uses, over the runs "
+            "that know it. Rows and tables share value functions: the total of a run "
+            "that found its own in the cache lacks this time."
         )
     return legend
 
@@ -270,7 +279,10 @@ def _time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         pairs = sorted(record.environment.items())
         text = ", ".join(f"{name} {value}" for name, value in pairs)
         machines[text] = machines.get(text, 0) + 1
-    lines = [f"- {count} runs: {text or 'unknown'}" for text, count in machines.items()]
+    lines = [
+        f"- {count} run{'s' if count > 1 else ''}: {text or 'unknown'}"
+        for text, count in machines.items()
+    ]
     parts = [
         f"# {layout.title}: where the time went",
         _time_legend(records),

@@ -144,9 +144,10 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
 
     started = time.perf_counter()
     bench = bench_of(dict(spec.settings), spec.replicate)
+    data = dict(bench.data)
     facts = {
         "spec": spec,
-        "data": bench.data,
+        "data": data,
         "environment": environment() | {"device": device_name(bench.device)},
         "seeds": {
             "split": spec.replicate,
@@ -155,6 +156,7 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
         },
     }
     try:
+        data |= bench.network_data
         outcome = run_arm(spec)
     except MetricOptError as error:
         status = "diverged" if isinstance(error, DivergedError) else "failed"

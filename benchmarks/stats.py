@@ -235,9 +235,9 @@ def compare(
 ) -> Comparison | None:
     """Compare the costs of two arms in the replicates both have.
 
-    Within a replicate, equally many values are paired by place, and a single one, that
-    of an arm without chance, with every value of the other arm. Several, but not
-    equally many, are not paired.
+    Values are paired by replicate; a single one, that of an arm without chance, with
+    every value of the other arm. Several on both sides are not paired: no two arms need
+    draw alike.
 
     Args:
         base: costs by replicate, at least one each.
@@ -252,10 +252,9 @@ def compare(
     pairs: list[tuple[float, float]] = []
     for replicate in shared:
         sides = (base[replicate], method[replicate])
-        counts = {len(side) for side in sides}
-        if len(counts) > 1 and 1 not in counts:
+        if min(map(len, sides)) > 1:
             return Comparison(_joined(base, shared), _joined(method, shared), False)
-        pairs += zip(*sides, strict=True) if len(counts) == 1 else product(*sides)
+        pairs += product(*sides)
     paired_base, paired_method = zip(*pairs, strict=True)
     return Comparison(paired_base, paired_method, True)
 

@@ -21,12 +21,23 @@ BENCHES: dict[str, type[Bench]] = {"dynamic-bias": UCIBench, "film": ImageBench}
 """Kinds of bench by the kind of adapter."""
 
 
-def resolve_variant(name: str, *, offline: bool) -> str:
-    """Return the variant of a data set that a run uses here, downloaded if need be."""
+def resolve_variant(name: str, *, offline: bool | None) -> str:
+    """Return the variant of a data set that a run uses here, downloaded if need be.
+
+    Args:
+        name: of the data set.
+        offline: whether downloads are forbidden; None for a plan, which needs no data
+            and takes the official variant where there is none.
+
+    Raises:
+        DataError: if there is none, and downloads are forbidden or fail.
+    """
     source = find_source(name)
     for status in source.status():
         if status.state != "missing":
             return status.variant.name
+    if offline is None:
+        return source.variants[0]
     return source.load(offline=offline).variant
 
 

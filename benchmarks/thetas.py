@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -33,12 +33,14 @@ from benchmarks.pretraining import (
     state_digest,
 )
 from benchmarks.records import canonical
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError, DataError, DivergedError
 from metricopt.seeding import derive_seed
 
 RELEASED = Path(__file__).parent.parent / "results" / "weights"
 KIND = "image-theta"
 LOSS_PREFIX = "loss."
+DIVERGED = "diverged"
+"""Fact of a network that has no weights, with the reason."""
 
 OnEpoch = Callable[[EpochReport], None]
 
@@ -126,10 +128,16 @@ def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
 
 
 def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Return a network trained on this machine, now if it is not yet."""
+    """Return a network trained on this machine, now if it is not yet.
+
+    Raises:
+        DivergedError: if its loss became non-finite, now or before.
+    """
     artifact = get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
     # Not before: a kill in between would lose the training.
     spec.checkpoint.unlink(missing_ok=True)
+    if DIVERGED in artifact.facts:
+        raise DivergedError(str(artifact.facts[DIVERGED]))
     return artifact
 
 
@@ -150,7 +158,8 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
 
     Returns:
         Its weights, matrices in half precision, those of its loss under `loss.`, and
-        facts: losses by epoch, error on observe, seconds, digest of the weights.
+        facts: losses by epoch, error on observe, seconds, digest of the weights. If it
+        diverged, that fact alone: no run of it need find out again.
     """
     problem = load_problem(spec.problem, spec.replicate)
     recipe = Pretraining(**spec.backbone["pretraining"])
@@ -166,22 +175,29 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
         generator=torch.Generator().manual_seed(derive_seed(spec.name, "pre-training")),
         anneal=_annealing(loss, spec.backbone["loss_settings"]),
     )
-    pretrain(run, spec.checkpoint, key=spec.digest, on_epoch=on_epoch)
+    try:
+        pretrain(run, spec.checkpoint, key=spec.digest, on_epoch=on_epoch)
+    except DivergedError as error:
+        return Artifact({}, {DIVERGED: str(error)})
     return _artifact(run, problem.observe.to(device()), problem.classes)
 
 
 def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
     """Return the network with random weights, and its loss."""
-    settings = dict(spec.backbone["loss_settings"])
-    settings.pop("annealing", None)
-    classes = spec.backbone["classes"]
-    loss = make_loss(spec.backbone["loss"], classes=classes, **settings)
+    loss, classes = make_theta_loss(spec.backbone), spec.backbone["classes"]
     doubled = getattr(loss, "outputs_per_class", 1) == 2
 
     def head(features: int) -> nn.Module:
         return (MarginHead if doubled else nn.Linear)(features, classes)
 
     return build_network(spec.backbone["network"], head, spec.seed), loss
+
+
+def make_theta_loss(backbone: dict[str, Any]) -> Loss:
+    """Return the loss of a backbone, with nothing learned yet."""
+    settings = dict(backbone["loss_settings"])
+    settings.pop("annealing", None)
+    return make_loss(backbone["loss"], classes=backbone["classes"], **settings)
 
 
 def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
@@ -233,21 +249,32 @@ def read_released(spec: ThetaSpec) -> Artifact | None:
         return None
     if not record.exists():
         raise DataError(f"{path.name} needs its record {record.name} beside it")
+    try:
+        facts = json.loads(record.read_text())
+        expected = facts["weights"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{record.name} is no record of a network; restore it with git"
+        ) from error
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    facts = json.loads(record.read_text())
     found = state_digest(tensors)
-    if found != facts["weights"]:
+    if found != expected:
         raise DataError(
-            f"{path.name} must hold the weights {facts['weights']}, got {found}; "
+            f"{path.name} must hold the weights {expected}, got {found}; "
             "restore it with git"
         )
     return Artifact(tensors, facts)
 
 
 def _released_digest(path: Path) -> str | None:
-    with safe_open(path, framework="pt") as file:
-        metadata: dict[str, str] = file.metadata() or {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+    except SafetensorError as error:
+        raise DataError(
+            f"{path.name} is no whole safetensors file; restore it with git"
+        ) from error
     return metadata.get("spec")
 
 

@@ -155,7 +155,7 @@ def plan(options: Namespace) -> int:
     for name in options.experiments or experiment_names():
         experiment = find_experiment(name)
         tier = options.tier or experiment.default_tier
-        specs = experiment.specs(tier, options.replicates, True)
+        specs = experiment.specs(tier, options.replicates, None)
         store = RunStore(store_root())
         missing = [spec for spec in specs if store.get(spec) is None]
         known = _known_seconds(Path(options.results) / name / tier)

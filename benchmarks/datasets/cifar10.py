@@ -216,9 +216,12 @@ def _read_arrays(content: bytes) -> list[Arrays]:
             if not set(_ARRAYS) <= set(file.files):
                 found = f"expected {', '.join(_ARRAYS)}, got {', '.join(file.files)}"
                 raise ValueError(f"it lacks an array: {found}")
-            x_train, y_train, x_test, y_test = (file[name] for name in _ARRAYS)
+            arrays = [file[name] for name in _ARRAYS]
+            if not all(isinstance(array, np.ndarray) for array in arrays):
+                raise ValueError("one of its members is no array")
     except (EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"it is a damaged npz file: {error}") from error
+    x_train, y_train, x_test, y_test = arrays
     return [(x_train, y_train.reshape(-1)), (x_test, y_test.reshape(-1))]
 
 

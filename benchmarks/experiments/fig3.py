@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Row, TableLayout
-from benchmarks.problems import A9A, DIGIT, metric_column
+from benchmarks.problems import A9A, DIGIT, convention, metric_column
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -95,7 +95,7 @@ ROWS = (
 )
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size, problem = SIZES[tier], DIGIT if tier == "smoke" else A9A
@@ -130,7 +130,7 @@ def layout(tier: str) -> TableLayout:
             f"{TASKS[tier]} tasks of T = {STEPS} steps with K = 3 queries each; every "
             "row differs from the recipe in what it names."
         ),
-        convention="Threshold 0.5; A9A: income above 50K is positive.",
+        convention=convention(problem),
         blocks=(Block("balanced", "class-balanced mini-batches"),),
         rows=ROWS,
         columns=columns,

@@ -47,7 +47,7 @@ def network_of(tier: str) -> str:
     return "digit-net" if tier == "smoke" else "small"
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size, network = SIZES[tier], network_of(tier)

@@ -68,7 +68,7 @@ def recipes(tasks: int) -> dict[str, dict[str, Any]]:
     return {
         "no-ordinal": {"mining": "none"},
         "no-sigma": {"uncertainty": False},
-        "one-task": {"group": 1},
+        "one-task": {"group": 1, "replay": 0},
         "off-policy": {"on_policy": 0.0},
         "offline": {"on_policy": 0.0, "block": tasks, "outer_rate": "constant"},
         "train-metrics": {"queries_on": "train"},
@@ -104,7 +104,7 @@ def arms(size: Size) -> dict[str, Arm]:
     }
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     problem = Problem("cifar10", "digits" if tier == "smoke" else "cifar10")

@@ -68,7 +68,7 @@ def arms(size: Size) -> dict[str, Arm]:
     return {row: arm for row, arm in found.items() if row not in ELSEWHERE}
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size = SIZES[tier]

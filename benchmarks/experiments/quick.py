@@ -10,7 +10,7 @@ from dataclasses import replace
 from benchmarks import images
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Column, Row, TableLayout
-from benchmarks.problems import CANCER, CONVENTION, DIGIT, metric_column
+from benchmarks.problems import CANCER, DIGIT, convention, metric_column
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -69,7 +69,7 @@ def tail_arms() -> dict[str, Arm]:
     return found
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs; they are the same at every tier but the epochs."""
     check_tier(tier, replicates)
     repeats = range(replicates or REPLICATES)
@@ -103,9 +103,10 @@ def layout(tier: str) -> TableLayout:
         caption=(
             f"MLP 100-30-10-1, d = 16 dynamic input biases, T = {STEPS}; digits-tail: "
             f"two convolutions, FiLM of 32 scales and 32 shifts. At most {QUERIES} "
-            "metric queries per result, meta-training included."
+            "metric queries per result, meta-training included, but for shifts of "
+            "thresholds and offsets, whose scores are at hand."
         ),
-        convention=CONVENTION,
+        convention=convention(DIGIT, CANCER),
         blocks=(Block("balanced", "class-balanced mini-batches"),),
         rows=ROWS,
         columns=(

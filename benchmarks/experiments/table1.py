@@ -93,7 +93,7 @@ def arms(size: Size) -> dict[str, tuple[str, Arm]]:
     }
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10

@@ -109,7 +109,7 @@ def networks(tier: str) -> dict[str, str]:
     return SMOKE_NETWORKS if tier == "smoke" else NETWORKS
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10

@@ -6,7 +6,7 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 
 from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
 from benchmarks.layout import Block, Row, TableLayout
-from benchmarks.problems import A9A, CONVENTION, COVTYPE, DIGIT, RARE, metric_column
+from benchmarks.problems import A9A, COVTYPE, DIGIT, RARE, convention, metric_column
 from benchmarks.protocol import Arm, Place, method
 from benchmarks.records import RunSpec
 from benchmarks.tasks import resolve_variant
@@ -195,7 +195,7 @@ def budgeted(size: Size) -> dict[str, Arm]:
     }
 
 
-def specs(tier: str, replicates: int | None, offline: bool) -> list[RunSpec]:
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size = SIZES[tier]
@@ -230,7 +230,7 @@ def layout(tier: str) -> TableLayout:
             "MLP 100-30-10-1 trained with cross-entropy, d = 16 dynamic input biases, "
             f"T = {STEPS}, K = 3. Queries of meta-training are charged."
         ),
-        convention=CONVENTION,
+        convention=convention(*(problem for problem, _ in PROBLEMS[tier])),
         blocks=(
             Block("balanced", "class-balanced mini-batches (the paper's)"),
             Block("natural", "natural sampling", "the paper samples class-balanced"),

@@ -95,10 +95,18 @@ class MetricOpt(Method):
         Raises:
             ConfigError: if the budget does not allow a single trajectory.
         """
-        kept = self.health_tasks * self.recipe.rollout.observations
-        recipe = fit_budget(self.recipe, budget, kept + trial_queries(self.steps))
+        recipe = self.fitted_recipe(budget)
         loss_factory = self.loss_factory(task, generator)
         return meta_train(task, recipe, loss_factory, generator, progress=self.progress)
+
+    def fitted_recipe(self, budget: Budget) -> Recipe:
+        """Return the recipe with as many tasks as a budget leaves for training.
+
+        Raises:
+            ConfigError: if the budget does not allow a single trajectory.
+        """
+        kept = self.health_tasks * self.recipe.rollout.observations
+        return fit_budget(self.recipe, budget, kept + trial_queries(self.steps))
 
     def loss_factory(self, task: Task, generator: torch.Generator) -> OptimizerFactory:
         """Return the loss optimizer of the trajectories, its rate selected if None."""
@@ -201,9 +209,13 @@ class LiteralMetricOpt(Method):
         self, task: Task, budget: Budget, generator: torch.Generator
     ) -> MetaTrained:
         """Meta-train as published with the queries left after choosing alpha."""
-        recipe = fit_budget(self.recipe, budget, trial_queries(self.steps))
+        recipe = self.fitted_recipe(budget)
         rate = self.rate or select_rate(task, "sgd", recipe.rollout, generator)
         return meta_train(task, recipe, loss_optimizer("sgd", rate), generator)
+
+    def fitted_recipe(self, budget: Budget) -> Recipe:
+        """Return the recipe with as many tasks as a budget leaves for training."""
+        return fit_budget(self.recipe, budget, trial_queries(self.steps))
 
 
 def choose_step(

@@ -15,6 +15,7 @@ from benchmarks.runner import execute, run_all
 from benchmarks.tasks import bench_of
 from benchmarks.uci import spec
 from metricopt.errors import ConfigError, MetricError
+from metricopt.methods import metricopt as metricopt_method
 from metricopt.methods.metricopt import MetricOpt
 
 STEPS = 50
@@ -161,6 +162,30 @@ def test_a_run_is_the_same_when_its_value_function_is_read(monkeypatch):
     # Its seconds, too, are those of the training.
     assert run_arm(found) == made
     assert made.seconds[VALUE_FUNCTION] > 0
+
+
+def test_a_value_function_is_not_shared_by_rows_that_train_differently():
+    """More candidate steps leave fewer queries for meta-training."""
+    for steps in ([0.4, 0.8], [0.1, 0.2, 0.4, 0.8]):
+        settings = {"recipe": RECIPE | {"tasks": 60}, "steps": steps}
+        outcome = run_arm(make_spec(method_arm("metricopt", 80, settings), replicate=3))
+        assert 70 < outcome.queries <= 80
+
+
+def test_spending_more_than_the_budget_is_recorded_as_failed(tmp_path, monkeypatch):
+    def trial_queries(steps):
+        return 0
+
+    # As if the method had forgotten what choosing its step costs.
+    monkeypatch.setattr(metricopt_method, "trial_queries", trial_queries)
+    monkeypatch.setattr(
+        metricopt_method, "choose_step", lambda task, steps, finetune: (steps[0], 9)
+    )
+    settings = {"recipe": RECIPE | {"tasks": 60}, "steps": [0.4, 0.8]}
+    found = make_spec(method_arm("metricopt", 80, settings), replicate=4)
+    record = execute(found, RunStore(tmp_path))
+    assert record.status == "failed"
+    assert record.message.startswith("metricopt may spend 80 metric queries, and spent")
 
 
 def test_settings_reach_the_method():

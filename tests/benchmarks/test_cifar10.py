@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import tarfile
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -288,9 +289,18 @@ DAMAGED = bytearray(arrays())
 DAMAGED[200] ^= 0xFF
 
 
+def no_array():
+    """Pack four members, one of which is no array."""
+    packed = io.BytesIO(arrays(y_test=None))
+    with zipfile.ZipFile(packed, "a") as file:
+        file.writestr("y_test.npy", b"")
+    return packed.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
+        (no_array(), r"parsed \(one of its members is no array\)"),
         (arrays()[:-30], r"parsed \(it is not a whole npz file\)"),
         (b"no archive", r"parsed \(it is not a whole npz file\)"),
         (bytes(DAMAGED), r"parsed \(it is a damaged npz file: Bad CRC-32 .*\)"),

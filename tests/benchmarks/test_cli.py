@@ -164,6 +164,13 @@ def test_plan_counts_what_is_missing(capsys, small):
     assert row.split()[:4] == ["table3", "smoke", "8", "8"]
 
 
+def test_plan_needs_no_data(tmp_path, capsys):
+    assert main(["plan", "table1", "table3", "--tier", "paper"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert [row[0] for row in rows] == ["table1", "table3"]
+    assert not (tmp_path / "data").exists()
+
+
 def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):
     """A value function's seconds are part of the total of the run that trained it."""
     counts(capsys)

@@ -1,5 +1,6 @@
 """The image bench on digits: thetas trained, released and found; tasks and arms."""
 
+import dataclasses
 import json
 
 import pytest
@@ -10,7 +11,9 @@ from benchmarks.arms import run_arm
 from benchmarks.experiments import mismatch, table1, table2
 from benchmarks.image_bench import ImageBench, OnLogits
 from benchmarks.images import SIZES
-from benchmarks.networks import networks_of
+from benchmarks.networks import networks_of, prepare
+from benchmarks.records import RunStore
+from benchmarks.runner import run_all
 from benchmarks.tasks import bench_of, kind_of, metric_of
 from benchmarks.thetas import find_theta, is_ready, is_trained, release, trained_here
 from metricopt.errors import ConfigError, DataError
@@ -124,10 +127,65 @@ def test_released_weights_without_their_record_are_refused():
         thetas.read_released(spec)
 
 
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec"])
+def test_damaged_weights_are_refused(content):
+    spec = bench().theta_spec
+    release(spec, trained_here(spec)).write_bytes(content)
+    with pytest.raises(DataError, match="is no whole safetensors file; restore it"):
+        thetas.read_released(spec)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
+def test_damaged_records_of_weights_are_refused(content):
+    spec = bench().theta_spec
+    release(spec, trained_here(spec)).with_suffix(".json").write_text(content)
+    with pytest.raises(DataError, match="is no record of a network; restore it"):
+        thetas.read_released(spec)
+
+
+def changed(spec, part, **settings):
+    """Return a spec with other settings of a part of its bench."""
+    own = dict(spec.settings)
+    return dataclasses.replace(spec, settings=own | {part: own[part] | settings})
+
+
+def test_runs_of_a_diverging_network_are_recorded_as_such(tmp_path, monkeypatch):
+    spec = spec_of("cross-entropy")
+    wild = spec.settings["backbone"]["pretraining"] | {"rate": 1e30}
+    specs = [
+        changed(row, "backbone", pretraining=wild)
+        for row in (spec, spec_of("loss-only"))
+    ]
+    trainings = []
+    pretrain = thetas.pretrain
+
+    def counted(*arguments, **options):
+        trainings.append(arguments)
+        pretrain(*arguments, **options)
+
+    monkeypatch.setattr(thetas, "pretrain", counted)
+    store = RunStore(tmp_path / "store")
+    prepare(specs)
+    run_all(specs, store, workers=1)
+    for record in map(store.get, specs):
+        assert record.status == "diverged"
+        assert set(record.data) == {"variant", "digest"}
+    assert len(trainings) == 1
+
+
+def test_small_batches_are_refused_before_a_network_is_trained(monkeypatch):
+    small = changed(spec_of("aucpr", experiment=table2), "finetune", batch_size=4)
+    monkeypatch.setattr(thetas, "train_theta", None)
+    with pytest.raises(ConfigError, match="at least 10 examples, one per class, got 4"):
+        prepare([small])
+    with pytest.raises(ConfigError, match="at least 10 examples, one per class, got 4"):
+        run_arm(small)
+
+
 def test_what_is_made_on_a_bench_is_of_this_very_network():
     digits = bench()
     weights = trained_here(digits.theta_spec).facts["weights"]
-    assert digits.key["theta"] == digits.data["theta"] == weights
+    assert digits.key["theta"] == digits.network_data["theta"] == weights
 
 
 def test_the_rate_does_not_depend_on_who_asks_first():

@@ -215,7 +215,7 @@ def test_cost_curves_show_the_mean_of_every_arm_with_a_trace():
     lines = {line.get_label(): line for line in panel.get_lines()}
     assert set(lines) == {"loss only", "MetricOpt"}
     np.testing.assert_allclose(lines["MetricOpt"].get_ydata(), [0.3, 0.28, 0.26])
-    assert panel.get_ylabel() == "mcr\n(fraction, lower is better)"
+    assert panel.get_ylabel() == "A9A MCR\n(fraction, lower is better)"
     assert panel.get_title() == "A9A MCR ↓"
 
 

@@ -94,12 +94,12 @@ def test_welch_of_degenerate_values():
     assert stats.welch_p_value([0.3, 0.3], side) == pytest.approx(expected)
 
 
-def test_compare_pairs_equal_counts_by_place():
-    base, method = {0: [0.3, 0.5], 2: [0.9], 1: [0.4]}, {1: [0.1], 0: [0.2, 0.3]}
-    found = stats.compare(base, method)
-    assert (found.base, found.method) == ((0.3, 0.5, 0.4), (0.2, 0.3, 0.1))
+def test_compare_pairs_single_values_by_replicate():
+    base = {0: [0.3], 2: [0.9], 1: [0.4], 3: [0.5]}
+    found = stats.compare(base, {1: [0.1], 0: [0.2], 3: [0.3]})
+    assert (found.base, found.method) == ((0.3, 0.4, 0.5), (0.2, 0.1, 0.3))
     assert found.paired
-    assert found.differences == pytest.approx((0.1, 0.2, 0.3))
+    assert found.differences == pytest.approx((0.1, 0.3, 0.2))
     assert found.gain == pytest.approx(0.2)
     assert found.error == pytest.approx(0.1 / math.sqrt(3))
     assert found.p_value == stats.paired_p_value(found.differences)
@@ -117,7 +117,7 @@ def test_compare_pairs_a_single_value_with_all():
     assert stats.compare({0: [0.6]}, {0: [0.4]}).p_value is None
 
 
-def test_compare_does_not_pair_different_counts():
+def test_compare_does_not_pair_several_values():
     base, method = [0.3, 0.5, 0.4], [0.2, 0.3]
     found = stats.compare({0: base}, {0: method})
     assert not found.paired
