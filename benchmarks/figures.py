@@ -6,7 +6,7 @@ None where none has. Only finished runs are drawn.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmarks import stats
 from benchmarks.cells import note_value, unit_values
@@ -187,18 +187,11 @@ def predicted_against_true(
         low, high = min(truths) - margin, max(truths) + margin
         for label, cloud in clouds.items():
             colour, _, marker = styles[label]
-            shown = [(true, min(max(value, low), high)) for true, value in cloud]
-            beyond = [point not in cloud for point in shown]
-            panel.scatter(
-                *zip(*shown, strict=True),
-                s=10,
-                alpha=0.6,
-                edgecolors=colour,
-                facecolors=["none" if far else colour for far in beyond],
-                linewidths=0.6,
-                marker=marker,
-                label=label,
-            )
+            inside = [point for point in cloud if low <= point[1] <= high]
+            beyond = [(t, min(max(p, low), high)) for t, p in set(cloud) - {*inside}]
+            look: dict[str, Any] = {"s": 10, "alpha": 0.6, "marker": marker}
+            panel.scatter(*_axes(inside), color=colour, label=label, **look)
+            panel.scatter(*_axes(beyond), facecolors="none", edgecolors=colour, **look)
             panel.axline((low, low), slope=1, color="0.6", linewidth=0.8)
         panel.set_xlabel(f"true {cost_label(column)}")
         panel.set_ylabel("predicted (hollow: beyond)")
@@ -320,6 +313,10 @@ def _points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:
             tuples = zip(*lists, strict=True)
             points += [item for item in tuples if None not in item]
     return points
+
+
+def _axes(points: Points) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _guided_row(layout: TableLayout) -> str:

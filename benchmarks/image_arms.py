@@ -26,6 +26,11 @@ RECIPE_NOTE = (
     "At tier local the candidate step lengths were then widened, since observe had "
     "chosen the longest; test figures of the narrower set had been seen."
 )
+SIZE_NOTE = (
+    "Tier local: T = 100 and K = 5 where the paper has T = 200 and K = 10. Fine-tuning "
+    "takes its gradients on 10,000 of the training images without augmentation, so "
+    "that all before FiLM is computed once."
+)
 SECONDS_NOTE = (
     "Where time.md tells no seconds of the value function, those of the run may lack "
     "its training: most of these runs found it in the cache."
@@ -54,13 +59,16 @@ CONTROL_ROWS = (
     Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
     Row(
         "oracle-observe",
-        "oracle: long CMA-ES",
+        "long CMA-ES",
         note="at least as many queries on observe as 50 dense fine-tunings make",
     ),
     Row(
         "oracle-test",
         "oracle: CMA-ES on test itself",
-        note="queries the test split: what the adapter can express, no result",
+        note=(
+            "one search of the test split, and no result: the adapter can express at "
+            "least so much"
+        ),
     ),
 )
 METRICOPT_ROWS = (

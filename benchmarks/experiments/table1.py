@@ -12,6 +12,7 @@ from benchmarks.image_arms import (
     RECIPE_NOTE,
     SEARCHES,
     SECONDS_NOTE,
+    SIZE_NOTE,
     cross_entropy_arms,
     dense,
     loss_only,
@@ -119,7 +120,7 @@ def layout(tier: str) -> TableLayout:
     )
     return TableLayout(
         experiment="table1",
-        title="Table 1: misclassification rate on CIFAR-10, MetricOpt (CVPR 2021)",
+        title="Table 1 of MetricOpt (CVPR 2021): misclassification rate on CIFAR-10",
         caption=(
             f"{network_label(tier)}, FiLM: a scale and a shift for every channel of "
             f"its last feature map. T = {size.steps}, K = {size.observations}, "
@@ -145,9 +146,9 @@ NOTES = (
     "splits or value functions: it holds for this network alone. Nor is the test split "
     "drawn anew: on 10,000 images an error of .085 has a standard error of .0028.",
     "Tier local: short one-cycle schedules, of 40 epochs for cross-entropy, 24 for "
-    "large-margin softmax (m = 4 alone) and 6 more for black-box differentiation.",
-    "Fine-tuning takes its gradients on a part of the training images without "
-    "augmentation, so that all before FiLM is computed once.",
+    "large-margin softmax (m = 4 alone) and 6 more for black-box differentiation; all "
+    "in bfloat16.",
+    SIZE_NOTE,
     "FiLM is the direct form at the last batch norm; the paper does not say where its "
     "d = 128 parameters enter. The literal row has the same adapter.",
     RECIPE_NOTE,

@@ -228,10 +228,20 @@ def test_query_curves_leave_out_zero_queries():
 
 def test_scatter_leaves_out_missing_pairs():
     (panel,) = figures.predicted_against_true(LAYOUT, RECORDS, BLOCK).axes
-    clouds = {dots.get_label(): dots.get_offsets() for dots in panel.collections}
+    clouds = {dots.get_label(): dots.get_offsets() for dots in panel.collections[::2]}
     assert set(clouds) == {"MetricOpt", "MetricOpt, 50 queries"}
     assert len(clouds["MetricOpt"]) == 3 * 2
     np.testing.assert_allclose(clouds["MetricOpt"][:2], [[0.1, 0.1], [0.2, 0.3]])
+
+
+def test_predictions_beyond_the_panel_are_hollow_at_its_edge():
+    notes = {"health_true": [0.1, 0.2], "health_predicted": [0.1, 9.0]}
+    records = [make_record("metricopt", 0, [0.1], notes=notes)]
+    (panel,) = figures.predicted_against_true(LAYOUT, records, BLOCK).axes
+    inside, beyond = panel.collections
+    np.testing.assert_allclose(inside.get_offsets(), [[0.1, 0.1]])
+    np.testing.assert_allclose(beyond.get_offsets(), [[0.2, 0.3]])
+    assert len(inside.get_facecolors()) and not len(beyond.get_facecolors())
 
 
 def test_embedding_shows_the_first_row_that_has_one():
