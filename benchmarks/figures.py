@@ -5,12 +5,11 @@ returns a matplotlib figure with one panel per column that has something to show
 None where none has. Only finished runs are drawn.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from benchmarks import stats
-from benchmarks.cells import note_value, unit_values
-from benchmarks.curves import Curve, budget_curve, curve, of_arm, of_place, of_row
+from benchmarks.curves import Curve, budget_curve, curve, of_arm, of_row
+from benchmarks.figures_ablation import ablation_rows, ablation_scatter
 from benchmarks.figures_mismatch import gain_over_mismatch
 from benchmarks.layout import Block, Column, TableLayout, split_budget
 from benchmarks.panels import (
@@ -18,8 +17,7 @@ from benchmarks.panels import (
     arm_styles,
     cost_label,
     draw_band,
-    finish,
-    make_panels,
+    draw_panels,
     metric_label,
 )
 from benchmarks.records import RunRecord
@@ -37,12 +35,8 @@ PATHS = (
 )
 """Notes of Fig. 1 with label, colour and dash."""
 
-Content = TypeVar("Content")
-"""What a figure shows of one column; empty or None for no panel."""
 Lines = dict[str, Curve]
 Points = list[tuple[float, ...]]
-Spread = tuple[float, float, float]
-"""Place on the x axis, mean and deviation."""
 
 
 def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
@@ -54,6 +48,7 @@ def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Fi
         "predicted_against_true": predicted_against_true,
         "embedding_tsne": embedding_tsne,
         "ablation_scatter": ablation_scatter,
+        "ablation_rows": ablation_rows,
         "gain_over_mismatch": gain_over_mismatch,
     }
     figures = {}
@@ -70,9 +65,11 @@ def cost_curves(
 ) -> "Figure | None":
     """Draw the test metric along fine-tuning: mean and one deviation.
 
-    One line per arm whose trace has more than one step.
+    One line per arm whose trace has more than one step; of many ablated rows those
+    the layout singles out, beside loss-only fine-tuning.
     """
     styles = arm_styles(layout)
+    chosen = {layout.loss_only_row, *layout.cloud_rows} if layout.cloud_rows else None
 
     def read(own: list[RunRecord]) -> Lines:
         lines = {
@@ -80,6 +77,7 @@ def cost_curves(
                 _unbudgeted(own, arm), axis="step", split="test", unit=layout.unit
             )
             for arm, label in layout.arms.items()
+            if chosen is None or arm in chosen
         }
         return {label: line for label, line in lines.items() if line}
 
@@ -89,7 +87,9 @@ def cost_curves(
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(metric_label(column))
 
-    return _draw(layout, records, block, read=read, draw=draw, what="along fine-tuning")
+    return draw_panels(
+        layout, records, block, read=read, draw=draw, what="along fine-tuning"
+    )
 
 
 def query_curves(
@@ -122,7 +122,7 @@ def query_curves(
         panel.set_xlabel("metric queries (thick: test, thin: observe)")
         panel.set_ylabel(metric_label(column))
 
-    return _draw(
+    return draw_panels(
         layout, records, block, read=read, draw=draw, what="over metric queries"
     )
 
@@ -155,7 +155,9 @@ def loss_and_metric(
         panel.set_ylabel("training loss (dashed)")
         right.set_ylabel(f"{cost_label(column)}, on observe (solid)")
 
-    return _draw(layout, records, block, read=read, draw=draw, what="loss and metric")
+    return draw_panels(
+        layout, records, block, read=read, draw=draw, what="loss and metric"
+    )
 
 
 def predicted_against_true(
@@ -192,11 +194,11 @@ def predicted_against_true(
             look: dict[str, Any] = {"s": 10, "alpha": 0.6, "marker": marker}
             panel.scatter(*_axes(inside), color=colour, label=label, **look)
             panel.scatter(*_axes(beyond), facecolors="none", edgecolors=colour, **look)
-            panel.axline((low, low), slope=1, color="0.6", linewidth=0.8)
+            panel.axline((truths[0], truths[0]), slope=1, color="0.6", linewidth=0.8)
         panel.set_xlabel(f"true {cost_label(column)}")
         panel.set_ylabel("predicted (hollow: beyond)")
 
-    return _draw(
+    return draw_panels(
         layout, records, block, read=read, draw=draw, what="the value function"
     )
 
@@ -225,63 +227,7 @@ def embedding_tsne(
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
 
-    return _draw(layout, records, block, read=read, draw=draw, what="embedding")
-
-
-def ablation_scatter(
-    layout: TableLayout, records: Sequence[RunRecord], block: Block
-) -> "Figure | None":
-    """Draw how well each ablated value function predicts against the final metric.
-
-    Reads the note `value_error`, or in columns where no row has it `spearman`.
-
-    Source: Huang et al., CVPR 2021, Fig. 3(b).
-    """
-    styles = arm_styles(layout)
-    worded = {
-        "value_error": "error of the value function, as a cost",
-        "spearman": "Spearman correlation of the value function",
-    }
-
-    def read(own: list[RunRecord]) -> tuple[str, dict[str, Spread]] | None:
-        tries = ((note, _ablation(layout, own, note)) for note in worded)
-        return next((found for found in tries if len(found[1]) > 1), None)
-
-    def draw(
-        panel: "Axes", column: Column, content: tuple[str, dict[str, Spread]]
-    ) -> None:
-        note, rows = content
-        for label, (x, y, spread) in rows.items():
-            colour, _, marker = styles[label]
-            panel.errorbar(
-                x, y, spread, fmt=marker, color=colour, label=label, capsize=2
-            )
-        if note == "value_error":
-            panel.set_xscale("log")
-        panel.set_xlabel(worded[note])
-        panel.set_ylabel(metric_label(column))
-
-    return _draw(layout, records, block, read=read, draw=draw, what="ablation")
-
-
-def _draw(
-    layout: TableLayout,
-    records: Sequence[RunRecord],
-    block: Block,
-    *,
-    read: Callable[[list[RunRecord]], Content],
-    draw: "Callable[[Axes, Column, Content], None]",
-    what: str,
-) -> "Figure | None":
-    """Draw one panel per column of a block, with what is read from its records."""
-    found = {c: read(of_place(records, block, c)) for c in layout.columns}
-    panels = make_panels(column for column, content in found.items() if content)
-    if panels is None:
-        return None
-    figure, axes = panels
-    for column, panel in axes.items():
-        draw(panel, column, found[column])
-    return finish(figure, layout, block, what)
+    return draw_panels(layout, records, block, read=read, draw=draw, what="embedding")
 
 
 def _unbudgeted(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
@@ -329,19 +275,3 @@ def _first_points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:
     """Return the points of the first record that has some."""
     clouds = (_points([record], names) for record in records)
     return next((cloud for cloud in clouds if cloud), [])
-
-
-def _ablation(
-    layout: TableLayout, records: Sequence[RunRecord], note: str
-) -> dict[str, Spread]:
-    """Return note, final metric and its deviation by label of the ablation rows."""
-    points = {}
-    for row in layout.rows:
-        own = of_row(records, row.name) if row.name in layout.ablation_rows else []
-        finals = [v for r in own for v in unit_values(r.test, layout.unit)]
-        found = [note_value(record, note) for record in own]
-        x = stats.mean([value for value in found if value is not None])
-        y = stats.mean(finals)
-        if x is not None and y is not None:
-            points[row.label] = x, y, stats.sample_std(finals) or 0.0
-    return points

@@ -109,7 +109,8 @@ class TableLayout:
         loss_only_row: row the closed gap is counted from; None for no such table.
         threshold_shift_row: row the closed gap is counted to.
         ablation_rows: rows of the ablation figure, empty for no figure.
-        cloud_rows: rows of the figure of predictions, empty for all that have some.
+        cloud_rows: rows of the figure of predictions, and beside loss-only fine-tuning
+            of that of curves; empty for all that have some.
         query_budgets: budgets compared at equal queries, increasing.
         query_arms: arms compared there; empty for all that spend queries.
         unit: what a cell has one value of, over which spread and tests go: `replicate`,

@@ -1,13 +1,14 @@
 """Panels, lines and PNG bytes: how every figure looks."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.curves import Curve
+from benchmarks.curves import Curve, of_place
 from benchmarks.layout import WORST, Block, Column, TableLayout
+from benchmarks.records import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -43,6 +44,8 @@ FIXED_COLOURS = {
 }
 """Colour of an arm in the figures of every experiment."""
 
+Content = TypeVar("Content")
+"""What a figure shows of one column; empty or None for no panel."""
 Style = tuple[str, str, str]
 """Colour, dash and marker of an arm."""
 
@@ -112,6 +115,26 @@ def make_single_panel() -> "tuple[Figure, Axes]":
     panel = figure.add_subplot()
     _dress(panel)
     return figure, panel
+
+
+def draw_panels(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    block: Block,
+    *,
+    read: Callable[[list[RunRecord]], Content],
+    draw: "Callable[[Axes, Column, Content], None]",
+    what: str,
+) -> "Figure | None":
+    """Draw one panel per column of a block, with what is read from its records."""
+    found = {c: read(of_place(records, block, c)) for c in layout.columns}
+    panels = make_panels(column for column, content in found.items() if content)
+    if panels is None:
+        return None
+    figure, axes = panels
+    for column, panel in axes.items():
+        draw(panel, column, found[column])
+    return finish(figure, layout, block, what)
 
 
 def _dress(panel: "Axes") -> None:

@@ -136,6 +136,7 @@ def layout(tier: str) -> TableLayout:
         columns=columns,
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
+        query_budgets=(),
         ablation_rows=(
             *(name for name, _, _ in WITHOUT),
             "offline",

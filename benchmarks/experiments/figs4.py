@@ -40,6 +40,7 @@ FIG_3 = {
     "no-ordinal": "no ordinal term",
     "no-sigma": "no uncertainty",
     "one-task": "one task per update",
+    "one-new": "one new task per update, 8 replayed",
     "off-policy": "loss trajectories only",
     "offline": "offline, off-policy",
 }
@@ -69,6 +70,7 @@ def recipes(tasks: int) -> dict[str, dict[str, Any]]:
         "no-ordinal": {"mining": "none"},
         "no-sigma": {"uncertainty": False},
         "one-task": {"group": 1, "replay": 0},
+        "one-new": {"group": 1},
         "off-policy": {"on_policy": 0.0},
         "offline": {"on_policy": 0.0, "block": tasks, "outer_rate": "constant"},
         "train-metrics": {"queries_on": "train"},
@@ -134,6 +136,7 @@ def layout(tier: str) -> TableLayout:
         rows=ROWS,
         columns=(Column(COLUMN, "worst-class error", METRIC),),
         loss_only_row="loss-only",
+        query_budgets=(),
         ablation_rows=(*LABELS, "literal"),
         cloud_rows=("recipe", "no-ordinal"),
         unit=META_TEST,
@@ -143,6 +146,8 @@ def layout(tier: str) -> TableLayout:
             "Biases of all layers, and FiLM at every stage, need the whole network for "
             "every query; the last block stands for them.",
             "Fewer tasks than in Table 1: differences show earlier and cost less.",
+            "One value function per row, trained with the same noise: how far two of "
+            "one recipe differ by chance is not in the spread.",
         ),
     )
 

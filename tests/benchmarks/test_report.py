@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from benchmarks import figures
+from benchmarks import figures, figures_ablation
 from benchmarks.panels import arm_styles, to_png
 from benchmarks.records import VALUE_FUNCTION, read_jsonl
 from benchmarks.report import build, write_report
@@ -45,6 +45,7 @@ RECORDS = [
     make_record("shift", 3, [], status="diverged", message="the loss was\nnan at 7"),
 ]
 NAMES = [
+    "ablation_rows-balanced.png",
     "ablation_scatter-balanced.png",
     "cost_curves-balanced.png",
     "embedding_tsne-balanced.png",
@@ -252,7 +253,7 @@ def test_embedding_shows_the_first_row_that_has_one():
 
 
 def test_ablation_shows_error_against_final_metric():
-    figure = figures.ablation_scatter(LAYOUT, RECORDS, BLOCK)
+    figure = figures_ablation.ablation_scatter(LAYOUT, RECORDS, BLOCK)
     (panel,) = figure.axes
     assert panel.get_xlabel() == "error of the value function, as a cost"
     points = {
@@ -261,6 +262,19 @@ def test_ablation_shows_error_against_final_metric():
     }
     np.testing.assert_allclose(points["MetricOpt"], [0.0, 0.17])
     np.testing.assert_allclose(points["MetricOpt, 50 queries"], [0.1, 0.175])
+
+
+def test_ablated_rows_are_named_and_loss_only_is_a_line():
+    plain = dataclasses.replace(LAYOUT, ablation_rows=())
+    assert figures_ablation.ablation_rows(plain, RECORDS, BLOCK) is None
+    layout = dataclasses.replace(LAYOUT, ablation_rows=("metricopt", "shift"))
+    records = [*make_arm("loss-only", [0.2, 0.3]), *make_arm("metricopt", [0.1, 0.2])]
+    (panel,) = figures_ablation.ablation_rows(layout, records, BLOCK).axes
+    names = [text.get_text() for text in panel.get_yticklabels()]
+    assert names == ["loss only", "MetricOpt"]
+    (container,) = panel.containers
+    np.testing.assert_allclose(container[0].get_xydata(), [[0.25, 0], [0.15, 1]])
+    np.testing.assert_allclose(panel.get_lines()[-1].get_xdata(), [0.25, 0.25])
 
 
 def test_figures_without_data_are_none():
