@@ -8,6 +8,8 @@ None where none has. Only finished runs are drawn.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import stats
+from benchmarks.cells import unit_values
 from benchmarks.curves import Curve, budget_curve, curve, of_arm, of_row
 from benchmarks.figures_ablation import ablation_rows, ablation_scatter
 from benchmarks.figures_mismatch import gain_over_mismatch
@@ -97,7 +99,8 @@ def query_curves(
 ) -> "Figure | None":
     """Draw test (thick, with spread) and observe (thin) metric over queries.
 
-    One pair of lines per arm that spends queries; the axis of queries is logarithmic.
+    One pair of lines per arm that spends queries, or of points where it is known at its
+    end alone; the axis of queries is logarithmic.
     """
     styles = arm_styles(layout)
 
@@ -113,11 +116,16 @@ def query_curves(
         panel: "Axes", column: Column, lines: dict[tuple[str, str], Curve]
     ) -> None:
         for (label, split), line in lines.items():
-            if split == "test":
-                draw_band(panel, line, label=label, style=styles[label])
+            colour, dash, mark = styles[label]
+            if split == "observe":
+                thin: dict[str, Any] = {"ls": dash, "lw": 0.7, "mfc": "none"}
+                alone = mark if len(line.x) == 1 else ""
+                panel.plot(line.x, line.mean, color=colour, marker=alone, **thin)
+            elif len(line.x) == 1:
+                end = (line.x, line.mean, line.std)
+                panel.errorbar(*end, fmt=mark, color=colour, label=label, capsize=2)
             else:
-                colour, dash, _ = styles[label]
-                panel.plot(line.x, line.mean, color=colour, ls=dash, linewidth=0.7)
+                draw_band(panel, line, label=label, style=styles[label])
         panel.set_xscale("log")
         panel.set_xlabel("metric queries (thick: test, thin: observe)")
         panel.set_ylabel(metric_label(column))
@@ -238,16 +246,31 @@ def _unbudgeted(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
 def _query_curve(
     records: Sequence[RunRecord], arm: str, split: str, unit: str
 ) -> Curve | None:
-    """Return a curve without its point at 0 queries, which no log axis can show."""
-    line = budget_curve(records, arm, split, unit)
-    if line is None:
-        runs = _unbudgeted(records, arm)
-        line = curve(runs, axis="queries", split=split, unit=unit)
+    """Return a curve without its point at 0 queries, which no log axis can show.
+
+    An arm that is known at its end alone has one point.
+    """
+    runs = _unbudgeted(records, arm)
+    line = (
+        budget_curve(records, arm, split, unit)
+        or curve(runs, axis="queries", split=split, unit=unit)
+        or _end(runs, split, unit)
+    )
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
     parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
-    return Curve(*parts) if len(keep) > 1 else None
+    return Curve(*parts) if keep else None
+
+
+def _end(records: Sequence[RunRecord], split: str, unit: str) -> Curve | None:
+    """Return the final values as a curve of one point, None if there are none."""
+    values = [v for r in records for v in unit_values(getattr(r, split), unit)]
+    queries = stats.mean([record.queries for record in records])
+    centre, spread = stats.mean(values), stats.sample_std(values)
+    if queries is None or centre is None:
+        return None
+    return Curve((queries,), (centre,), (spread or 0.0,))
 
 
 def _points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:

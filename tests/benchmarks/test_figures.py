@@ -166,6 +166,14 @@ def test_loss_and_metric_needs_all_its_notes():
     assert figures.loss_and_metric(LAYOUT, records, BLOCK) is None
 
 
+def test_query_curves_show_an_arm_known_at_its_end_alone_as_a_point():
+    records = [_record("metricopt", [0.1, 0.3], queries=90)]
+    (panel,) = figures.query_curves(LAYOUT, records, BLOCK).axes
+    (test,) = panel.containers
+    assert test.get_label() == "MetricOpt"
+    assert test[0].get_xydata().tolist() == [[90.0, pytest.approx(0.2)]]
+
+
 def test_query_curves_of_one_meta_test_reach_all_queries():
     trace = make_trace((0, 1, [0.21], [0.20]), (0, 90, [0.16], [0.15]))
     searches = make_trace((0, 10, [0.2, 0.2], [0.2, 0.3]), (0, 99, None, [0.1, 0.1]))
