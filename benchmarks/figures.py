@@ -100,8 +100,11 @@ def query_curves(
     """Draw test (thick, with spread) and observe (thin) metric over queries.
 
     One pair of lines per arm that spends queries, or of points where it is known at its
-    end alone; the axis of queries is logarithmic.
+    end alone; the axis of queries is logarithmic. None where the layout compares no
+    budgets.
     """
+    if not layout.query_budgets:
+        return None
     styles = arm_styles(layout)
 
     def read(own: list[RunRecord]) -> dict[tuple[str, str], Curve]:

@@ -59,13 +59,18 @@ def ablation_rows(
 ) -> "Figure | None":
     """Draw the final metric of each ablated row: mean and one deviation, by name.
 
-    The line is loss-only fine-tuning.
+    They stand below loss-only fine-tuning, whose mean is the line.
     """
+    if layout.loss_only_row is None:
+        return None
 
     def read(own: list[RunRecord]) -> dict[str, Spread]:
-        rows = {row.name: row.label for row in layout.rows}
-        names = (layout.loss_only_row or "", *layout.ablation_rows)
-        finals = {rows[name]: _finals(of_row(own, name), layout.unit) for name in names}
+        names = (layout.loss_only_row, *layout.ablation_rows)
+        finals = {
+            row.label: _finals(of_row(own, row.name), layout.unit)
+            for row in layout.rows
+            if row.name in names
+        }
         found = [(label, values) for label, values in finals.items() if values]
         if len(found) < 2:
             return {}

@@ -81,6 +81,7 @@ def layout(tier: str) -> TableLayout:
         blocks=BLOCKS,
         rows=ROWS,
         columns=(column,),
+        query_budgets=(),
         unit=META_TEST,
         notes=(
             "Images are ranked by raw outputs, where cross-entropy leaves something to "
