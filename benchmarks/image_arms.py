@@ -31,10 +31,6 @@ SIZE_NOTE = (
     "takes its gradients on 10,000 of the training images without augmentation, so "
     "that all before FiLM is computed once."
 )
-SECONDS_NOTE = (
-    "Where time.md tells no seconds of the value function, those of the run may lack "
-    "its training: most of these runs found it in the cache."
-)
 SEARCHES = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 
 LONGER = Row(

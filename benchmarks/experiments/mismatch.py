@@ -11,7 +11,6 @@ from benchmarks.image_arms import (
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
-    SECONDS_NOTE,
     SIZE_NOTE,
     controls,
     guided,
@@ -141,7 +140,6 @@ NOTES = (
     "rank correlation with the loss says little.",
     SIZE_NOTE,
     RECIPE_NOTE,
-    SECONDS_NOTE,
 )
 
 EXPERIMENTS.register("mismatch")(

@@ -11,7 +11,6 @@ from benchmarks.image_arms import (
     METRICOPT_ROWS,
     RECIPE_NOTE,
     SEARCHES,
-    SECONDS_NOTE,
     SIZE_NOTE,
     cross_entropy_arms,
     dense,
@@ -152,7 +151,6 @@ NOTES = (
     "FiLM is the direct form at the last batch norm; the paper does not say where its "
     "d = 128 parameters enter. The literal row has the same adapter.",
     RECIPE_NOTE,
-    SECONDS_NOTE,
 )
 
 EXPERIMENTS.register("table1")(
