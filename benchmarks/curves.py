@@ -76,6 +76,11 @@ def values_at(
     return unit_values(fitting[-1][split], unit) if fitting else ()
 
 
+def finals(records: Sequence[RunRecord], split: str, unit: str) -> list[float]:
+    """Return all final values of some runs, see `cells.unit_values`."""
+    return [v for record in records for v in unit_values(getattr(record, split), unit)]
+
+
 def at_budget(
     records: Sequence[RunRecord],
     arm: str,

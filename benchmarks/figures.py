@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import stats
-from benchmarks.cells import unit_values
-from benchmarks.curves import Curve, budget_curve, curve, of_arm, of_row
+from benchmarks.curves import Curve, budget_curve, curve, finals, of_arm, of_row
 from benchmarks.figures_ablation import ablation_rows, ablation_scatter
 from benchmarks.figures_mismatch import gain_over_mismatch
 from benchmarks.layout import Block, Column, TableLayout, split_budget
@@ -71,7 +70,7 @@ def cost_curves(
     the layout singles out, beside loss-only fine-tuning.
     """
     styles = arm_styles(layout)
-    chosen = {layout.loss_only_row, *layout.cloud_rows} if layout.cloud_rows else None
+    chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.arms))
 
     def read(own: list[RunRecord]) -> Lines:
         lines = {
@@ -79,7 +78,7 @@ def cost_curves(
                 _unbudgeted(own, arm), axis="step", split="test", unit=layout.unit
             )
             for arm, label in layout.arms.items()
-            if chosen is None or arm in chosen
+            if arm in chosen
         }
         return {label: line for label, line in lines.items() if line}
 
@@ -268,7 +267,7 @@ def _query_curve(
 
 def _end(records: Sequence[RunRecord], split: str, unit: str) -> Curve | None:
     """Return the final values as a curve of one point, None if there are none."""
-    values = [v for r in records for v in unit_values(getattr(r, split), unit)]
+    values = finals(records, split, unit)
     queries = stats.mean([record.queries for record in records])
     centre, spread = stats.mean(values), stats.sample_std(values)
     if queries is None or centre is None:
@@ -293,8 +292,7 @@ def _axes(points: Points) -> tuple[list[float], list[float]]:
 
 def _guided_row(layout: TableLayout) -> str:
     """Return the row whose value function stands for all."""
-    ablated = layout.ablation_rows[:1]
-    return next(iter(ablated)) if ablated else GUIDED_ROW
+    return layout.ablation_rows[0] if layout.ablation_rows else GUIDED_ROW
 
 
 def _first_points(records: Sequence[RunRecord], names: Sequence[str]) -> Points:

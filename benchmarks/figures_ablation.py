@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks import stats
-from benchmarks.cells import note_value, unit_values
-from benchmarks.curves import of_row
+from benchmarks.cells import note_value
+from benchmarks.curves import finals, of_row
 from benchmarks.layout import Block, Column, TableLayout
 from benchmarks.panels import COLOURS, arm_styles, draw_panels, metric_label
 from benchmarks.records import RunRecord
@@ -66,12 +66,12 @@ def ablation_rows(
 
     def read(own: list[RunRecord]) -> dict[str, Spread]:
         names = (layout.loss_only_row, *layout.ablation_rows)
-        finals = {
-            row.label: _finals(of_row(own, row.name), layout.unit)
+        ends = {
+            row.label: finals(of_row(own, row.name), "test", layout.unit)
             for row in layout.rows
             if row.name in names
         }
-        found = [(label, values) for label, values in finals.items() if values]
+        found = [(label, values) for label, values in ends.items() if values]
         if len(found) < 2:
             return {}
         return {
@@ -93,11 +93,6 @@ def ablation_rows(
     )
 
 
-def _finals(records: Sequence[RunRecord], unit: str) -> list[float]:
-    """Return all final test values of some runs."""
-    return [value for r in records for value in unit_values(r.test, unit)]
-
-
 def _ablation(
     layout: TableLayout, records: Sequence[RunRecord], note: str
 ) -> dict[str, Spread]:
@@ -105,10 +100,10 @@ def _ablation(
     points = {}
     for row in layout.rows:
         own = of_row(records, row.name) if row.name in layout.ablation_rows else []
-        finals = _finals(own, layout.unit)
+        values = finals(own, "test", layout.unit)
         found = [note_value(record, note) for record in own]
         x = stats.mean([value for value in found if value is not None])
-        y = stats.mean(finals)
+        y = stats.mean(values)
         if x is not None and y is not None:
-            points[row.label] = x, y, stats.sample_std(finals) or 0.0
+            points[row.label] = x, y, stats.sample_std(values) or 0.0
     return points

@@ -1,7 +1,6 @@
 """The arms that the experiments on images share, each with the row it fills."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from benchmarks.images import Size
@@ -156,7 +155,7 @@ def metricopt(
     name: str = "metricopt",
     optimizer: str | None = None,
     queries: int | None = None,
-    changes: Mapping[str, Any] = MappingProxyType({}),
+    changes: Mapping[str, Any] | None = None,
 ) -> Arm:
     """Return one form of MetricOpt.
 
@@ -174,7 +173,7 @@ def metricopt(
         recipe |= WIDE
         settings["steps"] = STEPS
     return Arm(
-        *method(name, recipe=recipe | dict(changes), **settings),
+        *method(name, recipe=recipe | dict(changes or {}), **settings),
         queries=queries or size.queries,
         meta_tests=size.meta_tests,
         diagnose=optimizer is None and queries is None,

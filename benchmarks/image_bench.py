@@ -70,10 +70,11 @@ class ImageBench(Bench):
         Raises:
             ConfigError: if it needs every class in a mini-batch, and these are smaller.
         """
-        backbone, size = self.settings["backbone"], self.settings["finetune"]
-        check_batch_size(
-            make_theta_loss(backbone), size["batch_size"], backbone["classes"]
+        backbone, size = (
+            self.settings["backbone"],
+            self.settings["finetune"]["batch_size"],
         )
+        check_batch_size(make_theta_loss(backbone), size, backbone["classes"])
 
     @property
     def theta(self) -> nn.Sequential:

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from itertools import product
+from itertools import cycle
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.curves import Curve, of_place
@@ -32,16 +32,17 @@ COLOURS = (
 )
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
-FIXED_COLOURS = {
-    "metricopt": "#0072B2",
-    "metricopt-adam": "#56B4E9",
-    "metricopt-literal": "#CC79A7",
-    "cma-es": "#D55E00",
-    "guided-cma": "#009E73",
-    "random-search": "#E69F00",
-    "loss-only": "#999999",
-    "loss-only-dense": "#000000",
-}
+FIXED_ARMS = (
+    "metricopt",
+    "cma-es",
+    "guided-cma",
+    "metricopt-literal",
+    "random-search",
+    "metricopt-adam",
+    "loss-only-dense",
+    "loss-only",
+)
+FIXED_COLOURS = dict(zip(FIXED_ARMS, COLOURS, strict=True))
 """Colour of an arm in the figures of every experiment."""
 
 Content = TypeVar("Content")
@@ -57,23 +58,19 @@ def arm_styles(layout: TableLayout) -> dict[str, Style]:
     """
     named = {label: name for name, label in layout.arms.items()}
     named |= {row.label: row.name for row in layout.rows}
-    fixed = FIXED_COLOURS.keys() & named.values()
-    # With few of those, others may have solid lines too.
-    solid = [c for c in COLOURS if c not in {FIXED_COLOURS[name] for name in fixed}]
-    looks = [(colour, DASHES[0], MARKERS[0]) for colour in solid]
-    looks += [
+    looks = [
         (colour, dash, marker)
-        for (dash, marker), colour in product(
-            zip(DASHES[1:], MARKERS[1:], strict=True), COLOURS
-        )
+        for dash, marker in zip(DASHES, MARKERS, strict=True)
+        for colour in COLOURS
     ]
-    free = iter(looks)
-    return {
-        label: (FIXED_COLOURS[name], DASHES[0], MARKERS[0])
-        if name in fixed
-        else next(free)
-        for label, name in named.items()
+    solid = dict(zip(COLOURS, looks, strict=False))
+    fixed = {
+        name: solid[FIXED_COLOURS[name]]
+        for name in named.values()
+        if name in FIXED_COLOURS
     }
+    free = cycle(look for look in looks if look not in fixed.values())
+    return {label: fixed.get(name) or next(free) for label, name in named.items()}
 
 
 def plain_style() -> AbstractContextManager[None]:

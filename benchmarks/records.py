@@ -84,6 +84,11 @@ class RunRecord:
         complete = bool(self.test) and all(value is not None for value in self.test)
         return self.status == "done" and complete
 
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of the run: those recorded in all, or the sum of its phases."""
+        return self.seconds.get("total") or sum(self.seconds.values())
+
     def to_json(self) -> str:
         """Return the canonical JSON text, one line, with the digest of the spec."""
         content = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -24,7 +24,7 @@ RHO = (
     "`rho`: Spearman correlation of the value function with the metric on held-out "
     "trajectories"
 )
-TEST = {
+TESTED_BY = {
     REPLICATE: "paired over replicates",
     META_TEST: (
         "Welch's t-test over meta-tests, which share network and data alone; a t-test "
@@ -132,7 +132,7 @@ def _legend(layout: TableLayout) -> str:
     return (
         f"Cells: {spread} on the test split. "
         "`+` better than its base loss, `=` no difference, `-` worse "
-        f"({TEST[layout.unit]}, p < 0.05, Holm over the table), "
+        f"({TESTED_BY[layout.unit]}, p < 0.05, Holm over the table), "
         "`?` too few to test. "
         "`queries`: metric queries charged to one run, meta-training included."
         + (" `*`: not comparable with the paper, see below." if apart else "")
@@ -169,7 +169,7 @@ def _rival_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
         "Cost of the row under `against` minus that of the method on the test split: "
         "positive is better for the method: mean, 95 % interval (Welch's, or else a "
         "bootstrap), p value and verdict at 0.05 "
-        f"({TEST[layout.unit]}, Holm over this section)."
+        f"({TESTED_BY[layout.unit]}, Holm over this section)."
     )
     return ["## Against another method", explained, to_markdown(table)]
 

@@ -144,10 +144,9 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
 
     started = time.perf_counter()
     bench = bench_of(dict(spec.settings), spec.replicate)
-    data = dict(bench.data)
     facts = {
         "spec": spec,
-        "data": data,
+        "data": bench.data,
         "environment": environment() | {"device": device_name(bench.device)},
         "seeds": {
             "split": spec.replicate,
@@ -156,7 +155,7 @@ def execute(spec: RunSpec, store: RunStore) -> RunRecord:
         },
     }
     try:
-        data |= bench.network_data
+        facts["data"] = bench.data | bench.network_data
         outcome = run_arm(spec)
     except MetricOptError as error:
         status = "diverged" if isinstance(error, DivergedError) else "failed"

@@ -346,14 +346,9 @@ def _spent(records: Sequence[RunRecord], phases: Sequence[str]) -> list[str]:
     ]
     told = [[record.seconds.get(phase) for record in records] for phase in phases]
     means = [stats.mean([value for value in own if value is not None]) for own in told]
-    total = stats.mean([_total_seconds(record) for record in records])
+    total = stats.mean([record.total_seconds for record in records])
     texts = [NOTHING if mean is None else f"{mean:.2f}" for mean in [*means, total]]
     return [*counts, *texts]
-
-
-def _total_seconds(record: RunRecord) -> float:
-    """Return the seconds of a run: those recorded in all, or the sum of its phases."""
-    return record.seconds.get("total") or sum(record.seconds.values())
 
 
 def _range(counts: Sequence[int]) -> str:

@@ -181,8 +181,7 @@ def _known_seconds(folder: Path) -> dict[str, float]:
     path = folder / "records.jsonl"
     found: dict[str, list[float]] = {}
     for record in read_jsonl(path) if path.is_file() else ():
-        # What else is told apart is part of the total of some run.
-        found.setdefault(record.spec.row, []).append(record.seconds.get("total", 0.0))
+        found.setdefault(record.spec.row, []).append(record.total_seconds)
     return {row: sum(values) / len(values) for row, values in found.items()}
 
 

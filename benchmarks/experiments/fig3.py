@@ -148,8 +148,8 @@ def layout(tier: str) -> TableLayout:
             "The paper's Fig. 3 is on CIFAR-10; this one asks the same of A9A, and "
             "figs4 of CIFAR-10.",
             "Fewer tasks than in Table 3: differences show earlier and cost less.",
-            "The ordinal term changes nothing here, and the uncertainty nothing but F; "
-            "the paper's Fig. 3 shows a gain by both.",
+            "Tier local: the ordinal term changes nothing, and the uncertainty nothing "
+            "but F; the paper's Fig. 3 shows a gain by both.",
         ),
     )
 

@@ -135,9 +135,9 @@ NOTES = (
     "only.",
     "Random search and Algorithm 1 taken literally are left out for time; Tables 1 to "
     "3 have them.",
-    "The gain over mismatch is drawn, but no relation shows: fine-tuning with the loss "
-    "alone moves most metrics by little more than their sampling noise, so that their "
-    "rank correlation with the loss says little.",
+    "Tier local: the gain over mismatch is drawn, but no relation shows. Fine-tuning "
+    "with the loss alone moves most metrics by little more than their sampling noise, "
+    "so that their rank correlation with the loss says little.",
     SIZE_NOTE,
     RECIPE_NOTE,
 )
