@@ -7,8 +7,11 @@ needs gpytorch, scipy or cma, are imported when they are first asked for.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from metricopt.adapters import Adapter, DynamicBias, FiLM, load_phi, save_phi
 from metricopt.adapters.auto import auto_adapter
+from metricopt.adapters.base import Adapter
+from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.export import load_phi, save_phi
+from metricopt.adapters.film import FiLM
 from metricopt.errors import (
     BudgetExceededError,
     ConfigError,
@@ -20,16 +23,19 @@ from metricopt.errors import (
 )
 
 # Before anyone can import the module of that name, which would hide the function.
-from metricopt.finetune import FinetuneOptions, finetune
+from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
-from metricopt.method import METHODS, Method
-from metricopt.metrics import METRICS, Metric, make_metric
-from metricopt.network_task import NetworkTask
-from metricopt.observations import Budget
-from metricopt.optimizer import Guidance, MetricOptimizer
-from metricopt.sampling import BalancedSampler, NaturalSampler, Split
-from metricopt.task import Task
-from metricopt.value_function import ValueFunction
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.callables import make_metric
+from metricopt.options import FinetuneOptions
+from metricopt.tasks.examples import LazySplit
+from metricopt.tasks.network_task import NetworkTask
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
+from metricopt.tasks.task import Task
+from metricopt.values.optimizer import Guidance, MetricOptimizer
+from metricopt.values.value_function import ValueFunction
 
 if TYPE_CHECKING:
     from metricopt.methods.cma_es import CMAES
@@ -53,6 +59,7 @@ __all__ = [
     "Finetuned",
     "Guidance",
     "GuidedCMA",
+    "LazySplit",
     "Method",
     "Metric",
     "MetricError",

@@ -1,9 +1,39 @@
 """Every error the project raises on purpose; all derive from `MetricOptError`."""
 
-from typing import TYPE_CHECKING
+import os
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from metricopt.finetuned import Finetuned
+from torch import Tensor, nn
+
+
+class Partial(Protocol):
+    """What an error that ends `finetune` offers: the best that was found until then.
+
+    It is the attribute `partial` of the exception, whoever raised it: one of these
+    errors, an exception of the user's loss, metric, data or model, or an interrupt. It
+    is None where nothing had been measured yet.
+    """
+
+    @property
+    def phi(self) -> Tensor:
+        """Best adapter parameters observed, shape [d]."""
+
+    @property
+    def metric_before(self) -> float:
+        """Metric of the untouched network, native units."""
+
+    @property
+    def metric_after(self) -> float:
+        """Metric of phi, native units."""
+
+    def apply(self) -> nn.Module:
+        """Modulate the network by phi in place, and return it."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write phi to a file."""
+
+    def summary(self) -> str:
+        """Return a few plain lines: what was gained, and what was spent for it."""
 
 
 class MetricOptError(Exception):
@@ -13,7 +43,7 @@ class MetricOptError(Exception):
         partial: the best `finetune` had found when it failed; None anywhere else.
     """
 
-    partial: "Finetuned | None" = None
+    partial: Partial | None = None
 
 
 class ConfigError(MetricOptError, ValueError):

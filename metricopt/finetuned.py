@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from metricopt.adapters.export import save_phi
 from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.methods.result import Checkpoint
 from metricopt.metrics.base import Metric
-from metricopt.result import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,11 @@ class Finetuned:
 
     def summary(self) -> str:
         """Return a few plain lines: what was gained, and what was spent for it."""
-        better = "higher" if self.metric.higher_is_better else "lower"
         lines = [
             f"{self.metric.name} on the observe split: {self.metric_before:.4g} -> "
-            f"{self.metric_after:.4g} ({better} is better) with {self.spent.queries} "
-            f"metric queries and {self.spent.gradient_steps} gradient steps in "
-            f"{self.spent.seconds:.1f} s ({self.method})."
+            f"{self.metric_after:.4g} ({self.metric.direction} is better) with "
+            f"{self.spent.queries} metric queries and {self.spent.gradient_steps} "
+            f"gradient steps in {self.spent.seconds:.1f} s ({self.method})."
         ]
         if self.turned_down:
             lines.append(

@@ -3,7 +3,6 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Generic, TypeVar
 
 from metricopt.errors import ConfigError
@@ -14,12 +13,19 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Named units of one kind, in the order of their names.
 
+    The first look-up imports every module of the packages, whose decorators register
+    their units. Importing a registry imports no unit.
+
     Args:
         kind: what the units are, for error messages ("metric", "method", ...).
+        packages: dotted names of the packages that hold the units, sub-packages
+            included.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
+        self._packages = packages
+        self._filled = False
         self._units: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -43,19 +49,26 @@ class Registry(Generic[T]):
         Raises:
             ConfigError: if there is none; the message lists the known names.
         """
+        self._fill()
         if name not in self._units:
             known = ", ".join(self) or "none"
             raise ConfigError(f"unknown {self.kind} {name!r}; known: {known}")
         return self._units[name]
 
     def __iter__(self) -> Iterator[str]:
+        self._fill()
         return iter(sorted(self._units))
 
     def __contains__(self, name: str) -> bool:
+        self._fill()
         return name in self._units
 
-
-def import_units(package: ModuleType) -> None:
-    """Import every module of a package, so that its decorators register their units."""
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    def _fill(self) -> None:
+        if self._filled:
+            return
+        for name in self._packages:
+            package = importlib.import_module(name)
+            for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+                if not module.name.endswith("__main__"):
+                    importlib.import_module(module.name)
+        self._filled = True

@@ -1,6 +1,8 @@
 """Seeds as hashes of names, so that adding one run never shifts another."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -16,3 +18,38 @@ def make_generator(
 ) -> torch.Generator:
     """Return a fresh generator on `device`, seeded with `derive_seed(*names)`."""
     return torch.Generator(device).manual_seed(derive_seed(*names))
+
+
+@contextmanager
+def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Seed torch's global generators inside a context, and put them back afterwards.
+
+    Dropout and torch's weight initialisation know no other source of randomness.
+
+    Args:
+        seed: in [0, 2**64).
+        device: of the network; its generator is seeded, too, if it is a GPU.
+    """
+    gpus = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(gpus):
+        torch.manual_seed(seed)
+        yield
+
+
+class Seeds:
+    """Seeds of everything random in one undertaking, each by its purpose.
+
+    Args:
+        *names: what the undertaking is, such as problem and replicate.
+    """
+
+    def __init__(self, *names: object) -> None:
+        self.names = names
+
+    def seed(self, *purpose: object) -> int:
+        """Return the seed of a purpose, in [0, 2**63)."""
+        return derive_seed(*self.names, *purpose)
+
+    def generator(self, *purpose: object) -> torch.Generator:
+        """Return a fresh generator on the CPU for a purpose."""
+        return make_generator(*self.names, *purpose)

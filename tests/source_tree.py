@@ -12,17 +12,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("metricopt", "baselines", "benchmarks")
 
 
+def where(path, line=None):
+    place = str(path.relative_to(ROOT))
+    return place if line is None else f"{place}:{line}"
+
+
 class Import(NamedTuple):
     """An edge between two modules of this repository.
 
     Attributes:
         source, target: dotted names.
         line: where the source imports the target.
+        names: what it takes from there; empty for the module itself.
     """
 
     source: str
     target: str
     line: int
+    names: tuple[str, ...] = ()
 
 
 @cache
@@ -43,14 +50,30 @@ def tree(path):
 
 
 @cache
-def imports():
-    """Every import of one module of the packages by another, in functions too."""
+def imports(*, typing=False):
+    """Every import of one module of the packages by another, in functions too.
+
+    Args:
+        typing: whether imports for type checkers alone count.
+    """
     return [
         edge
         for name, path in modules().items()
-        for node in _runtime_nodes(tree(path))
+        for node in (ast.walk if typing else _runtime_nodes)(tree(path))
         for edge in _edges(name, path, node)
     ]
+
+
+def definitions(path):
+    """Names that the body of a module defines, not those it imports."""
+    found = set()
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            parts = getattr(target, "elts", [target])
+            found |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return found
 
 
 def is_unit(name):
@@ -121,12 +144,21 @@ def _edges(name, path, node):
         targets = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         base = _absolute(name, path, node)
-        whole = [f"{base}.{alias.name}" for alias in node.names]
-        targets = [full if full in modules() else base for full in whole]
+        return _from_edges(name, base, node)
     else:
         return []
     known = dict.fromkeys(target for target in targets if target in modules())
     return [Import(name, target, node.lineno) for target in known]
+
+
+def _from_edges(name, base, node):
+    taken = [alias.name for alias in node.names]
+    whole = [f"{base}.{part}" for part in taken if f"{base}.{part}" in modules()]
+    edges = [Import(name, target, node.lineno) for target in whole]
+    names = tuple(part for part in taken if f"{base}.{part}" not in modules())
+    if names and base in modules():
+        edges.append(Import(name, base, node.lineno, names))
+    return edges
 
 
 def _absolute(name, path, node):

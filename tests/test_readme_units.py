@@ -9,11 +9,11 @@ import pytest
 import torch
 from sklearn.metrics import recall_score
 
-from baselines.losses import LOSSES
-from benchmarks.datasets.base import DATASETS
-from metricopt.method import METHODS
-from metricopt.metrics import METRICS
-from metricopt.observations import Budget
+from baselines.losses.base import LOSSES
+from benchmarks.datasets.contract import DATASETS
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS
+from metricopt.metrics.base import METRICS
 from tests.metricopt.quadratic_task import QuadraticTask
 from tests.source_tree import ROOT
 
@@ -77,7 +77,7 @@ def test_the_loss_is_the_formula(columns):
 @pytest.mark.parametrize("queries", [1, 2, 9])
 def test_the_method_keeps_its_budget_and_improves(queries):
     task = QuadraticTask()
-    task.query_limit = 3 * queries
+    task.meter.limit = 3 * queries
     generator = torch.Generator().manual_seed(0)
     result = METHODS.get("line-search")().run(
         task, Budget(queries, 0), generator, rows=3

@@ -2,48 +2,50 @@
 
 Source: Eban et al., AISTATS 2017; code by the authors at
 https://github.com/tensorflow/models (research/global_objectives). Differs: the class
-frequencies are given, not counted on the way, and examples have no weights.
+frequencies are given instead of counted, and examples have no weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu, softplus
 
-from baselines.losses.base import LOSSES, RowLoss, one_versus_rest
+from baselines.losses.base import LOSSES, LossProperties, RowLoss, one_versus_rest
 from metricopt.errors import ConfigError
 
-SURROGATES = {"logistic": softplus, "hinge": lambda logit: relu(1 + logit)}
+SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "logistic": softplus,
+    "hinge": lambda logit: relu(1 + logit),
+}
 
 
 @LOSSES.register("aucpr")
 class AUCPRLoss(RowLoss):
     """Bound of the area under the precision-recall curve, one versus rest.
 
-    The multipliers and biases are trained with the network, by the same optimizer but
-    without weight decay, and may be frozen afterwards. Rank by the logits only. The
-    loss may be negative.
+    The multipliers and biases are trained with the network, by the same optimiser,
+    and may be frozen afterwards. Examples are ranked by their logits alone, without the
+    biases. The loss may be negative.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.
         anchors: number K of precisions k / (K + 1).
-        priors: frequency of every class in the mini-batches, C numbers in (0, 1), for
-            one logit that of the positives; None for equally frequent classes.
+        priors: frequency of every class in the mini-batches, C numbers in (0, 1); with
+            one logit, the frequency of positives. None for equally frequent classes.
         surrogate: "logistic" or "hinge".
         dual_rate: rate of the ascent in the multipliers, as a multiple of that of the
             descent in all else, above 0.
 
     Attributes:
-        multipliers: Lagrange multipliers up to their sign, shape [C, K].
+        multipliers: Lagrange multipliers, whose sign does not matter, shape [C, K].
         biases: added to the logits at every anchor, shape [C, K].
 
     Raises:
         ConfigError: if a setting is out of its range.
     """
 
-    independent = True
-    needs_every_class = True
+    properties = LossProperties(independent=True, needs_every_class=True)
     priors: Tensor
 
     def __init__(
@@ -92,12 +94,12 @@ class AUCPRLoss(RowLoss):
         shifted, positive = logits[..., None] + self.biases, labels[..., None]
         missed = (1 + multipliers * (1 - precision)) * positive * penalty(-shifted)
         false_alarms = multipliers * precision * (1 - positive) * penalty(shifted)
-        # What the constraint allows: its part that does not depend on the logits.
+        # The part of the constraint that does not depend on the logits.
         allowed = multipliers * (1 - precision) * self.priors[:, None]
         allowed = allowed * penalty(torch.zeros_like(precision))
         return (missed + false_alarms - allowed).mean(-1)
 
     def _reversed_multipliers(self) -> Tensor:
-        # Of the value |raw|, but with its gradient reversed: descent ascends in them.
+        # The value is |raw|, and its gradient is reversed: descent ascends in them.
         size = self.multipliers.abs()
         return ((1 + self.dual_rate) * size).detach() - self.dual_rate * size

@@ -3,7 +3,8 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,24 @@ from metricopt.errors import ConfigError, DataError, ShapeError
 from metricopt.registry import Registry
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""Outputs [N, C] (C = 1 is one logit) and labels [N] to a scalar to be minimised."""
+"""Maps outputs [N, C] (C = 1: one logit) and labels [N] to a scalar to be minimised."""
+
+
+@dataclass(frozen=True)
+class LossProperties:
+    """What a loss asks of a network and of its mini-batches.
+
+    Attributes:
+        outputs_per_class: columns that the network gives for every class.
+        independent: whether every output is trained by itself, as that of a class
+            against the rest, so that its raw values rank examples.
+        needs_every_class: whether a mini-batch without some class teaches nothing
+            about it, see `check_batch_size`.
+    """
+
+    outputs_per_class: int = 1
+    independent: bool = False
+    needs_every_class: bool = False
 
 
 class RowLoss(nn.Module, ABC):
@@ -22,19 +40,13 @@ class RowLoss(nn.Module, ABC):
         classes: number of classes C; 1 is one logit of the positive class.
 
     Attributes:
-        outputs_per_class: columns the network gives for every class.
-        independent: whether every output is trained by itself, as that of a class
-            against the rest, so that its raw values rank examples.
-        needs_every_class: whether a mini-batch without some class teaches nothing
-            about it, see `check_batch_size`.
+        properties: what it asks of a network; see the function `properties`.
 
     Raises:
         ConfigError: if `classes` is less than 1.
     """
 
-    outputs_per_class = 1
-    independent = False
-    needs_every_class = False
+    properties: ClassVar[LossProperties] = LossProperties()
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -42,18 +54,30 @@ class RowLoss(nn.Module, ABC):
             raise ConfigError(f"a loss needs at least 1 class, got {classes}")
         self.classes = classes
 
+    def before_step(self, step: int, steps: int) -> None:
+        """Prepare a step of training, for losses that change on the way.
+
+        Args:
+            step: steps taken so far.
+            steps: of the whole training.
+        """
+
+    def finish(self) -> None:
+        """Take the form that the loss has at the end of a training."""
+
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of one mini-batch, a scalar.
 
         Args:
-            outputs: shape [N, C], or more columns where `outputs_per_class` says so.
+            outputs: shape [N, C], or more columns where the properties say so.
             targets: labels, shape [N], integers in [0, max(C, 2)).
 
         Raises:
             ShapeError: if the shapes do not go together.
             DataError: if there is no example, or a label is not one of the classes.
         """
-        check_arguments(outputs, targets, per_class=self.outputs_per_class)
+        per_class = self.properties.outputs_per_class
+        check_arguments(outputs, targets, per_class=per_class)
         return self.row_losses(outputs[None], targets[None])[0]
 
     def row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -66,7 +90,7 @@ class RowLoss(nn.Module, ABC):
         Raises:
             ShapeError: if the outputs have another number of columns than expected.
         """
-        columns = self.classes * self.outputs_per_class
+        columns = self.classes * self.properties.outputs_per_class
         if outputs.shape[-1] != columns:
             raise ShapeError(
                 f"{type(self).__name__} with classes={self.classes} needs {columns} "
@@ -78,8 +102,8 @@ class RowLoss(nn.Module, ABC):
     def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor: ...
 
 
-LOSSES: Registry[Loss | type[RowLoss]] = Registry("loss")
-"""Functions are losses as they are; classes become one by `make_loss`."""
+LOSSES: Registry[Loss | type[RowLoss]] = Registry("loss", "baselines.losses")
+"""Registered functions are losses; `make_loss` makes a loss of a registered class."""
 
 
 def make_loss(name: str, *, classes: int, **settings: Any) -> Loss:
@@ -94,29 +118,53 @@ def make_loss(name: str, *, classes: int, **settings: Any) -> Loss:
         ConfigError: if there is no such loss, or it does not know a setting.
     """
     unit = LOSSES.get(name)
-    made = isinstance(unit, type)
-    known = list(inspect.signature(unit).parameters)[1:] if made else []
+    kind = _kind(unit)
+    known = [] if kind is None else list(inspect.signature(kind).parameters)[1:]
     unknown = [setting for setting in settings if setting not in known]
     if unknown:
         raise ConfigError(
             f"loss {name!r} has no setting {', '.join(unknown)}; "
             f"known: {', '.join(known) or 'none'}"
         )
-    return unit(classes=classes, **settings) if made else unit
+    return cast(Loss, unit) if kind is None else kind(classes=classes, **settings)
+
+
+def properties(loss: Loss | type[RowLoss]) -> LossProperties:
+    """Return what a loss asks of a network and of its mini-batches.
+
+    Args:
+        loss: a loss, or a registered class of losses. Plain functions ask for nothing
+            special.
+    """
+    kind = type(loss) if isinstance(loss, RowLoss) else _kind(loss)
+    return LossProperties() if kind is None else kind.properties
+
+
+def finish(loss: Loss) -> None:
+    """Give a loss the form that it has at the end of a training.
+
+    A trained network is fine-tuned with that form. Most losses never change.
+    """
+    if isinstance(loss, RowLoss):
+        loss.finish()
 
 
 def check_batch_size(loss: Loss, batch_size: int, classes: int) -> None:
-    """Check that mini-batches can hold every class, where the loss compares classes.
+    """Check that mini-batches can hold every class, if the loss needs that.
 
     Raises:
         ConfigError: if they are too small.
     """
     needed = max(classes, 2)
-    if getattr(loss, "needs_every_class", False) and batch_size < needed:
+    if properties(loss).needs_every_class and batch_size < needed:
         raise ConfigError(
             f"{type(loss).__name__} needs mini-batches of at least {needed} examples, "
             f"one per class, got {batch_size}"
         )
+
+
+def _kind(unit: object) -> type[RowLoss] | None:
+    return unit if isinstance(unit, type) and issubclass(unit, RowLoss) else None
 
 
 def check_arguments(outputs: Tensor, targets: Tensor, *, per_class: int = 1) -> None:

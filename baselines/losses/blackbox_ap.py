@@ -2,15 +2,15 @@
 
 from torch import Tensor
 
-from baselines.blackbox_ranking import ap_loss, standardise
-from baselines.losses.base import LOSSES, RowLoss, one_versus_rest
+from baselines.losses.base import LOSSES, LossProperties, RowLoss, one_versus_rest
+from baselines.losses.blackbox_ranking import ap_loss, standardise
 
 
 @LOSSES.register("blackbox-ap")
 class BlackboxAP(RowLoss):
-    """Mean over the classes of 1 - AP, one versus rest by the logit of each class.
+    """Mean of 1 - AP over the classes, each ranked against the rest by its logit.
 
-    Logits are standardised over the mini-batch, which margin and lam are relative to.
+    Logits are standardised over the mini-batch first; margin and lam refer to that.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.
@@ -18,13 +18,12 @@ class BlackboxAP(RowLoss):
         lam: strength of the interpolation, above 0, see `rank`.
         interclass: share of the AP of all logits in one ranking, in [0, 1].
 
-    Source: Rolinek et al., CVPR 2020. Differs: no memory of earlier mini-batches, so
-    that a call leaves no trace. The defaults of margin and lam were chosen on
-    scikit-learn's digits, as none are known for logits.
+    Source: Rolinek et al., CVPR 2020. Differs: earlier mini-batches are not remembered,
+    so a call leaves no trace. No values of margin and lam are known for logits; the
+    defaults were chosen on scikit-learn's digits.
     """
 
-    independent = True
-    needs_every_class = True
+    properties = LossProperties(independent=True, needs_every_class=True)
 
     def __init__(
         self,

@@ -3,8 +3,8 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
-from baselines.blackbox_ranking import recall_loss, standardise
 from baselines.losses.base import LOSSES, RowLoss, one_versus_rest
+from baselines.losses.blackbox_ranking import recall_loss, standardise
 
 
 @LOSSES.register("blackbox-recall")
@@ -12,17 +12,18 @@ class BlackboxRecall(RowLoss):
     """Mean weight of the number of classes that score above the label.
 
     One logit z stands for the two class scores (0, z). Scores are standardised over
-    the mini-batch, which margin and lam are relative to.
+    the mini-batch first; margin and lam refer to that.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.
         margin: by how many standard deviations the label has to be ahead.
-        lam: strength of the interpolation, above 0, see `rank`; of each query's own
-            loss and plain ranks, so that the size of the mini-batch does not matter.
+        lam: strength of the interpolation, above 0, see `rank`. It applies to the loss
+            and plain ranks of one query, so the size of the mini-batch does not matter.
 
     Source: Rolinek et al., CVPR 2020, recall with log(1 + log(1 + x)). Differs: theirs
-    ranks images; a query per example over its classes makes it a loss of the error. The
-    defaults were chosen on scikit-learn's digits, as none are known for logits.
+    ranks images. Here every example is a query over its classes, which makes it a loss
+    for the error rate. No values of margin and lam are known for logits; the defaults
+    were chosen on scikit-learn's digits.
     """
 
     def __init__(self, classes: int, *, margin: float = 0.5, lam: float = 50.0) -> None:

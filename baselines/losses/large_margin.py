@@ -2,18 +2,20 @@
 
 Source: Liu et al., ICML 2016; code by the authors at
 https://github.com/wy1iu/LargeMargin_Softmax_Loss. Differs: the interval of the angle is
-found from the cosine, so that neither it nor a gradient passes through arccos; the
-schedule of the annealing is outside the loss, which keeps no count of its calls.
+found from the cosine, which needs no arccos and no gradient of it; the annealing
+follows the steps of the training instead of counting calls.
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 from torch.nn import functional
 
-from baselines.losses.base import LOSSES, RowLoss
+from baselines.losses.base import LOSSES, LossProperties, RowLoss
 from metricopt.errors import ConfigError
 
 SMALLEST = 1e-10
@@ -21,7 +23,7 @@ SMALLEST = 1e-10
 
 
 class MarginHead(nn.Module):
-    """Last layer of a network for `LargeMarginSoftmax`: no bias, and norms besides.
+    """Last layer of a network for `LargeMarginSoftmax`: no bias, and norms as well.
 
     Args:
         features: number of features D.
@@ -47,6 +49,48 @@ class MarginHead(nn.Module):
         return torch.cat([logits, products], dim=-1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Annealing:
+    """How the weight of the plain logit falls during a training.
+
+    After some steps it is max(least, start (1 + gamma step)^-power).
+
+    Attributes:
+        start: weight before the first step, at least 0.
+        gamma: how fast it falls per step; the authors' CIFAR-10 example has 2e-5.
+        power: exponent of the fall.
+        least: where it stays, at least 0; the authors' examples have 0, which may
+            stall a training with margin 4.
+        steps: length of the training it is meant for, at least 1. In a shorter or
+            longer one it falls faster or more slowly, to the same end.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    gamma: float
+    least: float
+    steps: int
+    start: float = 1000.0
+    power: float = 45.0
+
+    def __post_init__(self) -> None:
+        if min(self.start, self.gamma, self.least) < 0 or self.steps < 1:
+            raise ConfigError(
+                "annealing needs start, gamma and least >= 0 and steps >= 1, got "
+                f"{self}"
+            )
+
+    def at(self, step: int) -> float:
+        """Return the weight after some steps of the training it is meant for."""
+        fallen: float = self.start * (1 + self.gamma * step) ** -self.power
+        return max(self.least, fallen)
+
+    def of_training(self, step: int, steps: int) -> float:
+        """Return the weight after some steps of a training of any length."""
+        return self.at(round(step * self.steps / steps))
+
+
 @LOSSES.register("large-margin")
 class LargeMarginSoftmax(RowLoss):
     """Cross-entropy after the label's logit |w||x|cos(a) is lowered.
@@ -58,29 +102,50 @@ class LargeMarginSoftmax(RowLoss):
     Args:
         classes: number of classes C, at least 2.
         margin: the m of the formula, at least 1; 1 is plain cross-entropy.
-        annealing: weight of the plain logit, at least 0. A training schedule may set
-            the attribute, see `annealing_at`; fine-tuning keeps its last value.
+        annealing: weight of the plain logit, at least 0; or how it falls during a
+            training, as `Annealing` or its settings by name.
+
+    Attributes:
+        annealing: present weight of the plain logit; of one that falls, it is the
+            first one until a training begins, and the last one after `finish`.
 
     Raises:
         ConfigError: if a setting is out of its range.
 
-    Source: Liu et al., ICML 2016. Differs: any margin, for the cosine of the multiple
-    angle is taken by Chebyshev's recurrence.
+    Source: Liu et al., ICML 2016. Differs: Chebyshev's recurrence gives the cosine of
+    the multiple angle, which allows any margin.
     """
 
-    outputs_per_class = 2
+    properties = LossProperties(outputs_per_class=2)
 
     def __init__(
-        self, classes: int, *, margin: int = 4, annealing: float = 5.0
+        self,
+        classes: int,
+        *,
+        margin: int = 4,
+        annealing: float | Annealing | Mapping[str, float] = 5.0,
     ) -> None:
         super().__init__(classes)
-        if classes < 2 or margin < 1 or annealing < 0:
+        if isinstance(annealing, Mapping):
+            annealing = _decoded(annealing)
+        self._falling = annealing if isinstance(annealing, Annealing) else None
+        weight = annealing.at(0) if isinstance(annealing, Annealing) else annealing
+        if classes < 2 or margin < 1 or weight < 0:
             raise ConfigError(
                 "large-margin needs classes >= 2, margin >= 1 and annealing >= 0, got "
                 f"classes={classes}, margin={margin}, annealing={annealing}"
             )
         self.margin = margin
-        self.annealing = annealing
+        self.annealing = weight
+
+    def before_step(self, step: int, steps: int) -> None:
+        """Let the annealing fall to where it is after `step` of `steps` steps."""
+        if self._falling is not None:
+            self.annealing = self._falling.of_training(step, steps)
+
+    def finish(self) -> None:
+        """Let the annealing fall to where it is at the end of a training."""
+        self.before_step(1, 1)
 
     def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         logits = self.lowered_logits(outputs, targets)
@@ -119,20 +184,12 @@ def margin_of_cosine(cosine: Tensor, margin: int) -> Tensor:
     return (1 - 2 * (interval % 2)) * multiple - 2 * interval
 
 
-def annealing_at(
-    step: int, *, start: float = 1000.0, gamma: float, power: float = 45.0, least: float
-) -> float:
-    """Return the annealing after some training steps.
-
-    Args:
-        step: steps taken, at least 0.
-        start: annealing at step 0.
-        gamma: how fast it falls per step; the authors' CIFAR-10 example has 2e-5.
-        power: exponent of the fall.
-        least: where it stays; the authors' examples have 0, which may stall a
-            training with margin 4.
-
-    Returns:
-        max(least, start (1 + gamma step)^-power).
-    """
-    return max(least, start * (1 + gamma * step) ** -power)
+def _decoded(settings: Mapping[str, float]) -> Annealing:
+    try:
+        return Annealing(**settings)  # type: ignore[arg-type]
+    except TypeError as error:
+        known = ", ".join(field.name for field in fields(Annealing))
+        raise ConfigError(
+            f"annealing needs gamma, least and steps, and knows {known}; got "
+            f"{', '.join(settings) or 'none'}"
+        ) from error

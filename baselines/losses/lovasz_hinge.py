@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from baselines.losses.base import LOSSES, check_arguments
-from baselines.lovasz_extension import lovasz_extension
+from baselines.losses.lovasz_extension import lovasz_extension
 from metricopt.errors import ShapeError
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from baselines.losses.base import LOSSES, check_arguments
-from baselines.lovasz_extension import lovasz_extension
+from baselines.losses.lovasz_extension import lovasz_extension
 from metricopt.errors import ConfigError, ShapeError
 
 Classes = str | Sequence[int]
@@ -16,8 +16,8 @@ Classes = str | Sequence[int]
 def lovasz_softmax_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the Lovasz-Softmax loss of one mini-batch, taken as one set.
 
-    One logit stands for the two columns (1 - p, p), both of which count; with class
-    logits the classes absent from the mini-batch are skipped.
+    One logit stands for the two columns (1 - p, p), and both count. With class logits,
+    classes that do not occur in the mini-batch are skipped.
 
     Args:
         outputs: one logit of the positive class, shape [N, 1], or class logits

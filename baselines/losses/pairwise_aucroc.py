@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu, softplus
 
-from baselines.losses.base import LOSSES, RowLoss
+from baselines.losses.base import LOSSES, LossProperties, RowLoss
 from metricopt.errors import ConfigError
 
 SURROGATES = {
@@ -18,8 +18,9 @@ SURROGATES = {
 class PairwiseAUCROC(RowLoss):
     """Mean surrogate of s_i - s_j over pairs of a positive i and a negative j.
 
-    One versus rest by the logit of each class, and the mean over the classes of which
-    the mini-batch has both kinds; 0, with gradient 0, if there is none.
+    Every class is ranked against the rest by its logit. The loss is the mean over the
+    classes that have positives and negatives in the mini-batch; if there is no such
+    class, it is 0, with gradient 0.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.
@@ -32,8 +33,7 @@ class PairwiseAUCROC(RowLoss):
     many classes; the norm of the weights is left to weight decay.
     """
 
-    independent = True
-    needs_every_class = True
+    properties = LossProperties(independent=True, needs_every_class=True)
 
     def __init__(self, classes: int, *, surrogate: str = "hinge") -> None:
         super().__init__(classes)
@@ -44,7 +44,7 @@ class PairwiseAUCROC(RowLoss):
         self.surrogate = surrogate
 
     def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        # Each example is a positive of its own class only: n^2 pairs, not C n^2.
+        # An example is a positive of its own class only: n^2 pairs instead of C n^2.
         binary = self.classes == 1
         column = torch.zeros_like(targets) if binary else targets
         scores = outputs.transpose(1, 2).gather(
@@ -58,7 +58,8 @@ class PairwiseAUCROC(RowLoss):
         anchors = negatives > 0
         if binary:
             anchors &= targets == 1
-        # The positives of a class share the weight 1, so that all sum to their classes.
+        # The positives of a class share a weight of 1: all weights add up to the number
+        # of classes.
         weights = anchors.to(outputs.dtype) / positives
         means = terms.sum(2) / negatives.clamp(min=1)
         # The sum is 0 or, but for rounding, at least 1.

@@ -1,4 +1,4 @@
-"""A9A: predict from census records whether an income exceeds 50,000 dollars.
+"""A9A: predict from census data whether an income exceeds 50,000 dollars.
 
 LIBSVM's binarised form of UCI Adult (B. Becker and R. Kohavi 1996, CC BY 4.0): 123
 binary features, 23.9 percent positive.
@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.datasets.base import DATASETS, Arrays, DataSource
-from benchmarks.variants import DataFile, Variant
+from benchmarks.datasets.contract import DATASETS, Arrays, DataSource
+from benchmarks.datasets.files.variants import DataFile, Variant
 
 _ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 
 @DATASETS.register("a9a")
 class A9A(DataSource):
-    """All 48,842 examples: the 32,561 of `a9a`, then the 16,281 of `a9a.t`.
+    """All 48,842 examples: 32,561 of the file `a9a`, then 16,281 of `a9a.t`.
 
-    Inputs are 0 or 1, shape [48842, 123]; target 1 is the file's label +1.
+    Inputs are 0 or 1, shape [48842, 123]. Label +1 of the files is target 1.
     """
 
     name = "a9a"
@@ -38,7 +38,7 @@ class A9A(DataSource):
     )
 
     def _parse(self, contents: Sequence[bytes]) -> Arrays:
-        # Imported here: it takes seconds, and a cached load does without.
+        # Imported here because it takes seconds and a cached load does not need it.
         from sklearn.datasets import load_svmlight_file
 
         parts = [

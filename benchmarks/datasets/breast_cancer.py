@@ -1,4 +1,4 @@
-"""Breast cancer: tell benign from malignant tumours by the shape of cell nuclei.
+"""Breast cancer: predict from cell nuclei whether a tumour is benign.
 
 UCI Breast Cancer Wisconsin Diagnostic (W. Wolberg, W. Street, O. Mangasarian 1993, CC
 BY 4.0), embedded in scikit-learn.
@@ -6,8 +6,8 @@ BY 4.0), embedded in scikit-learn.
 
 from collections.abc import Sequence
 
-from benchmarks.datasets.base import DATASETS, Arrays, DataSource
-from benchmarks.variants import Variant
+from benchmarks.datasets.contract import DATASETS, Arrays, DataSource
+from benchmarks.datasets.files.variants import Variant
 
 
 @DATASETS.register("breast_cancer")
@@ -26,7 +26,7 @@ class BreastCancer(DataSource):
     )
 
     def _parse(self, contents: Sequence[bytes]) -> Arrays:
-        # Imported here: it takes seconds, and a cached load does without.
+        # Imported here because it takes seconds and a cached load does not need it.
         from sklearn.datasets import load_breast_cancer
 
         inputs, targets = load_breast_cancer(return_X_y=True)

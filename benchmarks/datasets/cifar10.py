@@ -1,7 +1,7 @@
 """CIFAR-10: 32x32 colour photographs of ten kinds of things.
 
-A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009. The archive
-that its author publishes is read, and so are two other forms of the same images.
+A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009. The images
+are read from the author's archive or from two other forms with the same content.
 """
 
 import io
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from benchmarks.datasets.base import DATASETS, Arrays, DataSource
-from benchmarks.variants import Array, DataFile, Variant
+from benchmarks.datasets.contract import DATASETS, Arrays, DataSource
+from benchmarks.datasets.files.variants import Array, DataFile, Variant
 
 TRAIN_EXAMPLES = 50_000
-"""Rows of the official training part, which come first; the test part follows."""
+"""Number of rows of the official training part. The test part follows it."""
 
 _CLASSES = (
     "airplane",
@@ -41,7 +41,7 @@ _ADDRESSES = (
 _BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
-# What the pickle of a numpy array calls, and no more: a pickle can call anything.
+# The only functions that the pickle of a numpy array needs. A pickle can call any.
 _CALLABLES = {
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
@@ -62,8 +62,8 @@ def sheet_files(
         per_sheet: images on one sheet, all of one class.
 
     Returns:
-        The files of each split in turn; `<start>` is the place of a sheet's first image
-        among all images of the split, ordered by class.
+        The files of one split after the other. `<start>` is the position of the first
+        image of the sheet among all images of the split, ordered by class.
     """
     return tuple(
         DataFile(f"{split}_{classes[start // count]}_{start:05d}.webp")
@@ -74,11 +74,11 @@ def sheet_files(
 
 @DATASETS.register("cifar10")
 class Cifar10(DataSource):
-    """All 60,000 images: the 50,000 of the training part, then the 10,000 for testing.
+    """All 60,000 images: 50,000 of the training part, then 10,000 of the test part.
 
-    Inputs are the bytes 0 to 255, channels last, shape [60000, 32, 32, 3]. The forms
-    keep different orders, so each part is sorted by label and then by its bytes: equal
-    arrays, whatever they are read from.
+    Inputs are bytes from 0 to 255, channels last, shape [60000, 32, 32, 3]. The forms
+    store the images in different orders. So each part is sorted by label and then by
+    its bytes, and all forms give the same arrays.
 
     Attributes:
         sheet: columns and rows of images on a contact sheet.
@@ -129,7 +129,7 @@ class Cifar10(DataSource):
         height, width, channels = self.specs[0].shape[1:]
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             batches = [_read_batch(archive, name) for name in _BATCHES]
-        # A row holds all red values of an image, then all green ones, then all blue.
+        # A row has all red values of an image, then all green, then all blue values.
         shape = (channels, height, width)
         batches = [
             (rows.reshape(len(rows), *shape).transpose(0, 2, 3, 1), labels)
@@ -181,7 +181,7 @@ class Cifar10(DataSource):
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Reads numpy arrays in plain containers, and refuses any other object."""
+    """Reads numpy arrays in plain containers and refuses any other object."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _CALLABLES:
@@ -231,7 +231,7 @@ def _joined(parts: Iterable[Arrays]) -> Arrays:
 
 
 def _in_order(part: Arrays) -> Arrays:
-    """Sort by label, then by bytes: an order that does not depend on the source."""
+    """Sort by label, then by bytes, so that the order is the same for all forms."""
     images, labels = part
     keys = [
         (label, image.tobytes())

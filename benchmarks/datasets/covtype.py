@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.datasets.base import DATASETS, Arrays, DataSource
-from benchmarks.variants import DataFile, Variant
+from benchmarks.datasets.contract import DATASETS, Arrays, DataSource
+from benchmarks.datasets.files.variants import DataFile, Variant
 
 _NUMBERS_PER_ROW = 55
 _UCI = (
@@ -23,9 +23,9 @@ _MIRROR = "https://ndownloader.figshare.com/files/5976039"
 class CovType(DataSource):
     """The official 581,012 rows, or a sample of 80,000 of them.
 
-    Inputs are the 54 numbers of a row as they stand in the file, shape [N, 54]; target
-    0 to 6 is the native class 1 to 7. Of the official file the row count, the class
-    counts and the first 20,000 rows are checked, not the digest of all rows.
+    Inputs are the first 54 numbers of each row, unchanged, shape [N, 54]. Classes 1 to
+    7 of the file are targets 0 to 6. The digest of the official file covers its first
+    20,000 rows only; the number of rows and the class counts are checked for all.
     """
 
     name = "covtype"
@@ -59,10 +59,10 @@ class CovType(DataSource):
     )
 
     def _parse(self, contents: Sequence[bytes]) -> Arrays:
-        # Imported here: it takes a second, and a cached load does without.
+        # Imported here because it takes a second and a cached load does not need it.
         import pandas as pd
 
-        # Eight times as fast as numpy.loadtxt on these 75 MB.
+        # pandas reads these 75 MB eight times as fast as numpy.loadtxt.
         frame = pd.read_csv(io.BytesIO(contents[0]), header=None, dtype=np.int32)
         table = frame.to_numpy()
         if table.shape[1] != _NUMBERS_PER_ROW:

@@ -6,8 +6,8 @@ Kaynak 1998, CC BY 4.0), embedded in scikit-learn.
 
 from collections.abc import Sequence
 
-from benchmarks.datasets.base import DATASETS, Arrays, DataSource
-from benchmarks.variants import Variant
+from benchmarks.datasets.contract import DATASETS, Arrays, DataSource
+from benchmarks.datasets.files.variants import Variant
 
 
 @DATASETS.register("digits")
@@ -26,7 +26,7 @@ class Digits(DataSource):
     )
 
     def _parse(self, contents: Sequence[bytes]) -> Arrays:
-        # Imported here: it takes seconds, and a cached load does without.
+        # Imported here because it takes seconds and a cached load does not need it.
         from sklearn.datasets import load_digits
 
         pixels, targets = load_digits(return_X_y=True)

@@ -4,22 +4,24 @@ Rates of SGD and Adam are tuned on the training loss. Source: Huang et al., CVPR
 Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
 """
 
-from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.image_arms import metricopt
-from benchmarks.images import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
     SIZES,
-    Backbone,
-    Problem,
-    Setting,
-    Size,
-    repeated,
+    ImageSize,
+    TrainedNetwork,
+    image_pipeline,
+    network_of,
 )
-from benchmarks.layout import META_TEST, Column, Row, TableLayout
-from benchmarks.protocol import Arm, Place, method
-from benchmarks.records import RunSpec
-from benchmarks.tasks import resolve_variant
+from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Row, TableLayout
+from benchmarks.report.reading import META_TEST
+from benchmarks.runs.spec import RunSpec, Unit
 
 METRIC = "aucpr-macro-logits"
 
@@ -31,18 +33,17 @@ ROWS = (
 )
 
 
-def arms(size: Size) -> dict[str, Arm]:
-    """Return the arms by row."""
-    tests = size.meta_tests
+def plans(size: ImageSize) -> dict[str, Plan]:
+    """Return how rows are filled."""
     return {
-        "loss-only": Arm(*method("loss-only"), meta_tests=tests),
-        "loss-only-adam": Arm(*method("loss-only", optimizer="adam"), meta_tests=tests),
+        "loss-only": loss_only(size),
+        "loss-only-adam": loss_only(size, optimizer="adam"),
         "metricopt": metricopt(size),
         "metricopt-adam": metricopt(size, optimizer="adam"),
     }
 
 
-def network_of(tier: str) -> str:
+def network(tier: str) -> str:
     """Return the network of a tier."""
     return "digit-net" if tier == "smoke" else "small"
 
@@ -50,32 +51,26 @@ def network_of(tier: str) -> str:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, network = SIZES[tier], network_of(tier)
-    problem = Problem("cifar10", "digits" if tier == "smoke" else "cifar10")
-    variant = resolve_variant(problem.dataset, offline=offline)
-    setting = Setting(f"{network}/{METRIC}", problem, variant, Backbone(network))
-    found = []
-    for row, arm in arms(size).items():
-        place = Place("fig4", tier, "natural", row, METRIC, 0)
-        found += repeated(place, setting, arm, replicates)
-    return found
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    pipeline = image_pipeline(
+        tier, problem.here(offline), TrainedNetwork(network(tier))
+    )
+    column, rows = f"{network(tier)}/{METRIC}", on_pipeline(pipeline, plans(size))
+    part = Part("natural", column, METRIC, size.steps, rows)
+    return table_specs("fig4", tier, [part], replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
     """Return what the figure's table looks like at a tier."""
-    size, network = SIZES[tier], network_of(tier)
-    column = Column(
-        f"{network}/{METRIC}",
-        f"{network} AUCPR, raw outputs",
-        METRIC,
-        higher_is_better=True,
-    )
+    size, name = SIZES[tier], network(tier)
+    column = Column(f"{name}/{METRIC}", f"{name} AUCPR, raw outputs", Unit(METRIC))
     return TableLayout(
         experiment="fig4",
         title="Figure 4: optimizers with and without the metric",
         caption=(
             "AUCPR on CIFAR-10 with the small network of Table 2, FiLM on its last "
-            f"batch norm; T = {size.steps}, K = {size.observations}, {size.tasks} tasks"
+            f"batch norm. T = {size.steps}, K = {size.observations}, {size.tasks} "
+            "tasks."
         ),
         convention=CONVENTION,
         blocks=BLOCKS,
@@ -83,9 +78,10 @@ def layout(tier: str) -> TableLayout:
         columns=(column,),
         query_budgets=(),
         unit=META_TEST,
+        network_of=network_of,
         notes=(
-            "Images are ranked by raw outputs, where cross-entropy leaves something to "
-            "gain, see Table 2; the paper does not say what its figure ranks by.",
+            "Images are ranked by raw outputs, for which cross-entropy leaves a gain "
+            "possible (see Table 2). The paper does not say what its figure ranks by.",
             "The paper's learned optimizers are not built yet.",
         ),
     )

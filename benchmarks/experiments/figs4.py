@@ -2,36 +2,41 @@
 
 Each row changes one thing of the recipe: how the value function is trained, where its
 metrics come from and how many, or the parameters phi, their number and their place.
-Source: Huang et al., CVPR 2021, Fig. 3 and Fig. S4. The metric is worst-class error:
-the paper's, the error, moves by less than its sampling noise here, see Table 1.
+Source: Huang et al., CVPR 2021, Fig. 3 and Fig. S4. The metric is worst-class error.
+The paper's metric, the error, moves by less than its sampling noise here; see Table 1.
 """
 
 import math
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.image_arms import loss_only, metricopt
-from benchmarks.images import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
+    FILM,
     SIZES,
-    Backbone,
-    Problem,
-    Setting,
-    Size,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    image_pipeline,
     network_label,
-    repeated,
+    network_of,
 )
-from benchmarks.layout import META_TEST, Column, Row, TableLayout
-from benchmarks.protocol import Arm, Place
-from benchmarks.records import RunSpec
-from benchmarks.tasks import resolve_variant
+from benchmarks.experiments.shared.plans import Part, Plan, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.pipelines.images.settings import FilmSettings
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Row, TableLayout
+from benchmarks.report.reading import META_TEST
+from benchmarks.runs.spec import RunSpec, Unit
 
 TASKS = {"paper": 500, "local": 120, "smoke": 8}
 METRIC = "worst-class-error"
 COLUMN = f"cifar10/{METRIC}"
-LAST_BLOCK = {"resnet32": ["17.bn1", "17.bn2"], "digit-net": ["1", "4"]}
+LAST_BLOCK = {"resnet32": ("17.bn1", "17.bn2"), "digit-net": ("1", "4")}
 HEAD = {"resnet32": "20", "digit-net": "8"}
 SIZES_OF_PHI = (32, 64, 128, 256)
 SHARES_OBSERVED = {"k2": 0.025, "k10": 0.1, "k100": 1.0}
@@ -77,19 +82,19 @@ def recipes(tasks: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def adapters(network: str) -> dict[str, dict[str, Any]]:
-    """Return the changes to the adapter, by row."""
+def adapters(network: str) -> dict[str, FilmSettings]:
+    """Return the adapters that are not the usual one, by row."""
     block, head = LAST_BLOCK[network], HEAD[network]
-    generators = {f"d{d}": {"form": "generator", "size": d} for d in SIZES_OF_PHI}
+    generators = {f"d{d}": FilmSettings("generator", size=d) for d in SIZES_OF_PHI}
     return generators | {
-        "last-biases": {"form": "shift", "sites": [head]},
-        "more-biases": {"form": "shift", "sites": [*block, head]},
-        "earlier": {"sites": block},
+        "last-biases": FilmSettings("shift", (head,)),
+        "more-biases": FilmSettings("shift", (*block, head)),
+        "earlier": FilmSettings(sites=block),
     }
 
 
-def arms(size: Size) -> dict[str, Arm]:
-    """Return the arms by row."""
+def plans(size: ImageSize) -> dict[str, Plan]:
+    """Return how rows are filled."""
     changes = recipes(size.tasks)
     observed = {
         row: replace(size, observations=math.ceil(share * size.steps))
@@ -109,16 +114,19 @@ def arms(size: Size) -> dict[str, Arm]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    problem = Problem("cifar10", "digits" if tier == "smoke" else "cifar10")
-    network = "digit-net" if tier == "smoke" else "resnet32"
-    variant = resolve_variant(problem.dataset, offline=offline)
-    found = []
-    for row, used in arms(replace(SIZES[tier], tasks=TASKS[tier])).items():
-        adapter = adapters(network).get(row, {})
-        setting = Setting(COLUMN, problem, variant, Backbone(network), adapter)
-        place = Place("figs4", tier, "natural", row, METRIC, 0)
-        found += repeated(place, setting, used, replicates)
-    return found
+    size = replace(SIZES[tier], tasks=TASKS[tier])
+    problem = (DIGITS if tier == "smoke" else CIFAR10).here(offline)
+    trained = TrainedNetwork(default_network(tier))
+    changed = adapters(trained.network)
+    rows = {
+        row: (
+            image_pipeline(tier, problem, trained, adapter=changed.get(row, FILM)),
+            plan,
+        )
+        for row, plan in plans(size).items()
+    }
+    part = Part("natural", COLUMN, METRIC, size.steps, rows)
+    return table_specs("figs4", tier, [part], replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
@@ -128,26 +136,29 @@ def layout(tier: str) -> TableLayout:
         experiment="figs4",
         title="Figures 3 and S4: the value function on CIFAR-10, taken apart",
         caption=(
-            f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps; "
-            "every row differs from the recipe in what it names."
+            f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps. "
+            "Every row differs from the recipe only in what its name says."
         ),
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=(Column(COLUMN, "worst-class error", METRIC),),
+        columns=(Column(COLUMN, "worst-class error", Unit(METRIC)),),
         loss_only_row="loss-only",
         query_budgets=(),
         ablation_rows=(*LABELS, "literal"),
         cloud_rows=("recipe", "no-ordinal"),
         unit=META_TEST,
+        network_of=network_of,
         notes=(
-            "The metric of the paper's figures is the error, which moves by less than "
-            "its sampling noise here; see Table 1.",
-            "Biases of all layers, and FiLM at every stage, need the whole network for "
-            "every query; the last block stands for them.",
-            "Fewer tasks than in Table 1: differences show earlier and cost less.",
-            "One value function per row, trained with the same noise: how far two of "
-            "one recipe differ by chance is not in the spread.",
+            "The paper's figures show the error. Here the error moves by less than its "
+            "sampling noise (see Table 1), so worst-class error is shown.",
+            "Biases of all layers, or FiLM at every stage, would need the whole "
+            "network for every query. The last block stands in for both.",
+            "There are fewer tasks than in Table 1: with little training, differences "
+            "between recipes are easier to see and cheaper to measure.",
+            "Every row has one value function, and all are trained with the same "
+            "noise. The spread does not contain how far two value functions of one "
+            "recipe differ by chance.",
         ),
     )
 

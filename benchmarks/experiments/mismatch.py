@@ -5,96 +5,89 @@ with long-tailed training; error with wrong training labels. Table 1 has the err
 the images as they are, Table 2 the AUCPR.
 """
 
-from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.image_arms import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
+    QUERY_ARMS,
     RECIPE_NOTE,
-    SEARCHES,
     SIZE_NOTE,
+    SPREAD_NOTE,
     controls,
-    guided,
+    metricopt_plans,
     query_budgets,
-    untouched,
 )
-from benchmarks.images import (
+from benchmarks.experiments.shared.images import (
     BLOCKS,
     SIZES,
-    Backbone,
-    Problem,
-    Setting,
-    Size,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    image_pipeline,
     network_label,
-    repeated,
+    network_of,
 )
-from benchmarks.layout import META_TEST, Column, Row, TableLayout
-from benchmarks.protocol import Arm, Place
-from benchmarks.records import RunSpec
-from benchmarks.tasks import resolve_variant
+from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, image_problem
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Row, TableLayout
+from benchmarks.report.reading import META_TEST
+from benchmarks.runs.spec import RunSpec, Unit
 
-PLAIN = Problem("cifar10", "cifar10")
-TAIL = Problem("tail", "cifar10", imbalance=100)
-NOISE = Problem("noise", "cifar10", label_noise=0.4)
+TAIL = image_problem("tail", "cifar10", imbalance=100)
+NOISE = image_problem("noise", "cifar10", label_noise=0.4)
 # In the smoke tier a tail of 100 would leave single digits.
 SMOKE = {
-    "cifar10": Problem("cifar10", "digits"),
-    "tail": Problem("tail", "digits", imbalance=10),
-    "noise": Problem("noise", "digits", label_noise=0.4),
+    "cifar10": image_problem("cifar10", "digits"),
+    "tail": image_problem("tail", "digits", imbalance=10),
+    "noise": image_problem("noise", "digits", label_noise=0.4),
 }
 COLUMNS = (
-    (PLAIN, "worst-class-error", "worst-class error"),
-    (PLAIN, "vehicle-animal-cost", "vehicle-animal cost"),
+    (CIFAR10, "worst-class-error", "worst-class error"),
+    (CIFAR10, "vehicle-animal-cost", "vehicle-animal cost"),
     (TAIL, "f-macro", "long tail, macro F"),
     (TAIL, "g-mean", "long tail, G-mean"),
     (NOISE, "mcr", "40 % label noise, MCR"),
 )
-HIGHER = ("f-macro", "g-mean")
 OFFSET_REACH = 3.0
 """Log prior ratios of a long tail of 100 reach 4.6, half of it to either side."""
 
-ELSEWHERE = ("metricopt-literal", "random-search")
-"""Rows of Tables 1 and 2 that would tell nothing new in six more columns."""
+LEFT_OUT = ("metricopt-literal", "random-search")
+"""Rows of Tables 1 and 2 that would tell nothing new in five more columns."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
-    *(row for row in CONTROL_ROWS + METRICOPT_ROWS if row.name not in ELSEWHERE),
+    *(row for row in CONTROL_ROWS + METRICOPT_ROWS if row.name not in LEFT_OUT),
 )
 
 
-def arms(size: Size) -> dict[str, Arm]:
-    """Return the arms of a column by row."""
-    found = controls(size, reach=OFFSET_REACH) | guided(size)
-    found["cross-entropy"] = untouched()
-    return {row: arm for row, arm in found.items() if row not in ELSEWHERE}
+def plans(size: ImageSize) -> dict[str, Plan]:
+    """Return how the rows of a column are filled."""
+    found = controls(size, reach=OFFSET_REACH) | metricopt_plans(size)
+    return {row: plan for row, plan in found.items() if row not in LEFT_OUT}
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size = SIZES[tier]
-    found = []
+    size, trained = SIZES[tier], TrainedNetwork(default_network(tier))
+    parts = []
     for problem, metric, _ in COLUMNS:
-        column = f"{problem.name}/{metric}"
         used = SMOKE[problem.name] if tier == "smoke" else problem
-        backbone = Backbone("digit-net" if tier == "smoke" else "resnet32")
-        variant = resolve_variant(used.dataset, offline=offline)
-        setting = Setting(column, used, variant, backbone)
-        for row, arm in arms(size).items():
-            place = Place("mismatch", tier, "natural", row, metric, 0)
-            found += repeated(place, setting, arm, replicates)
-    return found
+        pipeline = image_pipeline(tier, used.here(offline), trained)
+        rows = on_pipeline(pipeline, plans(size))
+        column = f"{problem.name}/{metric}"
+        parts.append(Part("natural", column, metric, size.steps, rows))
+    return table_specs(
+        "mismatch", tier, parts, replicates=replicates or size.replicates
+    )
 
 
 def layout(tier: str) -> TableLayout:
     """Return what the table looks like at a tier."""
     size = SIZES[tier]
     columns = tuple(
-        Column(
-            f"{problem.name}/{metric}",
-            label,
-            metric,
-            higher_is_better=metric in HIGHER,
-        )
+        Column(f"{problem.name}/{metric}", label, Unit(metric))
         for problem, metric, label in COLUMNS
     )
     return TableLayout(
@@ -106,19 +99,20 @@ def layout(tier: str) -> TableLayout:
             f"{size.tasks} tasks. Queries of meta-training are charged."
         ),
         convention=(
-            "Observe and test are as they come, with right labels; tail and noise are "
-            "in the training images alone. Long tail: 100 to 1, exponential. Label "
-            "noise: 40 % of the labels are another class. Cost: 1 for a vehicle "
-            "called an animal, 0.2 for an animal called a vehicle, 0.1 for a mistake "
-            "within either."
+            "Observe and test are unchanged, with right labels; only the training "
+            "images have a long tail or label noise. Long tail: 100 to 1, exponential. "
+            "Label noise: 40 % of the labels are replaced by another class. Cost: 1 "
+            "for a vehicle called an animal, 0.2 for an animal called a vehicle, 0.1 "
+            "for a mistake within either group."
         ),
         blocks=BLOCKS,
         rows=ROWS,
         columns=columns,
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
-        query_arms=tuple(arm for arm in SEARCHES if arm not in ELSEWHERE),
+        query_arms=tuple(arm for arm in QUERY_ARMS if arm not in LEFT_OUT),
         unit=META_TEST,
+        network_of=network_of,
         rival_row="loss-only-dense",
         mismatch_rows=("metricopt", "cma-es", "class-offsets"),
         notes=NOTES,
@@ -126,18 +120,20 @@ def layout(tier: str) -> TableLayout:
 
 
 NOTES = (
-    "One network per problem, and one value function for all fine-tuning runs of a "
-    "row. The spread is over those runs, not over networks, splits or value functions.",
-    "Tier local: one-cycle schedules of 40 epochs, and of 12 with wrong labels, which "
-    "longer ones learn by heart.",
-    "Class offsets see log-probabilities and try 41 values per class, from -3 to 3, "
-    "for a long tail needs more than the usual 1; a black box allows the other arms "
-    "only.",
-    "Random search and Algorithm 1 taken literally are left out for time; Tables 1 to "
+    "There is one network per problem, and one value function for all fine-tuning runs "
+    "of a row.",
+    SPREAD_NOTE,
+    "Tier local: networks are trained with one-cycle schedules, for 40 epochs, or for "
+    "12 with label noise, because longer training memorises the wrong labels.",
+    "Class offsets need log-probabilities, so a black box does not allow them. It "
+    "allows all other arms.",
+    "Class offsets try 41 values per class, from -3 to 3: a long tail needs more than "
+    "the usual 1.",
+    "Random search and the literal Algorithm 1 are left out to save time. Tables 1 to "
     "3 have them.",
-    "Tier local: the gain over mismatch is drawn, but no relation shows. Fine-tuning "
-    "with the loss alone moves most metrics by little more than their sampling noise, "
-    "so that their rank correlation with the loss says little.",
+    "Tier local: the figure of gain over mismatch shows no relation. Fine-tuning with "
+    "the loss alone moves most metrics by little more than their sampling noise, so "
+    "their rank correlation with the loss says little.",
     SIZE_NOTE,
     RECIPE_NOTE,
 )

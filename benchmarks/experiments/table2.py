@@ -2,44 +2,42 @@
 
 Source: Huang et al., CVPR 2021, Table 2 and Sec. 4.1. The columns of ResNet-32, the
 control arms, the oracles and the arms at equal queries are ours. The paper does not say
-by which scores images are ranked, and with cross-entropy all depends on it: there is a
-column for softmax probabilities, and one for raw outputs.
+by which scores images are ranked. With cross-entropy everything depends on it, so there
+is a column for softmax probabilities and one for raw outputs.
 """
 
 from itertools import product
 
-from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.image_arms import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import dense, loss_only, untouched
+from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
     LONGER,
     METRICOPT_ROWS,
+    QUERY_ARMS,
     RECIPE_NOTE,
-    SEARCHES,
     SIZE_NOTE,
-    cross_entropy_arms,
-    dense,
-    loss_only,
+    SPREAD_NOTE,
+    cross_entropy_plans,
     metricopt,
     query_budgets,
-    untouched,
 )
-from benchmarks.images import (
+from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
     SIZES,
-    Backbone,
-    Problem,
-    Setting,
-    Size,
-    repeated,
+    ImageSize,
+    TrainedNetwork,
+    image_pipeline,
+    network_of,
 )
-from benchmarks.layout import META_TEST, Column, Row, TableLayout
-from benchmarks.protocol import Arm, Place
-from benchmarks.records import RunSpec
-from benchmarks.tasks import resolve_variant
+from benchmarks.experiments.shared.plans import Part, Plan, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Row, TableLayout
+from benchmarks.report.reading import META_TEST
+from benchmarks.runs.spec import RunSpec, Unit
 
-CIFAR10 = Problem("cifar10", "cifar10")
-DIGITS = Problem("digits", "digits")
 METRIC, RAW = "aucpr", "aucpr-macro-logits"
 SCORES = {METRIC: "AUCPR", RAW: "AUCPR, raw outputs"}
 NETWORKS = {"small": "small", "resnet32": "ResNet-32"}
@@ -48,10 +46,12 @@ WARM = ("longer", "blackbox")
 """Rows of networks that go on from the cross-entropy network."""
 WARM_LOSSES = ("aucpr", "pairwise-aucroc")
 """Losses that ResNet-32, too, goes on with after cross-entropy."""
-DEAR = {"small": ("longer", "random-search", "oracle-observe", "oracle-test")}
-"""Rows left out of the columns of a network: it takes time, and weights to release."""
-ELSEWHERE = ("random-search", "metricopt-literal", "oracle-observe")
-"""Rows left out where raw outputs are ranked, for they would tell nothing new."""
+LEFT_OUT_OF_NETWORK = {
+    "small": ("longer", "random-search", "oracle-observe", "oracle-test")
+}
+"""Rows left out of the columns of a network, to save time and released weights."""
+LEFT_OUT_OF_RAW = ("random-search", "metricopt-literal", "oracle-observe")
+"""Rows left out of the columns of raw outputs: they would tell nothing new."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
@@ -63,7 +63,7 @@ ROWS = (
         "black-box differentiation",
         "cross-entropy",
         "blackbox",
-        note="goes on from the cross-entropy network, with the AP loss",
+        note="trained from the cross-entropy network, with the AP loss",
     ),
     *CONTROL_ROWS,
     *METRICOPT_ROWS,
@@ -84,25 +84,25 @@ ROWS = (
 )
 
 
-def arms(size: Size, network: str, metric: str) -> dict[str, tuple[str, Arm]]:
-    """Return loss of theta and arm by row."""
-    found = cross_entropy_arms(size) | {
+def plans(size: ImageSize, network: str, metric: str) -> dict[str, tuple[str, Plan]]:
+    """Return the loss of theta and how the row is filled, by row."""
+    found = cross_entropy_plans(size) | {
         "longer": ("cross-entropy", untouched()),
         "aucroc": ("pairwise-aucroc", untouched()),
         "aucpr": ("aucpr", untouched()),
         "blackbox": ("blackbox-ap", untouched()),
     }
     if metric == METRIC:
-        # Their outputs are ranked as they are in either column.
+        # Raw outputs of these networks are ranked in either column.
         found |= {
             "aucpr-loss-only": ("aucpr", loss_only(size)),
-            "aucpr-dense": ("aucpr", dense(size)),
+            "aucpr-dense": ("aucpr", dense(size, size.steps)),
             "aucpr-metricopt": ("aucpr", metricopt(size)),
         }
-    # Offsets shift all scores of a class, which leaves its ranking, and AP, as it is.
-    left_out = {"class-offsets", *DEAR.get(network, ())}
-    left_out |= {*ELSEWHERE} if metric == RAW else set()
-    return {row: arm for row, arm in found.items() if row not in left_out}
+    # Offsets shift all scores of a class, so its ranking and AP stay the same.
+    left_out = {"class-offsets", *LEFT_OUT_OF_NETWORK.get(network, ())}
+    left_out |= {*LEFT_OUT_OF_RAW} if metric == RAW else set()
+    return {row: plan for row, plan in found.items() if row not in left_out}
 
 
 def networks(tier: str) -> dict[str, str]:
@@ -114,16 +114,16 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
-    variant = resolve_variant(problem.dataset, offline=offline)
-    found = []
+    images, parts = problem.here(offline), []
     for network, metric in product(networks(tier), SCORES):
-        for row, (loss, arm) in arms(size, network, metric).items():
+        rows = {}
+        for row, (loss, plan) in plans(size, network, metric).items():
             warm = row in WARM or (network == "resnet32" and loss in WARM_LOSSES)
-            backbone = Backbone(network, loss, warm)
-            setting = Setting(f"{network}/{metric}", problem, variant, backbone)
-            place = Place("table2", tier, "natural", row, metric, 0)
-            found += repeated(place, setting, arm, replicates)
-    return found
+            trained = TrainedNetwork(network, loss, warm)
+            rows[row] = image_pipeline(tier, images, trained), plan
+        column = f"{network}/{metric}"
+        parts.append(Part("natural", column, metric, size.steps, rows))
+    return table_specs("table2", tier, parts, replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
@@ -133,8 +133,7 @@ def layout(tier: str) -> TableLayout:
         Column(
             f"{network}/{metric}",
             f"{label} {score}",
-            metric,
-            higher_is_better=True,
+            Unit(metric),
             paper_column="cifar10/aucpr" if network == "small" else None,
         )
         for network, label in networks(tier).items()
@@ -156,29 +155,32 @@ def layout(tier: str) -> TableLayout:
         paper_table="Table 2",
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
-        query_arms=SEARCHES,
+        query_arms=QUERY_ARMS,
         unit=META_TEST,
+        network_of=network_of,
         rival_row="loss-only-dense",
         notes=NOTES,
     )
 
 
 NOTES = (
-    "One network per loss, and one value function for all fine-tuning runs of a row. "
-    "The spread is over those runs, not over networks, splits or value functions.",
-    "Tier local: short one-cycle schedules; ResNet-32 goes on from cross-entropy for 6 "
-    "epochs with the AUC losses.",
-    "The paper's network is that of Eban et al., which could not be verified; `small` "
-    "is the tutorial network it is inferred to be.",
-    "A query of `small` takes two to four times that of ResNet-32, for its dense "
-    "layers come after FiLM: it has neither random search nor oracles, nor the control "
-    "of 6 more epochs.",
-    "Scores are softmax probabilities for cross-entropy, and raw outputs for the AUC, "
-    "AUCPR and AP losses, which train every output by itself; columns `raw outputs` "
-    "rank those of cross-entropy too. It leaves open a constant that is added to all "
-    "outputs of an image, so that raw outputs do not compare between images. The paper "
-    "does not say what it ranks by; both are held against its numbers, which it shares "
-    "with older work.",
+    "There is one network per loss, and one value function for all fine-tuning runs of "
+    "a row.",
+    SPREAD_NOTE,
+    "Tier local: networks are trained with short one-cycle schedules. For the AUC "
+    "losses ResNet-32 is trained for 6 epochs after cross-entropy.",
+    "The paper uses the network of Eban et al., which could not be verified. `small` "
+    "is the tutorial network that we infer it to be.",
+    "A query of `small` takes two to four times as long as one of ResNet-32, because "
+    "its dense layers come after FiLM. Its columns lack random search, the oracles and "
+    "the control of 6 more epochs.",
+    "Images are ranked by softmax probabilities for cross-entropy, and by raw outputs "
+    "for the AUC, AUCPR and AP losses, which train every output by itself. Columns "
+    "`raw outputs` rank by raw outputs for cross-entropy, too.",
+    "Cross-entropy does not determine a constant that is added to all outputs of an "
+    "image, so its raw outputs are not comparable between images.",
+    "The paper does not say what it ranks by, so both kinds of columns are compared "
+    "with its numbers, which it shares with older work.",
     SIZE_NOTE,
     RECIPE_NOTE,
 )

@@ -4,21 +4,28 @@ Source: Huang et al., CVPR 2021, Table 3 and Sec. 4.2; Fig. 2c. The arms at equa
 queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours.
 """
 
-from benchmarks.experiment import EXPERIMENTS, Experiment, check_tier
-from benchmarks.layout import Block, Row, TableLayout
-from benchmarks.problems import A9A, COVTYPE, DIGIT, RARE, convention, metric_column
-from benchmarks.protocol import Arm, Place, method
-from benchmarks.records import RunSpec
-from benchmarks.tasks import resolve_variant
-from benchmarks.uci import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared.plans import Plan, table_specs
+from benchmarks.experiments.shared.problems import (
+    A9A,
+    COVTYPE,
+    DIGIT,
+    RARE,
+    convention,
+    metric_column,
+)
+from benchmarks.experiments.shared.tabular import (
     METRICOPT_BUDGETS,
     QUERIES,
     QUERY_BUDGETS,
     SIZES,
     STEPS,
-    Size,
-    spec,
+    TabularSize,
+    tabular_parts,
 )
+from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.runs.spec import Arm, RunSpec
 
 # The smoke tier runs the same arms on a data set that scikit-learn brings along.
 PROBLEMS = {
@@ -39,14 +46,13 @@ PAPER_COLUMNS = {
     ("covtype", "jaccard"): "cov/jac",
     ("covtype", "f1"): "cov/f1",
 }
-SEARCHES = ("random-search", "cma-es", "guided-cma", "metricopt")
 
 ROWS = (
     Row(
         "cross-entropy",
         "CE, untouched (phi = 0)",
         paper_row="ce",
-        note="theta alone: row CE of the paper and the control arm at once",
+        note="theta as it is: both row CE of the paper and the control arm",
     ),
     Row("lovasz", "Lovasz-Softmax (LO)", "cross-entropy", "lo"),
     Row(
@@ -61,7 +67,7 @@ ROWS = (
         "learned surrogate (SL)",
         "cross-entropy",
         "sl",
-        note="its queries are of mini-batches of 100",
+        note="its queries are made on mini-batches of 100",
     ),
     Row("loss-only", "CE fine-tune, last step"),
     Row("loss-only-dense", "CE fine-tune, dense eval", "loss-only"),
@@ -69,7 +75,10 @@ ROWS = (
         "threshold-shift",
         "threshold shift",
         "cross-entropy",
-        note="sees every threshold on the observe split; needs scores, not a black box",
+        note=(
+            "tries every threshold on the observe split; needs scores, so a black box "
+            "does not allow it"
+        ),
     ),
     Row("random-search", "random search", "loss-only"),
     Row("cma-es", "CMA-ES", "loss-only"),
@@ -95,42 +104,30 @@ ROWS = (
 )
 
 
-def arms(block: str, column: tuple[str, str], size: Size) -> dict[str, Arm]:
-    """Return the arms of one cell by row, without those its metric does not concern.
+def plans(block: str, problem: str, metric: str, size: TabularSize) -> dict[str, Plan]:
+    """Return how the rows of a part are filled, without rows that do not concern it.
 
     Args:
         block: `balanced` or `natural`.
-        column: name of the problem and of the metric.
+        problem: name of the problem.
+        metric: name of the metric.
         size: of the tier.
     """
-    metric = column[1]
-    searches = size.queries if column in PAPER_COLUMNS else size.own_queries
-    searches = min(searches, size.natural_queries if block == "natural" else searches)
-    found = controls(size) | competitors(metric, size) | guided(size)
-    for name in ("random-search", "cma-es", "guided-cma"):
-        arm = Arm(*method(name), queries=searches, meta_tests=size.search_tests)
-        found[name] = arm
+    in_paper = (problem, metric) in PAPER_COLUMNS
+    queries = size.queries if in_paper else size.own_queries
+    if block == "natural":
+        queries = min(queries, size.natural_queries)
+    found = arms.controls(size, steps=STEPS, queries=queries)
+    found["threshold-shift"] = Plan(Arm("threshold-shift"))
+    found |= competitors(metric, size) | metricopt_plans(size)
     if block == "balanced":
         found |= budgeted(size)
         # CoverType's class 2 leaves nothing to gain that more care could show.
-        found |= {} if column[0] == COVTYPE.name else resampled(size)
+        found |= {} if problem == COVTYPE.name else resampled(size)
     return found
 
 
-def controls(size: Size) -> dict[str, Arm]:
-    """Return what every method has to beat."""
-    tests = size.meta_tests
-    return {
-        "cross-entropy": Arm(*method("untouched")),
-        "loss-only": Arm(*method("loss-only"), meta_tests=tests),
-        "loss-only-dense": Arm(
-            *method("loss-only-dense"), queries=STEPS, meta_tests=tests
-        ),
-        "threshold-shift": Arm("threshold-shift"),
-    }
-
-
-def competitors(metric: str, size: Size) -> dict[str, Arm]:
+def competitors(metric: str, size: TabularSize) -> dict[str, Plan]:
     """Return the methods that train the whole network towards a metric."""
     schedule = {
         "epochs": size.surrogate_epochs,
@@ -138,77 +135,65 @@ def competitors(metric: str, size: Size) -> dict[str, Arm]:
         "learning_rate": 1e-3,
     }
     found = {
-        "learned-surrogate": Arm(
-            "network", "learned-surrogate", schedule=tuple(schedule.items())
-        )
+        "learned-surrogate": Arm("network", "learned-surrogate", schedule=schedule)
     }
     if metric == "jaccard":
-        found["lovasz"] = Arm(
-            "network",
-            "surrogate-loss",
-            settings=(("loss", "lovasz-softmax"), ("pretrain_epochs", 2)),
-        )
+        lovasz = {"loss": "lovasz-softmax", "pretrain_epochs": 2}
+        found["lovasz"] = Arm("network", "surrogate-loss", lovasz)
     if metric == "f1":
         found["cost-sensitive"] = Arm(
             "network",
             "cost-sensitive",
-            schedule=(("epochs", 2), ("learning_rate", 1e-3)),
+            schedule={"epochs": 2, "learning_rate": 1e-3},
             from_theta=True,
         )
-    return found
+    return {row: Plan(arm) for row, arm in found.items()}
 
 
-def guided(size: Size) -> dict[str, Arm]:
+def metricopt_plans(size: TabularSize) -> dict[str, Plan]:
     """Return MetricOpt with the paper's number of queries, as published and as ours."""
     recipe, literal = {"tasks": size.tasks}, {"tasks": size.literal_tasks}
-    shared = {"queries": QUERIES, "meta_tests": size.meta_tests}
-    ours, theirs = "metricopt", "metricopt-literal"
+    ours = arms.method("metricopt", recipe=recipe)
+    theirs = arms.method("metricopt-literal", recipe=literal)
+    adam = arms.method("metricopt", recipe=recipe, optimizer="adam")
+    tests = size.meta_tests
     return {
-        theirs: Arm(*method(theirs, recipe=literal), **shared, diagnose=True),
-        ours: Arm(*method(ours, recipe=recipe), **shared, diagnose=True),
-        "metricopt-adam": Arm(*method(ours, recipe=recipe, optimizer="adam"), **shared),
+        "metricopt-literal": Plan(theirs, QUERIES, tests, diagnose=True),
+        "metricopt": Plan(ours, QUERIES, tests, diagnose=True),
+        "metricopt-adam": Plan(adam, QUERIES, tests),
     }
 
 
-def resampled(size: Size) -> dict[str, Arm]:
+def resampled(size: TabularSize) -> dict[str, Plan]:
     """Return MetricOpt that learns the metric on fresh parts of the train split."""
     recipe = {"tasks": size.tasks, "queries_on": "train"}
-    arm = Arm(
-        *method("metricopt", recipe=recipe),
-        queries=QUERIES,
-        meta_tests=size.meta_tests,
-        diagnose=True,
-    )
-    return {"metricopt-train": arm}
+    arm = arms.method("metricopt", recipe=recipe)
+    return {"metricopt-train": Plan(arm, QUERIES, size.meta_tests, diagnose=True)}
 
 
-def budgeted(size: Size) -> dict[str, Arm]:
-    """Return MetricOpt with less queries, meta-training included."""
-    return {
-        f"metricopt-q{queries}": Arm(
-            *method("metricopt", recipe={"tasks": size.tasks, "block": block}),
-            queries=queries,
-            meta_tests=size.meta_tests,
-        )
-        for queries, block in zip(METRICOPT_BUDGETS, (8, 8, 16, 32), strict=True)
-        if queries <= size.queries
-    }
+def budgeted(size: TabularSize) -> dict[str, Plan]:
+    """Return MetricOpt with fewer queries, meta-training included."""
+    found = {}
+    for queries, block in zip(METRICOPT_BUDGETS, (8, 8, 16, 32), strict=True):
+        if queries <= size.queries:
+            recipe = {"tasks": size.tasks, "block": block}
+            arm = arms.method("metricopt", recipe=recipe)
+            found[f"metricopt-q{queries}"] = Plan(arm, queries, size.meta_tests)
+    return found
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
     size = SIZES[tier]
-    found = []
-    for problem, metrics in PROBLEMS[tier]:
-        variant = resolve_variant(problem.dataset, offline=offline)
-        for metric in metrics:
-            for block in ("balanced", "natural"):
-                for row, arm in arms(block, (problem.name, metric), size).items():
-                    for replicate in range(replicates or size.replicates):
-                        place = Place("table3", tier, block, row, metric, replicate)
-                        found.append(spec(place, problem, variant, arm))
-    return found
+    parts = tabular_parts(
+        tier,
+        PROBLEMS[tier],
+        lambda block, problem, metric: plans(block, problem, metric, size),
+        offline=offline,
+        blocks=("balanced", "natural"),
+    )
+    return table_specs("table3", tier, parts, replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
@@ -218,7 +203,7 @@ def layout(tier: str) -> TableLayout:
             problem,
             metric,
             paper_column=PAPER_COLUMNS.get((problem.name, metric)),
-            compare_note="test_legacy" if metric == "jaccard" else "",
+            compare_metric="jaccard-legacy" if metric == "jaccard" else "",
         )
         for problem, metrics in PROBLEMS[tier]
         for metric in metrics
@@ -230,7 +215,7 @@ def layout(tier: str) -> TableLayout:
             "MLP 100-30-10-1 trained with cross-entropy, d = 16 dynamic input biases, "
             f"T = {STEPS}, K = 3. Queries of meta-training are charged."
         ),
-        convention=convention(*(problem for problem, _ in PROBLEMS[tier])),
+        convention=convention([problem for problem, _ in PROBLEMS[tier]]),
         blocks=(
             Block("balanced", "class-balanced mini-batches, as in the paper"),
             Block("natural", "natural sampling", "the paper samples class-balanced"),
@@ -241,26 +226,27 @@ def layout(tier: str) -> TableLayout:
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
         query_budgets=QUERY_BUDGETS,
-        query_arms=SEARCHES,
+        query_arms=(*arms.SEARCHES, "metricopt"),
         notes=NOTES,
     )
 
 
 NOTES = (
-    "Searches by queries (random search, CMA-ES and its guided form) return the best "
-    "observed phi; at the local tier there is one search per replicate, of 5,000 "
-    "queries in the paper's columns, 1,500 in ours and 500 under natural sampling. "
-    "The other arms of phi are 10 fine-tuning runs per replicate, and return the last "
-    "step.",
-    "The paper's JAC cannot be the positive-class Jaccard index, a monotone function "
-    "of F. It is close to 1 - MCR, which is what scikit-learn before 0.23 returned "
-    "under that name for binary labels. The columns JAC optimise and show the "
-    "positive-class index; beside the paper stands that legacy figure of the same phi.",
-    "The paper asks for class-balanced mini-batches, but its CE error on A9A is that "
-    "of natural sampling. Both are shown.",
-    "CoverType, class 2 against the rest, is balanced by itself (48.8 % positive): "
-    "there is next to nothing a metric-driven fine-tuning can gain. Where a row "
-    "reaches the paper there, so does the untouched network: ours starts out better.",
+    "Random search, CMA-ES and guided CMA-ES return the best observed phi. At tier "
+    "local there is one search per replicate: of 5,000 queries in the paper's columns, "
+    "1,500 in ours and 500 under natural sampling.",
+    "The other arms that choose phi are 10 fine-tuning runs per replicate. They return "
+    "the last step; dense evaluation returns the best observed one.",
+    "The paper's JAC cannot be the positive-class Jaccard index, which is a monotone "
+    "function of F. It is close to 1 - MCR, which scikit-learn before 0.23 returned as "
+    "the Jaccard index of binary labels.",
+    "The columns JAC optimise and show the positive-class index. The comparison with "
+    "the paper uses the legacy index of the same phi.",
+    "The paper asks for class-balanced mini-batches, but its CE error on A9A is what "
+    "natural sampling gives. Both are shown.",
+    "CoverType with class 2 against the rest is balanced by itself (48.8 % positive), "
+    "so fine-tuning towards a metric has next to nothing to gain. If a row reaches the "
+    "paper there, so does the untouched network: ours starts out better.",
 )
 
 EXPERIMENTS.register("table3")(

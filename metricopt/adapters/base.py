@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+from metricopt.outputs import Outputs
+
 Features = tuple[Tensor, ...]
 """Cached activations where the adapter enters; every tensor has N examples first."""
 
@@ -33,7 +35,7 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def predict(self, features: Features, phi: Tensor) -> Tensor:
+    def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples.
 
         Args:
@@ -41,14 +43,15 @@ class Adapter(ABC):
             phi: adapter parameters, shape [B, d].
 
         Returns:
-            Network outputs, shape [B, N, C], differentiable in phi.
+            Network outputs, shape [B, N, C], differentiable in phi; a tuple of such
+            tensors where the network returns one.
 
         Raises:
             ShapeError: if phi is not [B, d]; the message names both shapes.
         """
 
     @abstractmethod
-    def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
+    def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on n examples of its own.
 
         Args:
@@ -56,7 +59,8 @@ class Adapter(ABC):
             phi: adapter parameters, shape [B, d].
 
         Returns:
-            Network outputs, shape [B, n, C], differentiable in phi.
+            Network outputs, shape [B, n, C], differentiable in phi; a tuple of such
+            tensors where the network returns one.
 
         Raises:
             ShapeError: if phi is not [B, d] or B does not divide the examples.

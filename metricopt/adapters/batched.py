@@ -17,6 +17,7 @@ from metricopt.adapters.network_cut import (
 )
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.outputs import Outputs, joined
 
 # Relative to the largest output. A wrong cut is wrong by far more than the rounding of
 # reduced-precision convolutions (TF32, bfloat16) between batch sizes.
@@ -36,7 +37,7 @@ class BatchedNetwork:
     cut: GraphCut | HookedNetwork
     copies: bool = False
 
-    def shared(self, features: Features, modulation: Modulation) -> Tensor:
+    def shared(self, features: Features, modulation: Modulation) -> Outputs:
         """Return outputs [B, N, ...] of every row on the same N examples."""
         values = [
             self._repeat(value, modulation.rows)
@@ -47,7 +48,7 @@ class BatchedNetwork:
         outputs = self.cut.decode(values, modulation)
         return _by_row(outputs, modulation.rows, len(features[0]))
 
-    def grouped(self, features: Features, modulation: Modulation) -> Tensor:
+    def grouped(self, features: Features, modulation: Modulation) -> Outputs:
         """Return outputs [B, n, ...] of every row on n examples of its own."""
         values = [
             self._repeat(value, 1) if site is None else modulation.grouped(value, site)
@@ -79,8 +80,8 @@ def batch_network(
         sample: network inputs, shape [N, ...]; a few are enough.
 
     Raises:
-        ConfigError: if the network does not call a site, does not return one tensor
-            of outputs, or mixes the examples of a batch.
+        ConfigError: if the network does not call a site, returns anything but one
+            tensor or a tuple of tensors, or mixes the examples of a batch.
         ShapeError: if it does not return one output per example.
     """
     require_called(sites, record_shapes(network, sample.clone()))
@@ -89,7 +90,7 @@ def batch_network(
     careful = BatchedNetwork(hooked, copies=True)
     alone = [careful.shared((sample,), each) for each in single]
     for cut in (cut_network(network, sites), hooked):
-        batched = cut and _agreeing(cut, sample, both, torch.cat(alone))
+        batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
         if batched:
             return batched
     raise ConfigError(
@@ -99,7 +100,7 @@ def batch_network(
 
 
 def _agreeing(
-    cut: GraphCut | HookedNetwork, sample: Tensor, both: Modulation, expected: Tensor
+    cut: GraphCut | HookedNetwork, sample: Tensor, both: Modulation, expected: Outputs
 ) -> BatchedNetwork | None:
     """Return the batched network of a cut if it gives the expected outputs."""
     batched = BatchedNetwork(cut)
@@ -118,11 +119,18 @@ def _agreeing(
     return replace(batched, copies=written)
 
 
-def _by_row(outputs: Any, rows: int, examples: int) -> Tensor:
+def _by_row(outputs: Any, rows: int, examples: int) -> Outputs:
     """Reshape outputs [B * N, ...] to [B, N, ...], and [B * N] to [B, N, 1]."""
+    if isinstance(outputs, tuple) and outputs:
+        return tuple(_tensor_by_row(each, rows, examples) for each in outputs)
+    return _tensor_by_row(outputs, rows, examples)
+
+
+def _tensor_by_row(outputs: Any, rows: int, examples: int) -> Tensor:
     if not isinstance(outputs, Tensor):
         raise ConfigError(
-            f"the network must return one tensor, got {type(outputs).__name__}"
+            "the network must return one tensor, or a tuple of tensors, got "
+            f"{type(outputs).__name__}"
         )
     if outputs.ndim == 0 or len(outputs) != rows * examples:
         raise ShapeError(
@@ -132,7 +140,17 @@ def _by_row(outputs: Any, rows: int, examples: int) -> Tensor:
     return outputs.reshape(rows, examples, *(outputs.shape[1:] or (1,)))
 
 
-def _close(outputs: Tensor, expected: Tensor) -> bool:
+def _close(outputs: Outputs, expected: Outputs) -> bool:
+    if isinstance(outputs, Tensor) and isinstance(expected, Tensor):
+        return _tensors_close(outputs, expected)
+    if isinstance(outputs, Tensor) or isinstance(expected, Tensor):
+        return False
+    pairs = list(zip(outputs, expected, strict=False))
+    same = len(outputs) == len(expected)
+    return same and all(_tensors_close(one, other) for one, other in pairs)
+
+
+def _tensors_close(outputs: Tensor, expected: Tensor) -> bool:
     if outputs.shape != expected.shape:
         return False
     largest = expected.abs().nan_to_num(posinf=0.0).amax().item()

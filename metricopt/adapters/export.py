@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.files import write_atomically
 
 _FORMAT = "metricopt-phi-1"
 
@@ -35,7 +36,7 @@ def save_phi(path: str | os.PathLike[str], phi: Tensor, adapter: SiteAdapter) ->
             f"phi must have shape [{adapter.size}], got {tuple(phi.shape)}"
         )
     tensors = {"phi": phi.detach().cpu().contiguous()}
-    _write(Path(path), save(tensors, metadata=_metadata(adapter)))
+    write_atomically(Path(path), save(tensors, metadata=_metadata(adapter)))
 
 
 def load_phi(path: str | os.PathLike[str], adapter: SiteAdapter) -> Tensor:
@@ -69,10 +70,26 @@ def load_phi(path: str | os.PathLike[str], adapter: SiteAdapter) -> Tensor:
 
 def fingerprint(network: nn.Module) -> str:
     """Return the SHA-256 of theta: names, types, shapes and bytes of its state."""
+    return state_digest(network.state_dict())
+
+
+def state_digest(
+    state: Mapping[str, object], heading: str = "{name} {dtype} {shape}\n"
+) -> str:
+    """Return the SHA-256 of the tensors of a state, in hexadecimal.
+
+    Args:
+        state: tensors by name, in any order; what is no tensor is passed over.
+        heading: what is digested before the bytes of a tensor; others than the default
+            keep the digests of files that were written with them.
+    """
     digest = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
+    for name in sorted(state):
+        value = state[name]
         if isinstance(value, Tensor):
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+            shape = tuple(value.shape)
+            text = heading.format(name=name, dtype=value.dtype, shape=shape)
+            digest.update(text.encode())
             flat = value.detach().cpu().contiguous().reshape(-1)
             digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
@@ -91,16 +108,3 @@ def _read(path: Path) -> tuple[Tensor, dict[str, str]]:
             return file.get_tensor("phi"), file.metadata() or {}
     except SafetensorError as error:
         raise ConfigError(f"{path} is no file of save_phi: {error}") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

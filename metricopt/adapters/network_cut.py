@@ -92,6 +92,11 @@ class HookedNetwork:
                 handle.remove()
 
 
+def modulated(modulation: Modulation, hidden: Tensor, site: int) -> Tensor:
+    """Return the output of a site, [B * n, ...], modulated row by row."""
+    return modulation.grouped(hidden, site)
+
+
 def hook_sites(
     sites: Sequence[Site], modulation: Callable[[], Modulation]
 ) -> list[RemovableHandle]:
@@ -109,7 +114,7 @@ def hook_sites(
                     f"site {sites[index].name!r} must give one tensor, "
                     f"got {type(output).__name__}"
                 )
-            return modulation().grouped(output, index)
+            return modulated(modulation(), output, index)
 
         return hook
 
@@ -285,6 +290,6 @@ def _suffix_module(
             continue
         copy = suffix.node_copy(node, copies.__getitem__)
         if node in site_of:
-            copy = suffix.call_method("grouped", (modulation, copy, site_of[node]))
+            copy = suffix.call_function(modulated, (modulation, copy, site_of[node]))
         copies[node] = copy
     return fx.GraphModule(root, suffix)

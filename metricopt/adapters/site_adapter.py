@@ -17,6 +17,7 @@ from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.network_cut import GraphCut, hook_sites
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.outputs import Outputs
 from metricopt.seeding import make_generator
 
 _CHECKED_EXAMPLES = 4
@@ -75,14 +76,14 @@ class SiteAdapter(Adapter):
 
         Raises:
             ConfigError: if, at the first call, the network turns out not to call a
-                site, not to return one tensor, or to mix the examples of a batch.
+                site, to return no tensors, or to mix the examples of a batch.
         """
         if self._batched is None:
             self._settle(inputs)
         with self._detached():
             return self._settled().cut.encode(inputs)
 
-    def predict(self, features: Features, phi: Tensor) -> Tensor:
+    def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples.
 
         Args:
@@ -91,7 +92,8 @@ class SiteAdapter(Adapter):
 
         Returns:
             Network outputs, shape [B, N, C], differentiable in phi; C = 1 for a
-            network that returns [N], and dense outputs are [B, N, C, ...].
+            network that returns [N], and dense outputs are [B, N, C, ...]. A tuple
+            of such tensors for a network that returns a tuple.
 
         Raises:
             ShapeError: if phi is not [B, d]; the message names both shapes.
@@ -101,7 +103,7 @@ class SiteAdapter(Adapter):
         with self._detached():
             return self._settled().shared(features, self._modulation(phi))
 
-    def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
+    def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on n examples of its own.
 
         Args:
@@ -110,7 +112,8 @@ class SiteAdapter(Adapter):
 
         Returns:
             Network outputs, shape [B, n, C], differentiable in phi; C = 1 for a
-            network that returns [N], and dense outputs are [B, n, C, ...].
+            network that returns [N], and dense outputs are [B, n, C, ...]. A tuple
+            of such tensors for a network that returns a tuple.
 
         Raises:
             ShapeError: if phi is not [B, d] or B does not divide the examples.

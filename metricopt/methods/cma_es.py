@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from metricopt.archive import Archive
-from metricopt.evolution import draw_seeds, evolution_strategy, tell
-from metricopt.method import METHODS, Method
-from metricopt.observations import Budget
-from metricopt.result import FinetuneResult
-from metricopt.task import Task
+from metricopt.methods.archive import Archive
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.evolution import draw_seeds, evolution_strategy, tell
+from metricopt.methods.result import FinetuneResult
+from metricopt.tasks.task import Task
 
 
 @METHODS.register("cma-es")
@@ -27,7 +27,13 @@ class CMAES(Method):
     deviation: float = 0.5
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Spend all queries of the budget on every row."""
         archive = Archive(task, budget, rows)

@@ -17,15 +17,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from metricopt.archive import Archive
-from metricopt.evolution import draw_seeds, evolution_strategy, tell
-from metricopt.meta_training import Points, objective
-from metricopt.method import METHODS, Method
-from metricopt.observations import Budget
-from metricopt.recipe import Recipe
-from metricopt.result import FinetuneResult
-from metricopt.task import Task
-from metricopt.value_function import Standardisation, ValueFunction
+from metricopt.methods.archive import Archive
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.evolution import draw_seeds, evolution_strategy, tell
+from metricopt.methods.result import FinetuneResult
+from metricopt.tasks.task import Task
+from metricopt.threads import one_thread
+from metricopt.values.objective import Points, objective
+from metricopt.values.recipe import Recipe
+from metricopt.values.value_function import Standardisation, ValueFunction
 
 FIT_BATCH = 128
 
@@ -58,7 +59,13 @@ class GuidedCMA(Method):
     noise: float = 0.003
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Spend all queries of the budget on every row."""
         root = self._covariance_root(task, generator)
@@ -109,10 +116,11 @@ class GuidedCMA(Method):
         in_use = self.warm_up <= archive.spent < self.surrogate_until
         if self.oversampling == 1 or not in_use:
             return np.asarray(ask(), dtype=np.float64)
-        surrogate.fit(archive.phi[row], archive.costs[row])
-        drawn = np.asarray(ask(count * self.oversampling), dtype=np.float64)
-        phi = torch.tensor(drawn, dtype=torch.float32) @ root.T
-        order = surrogate.predict(phi).argsort()[:count]
+        with one_thread():
+            surrogate.fit(archive.phi[row], archive.costs[row])
+            drawn = np.asarray(ask(count * self.oversampling), dtype=np.float64)
+            phi = torch.tensor(drawn, dtype=torch.float32) @ root.T
+            order = surrogate.predict(phi).argsort()[:count]
         chosen: npt.NDArray[np.float64] = drawn[order.numpy()]
         return chosen
 

@@ -6,11 +6,17 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.method import METHODS, Method
-from metricopt.observations import Budget
-from metricopt.result import FinetuneResult, best_so_far, last_step
-from metricopt.task import Task
-from metricopt.trajectories import OptimizerFactory, loss_optimizer, run, starts
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.result import FinetuneResult, best_so_far, last_step
+from metricopt.tasks.descent import (
+    START_DEVIATION,
+    loss_optimizer,
+    loss_rate,
+    run,
+    starts,
+)
+from metricopt.tasks.task import Task
 
 
 @METHODS.register("loss-only")
@@ -20,16 +26,22 @@ class LossOnly(Method):
 
     Attributes:
         optimizer: "sgd" or "adam".
-        rate: its learning rate.
+        rate: its learning rate; None for that of the task.
         start_deviation: phi_0 ~ N(0, start_deviation^2 I).
     """
 
     optimizer: str = "sgd"
-    rate: float = 0.1
-    start_deviation: float = 0.1
+    rate: float | None = None
+    start_deviation: float = START_DEVIATION
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Fine-tune every row for `budget.gradient_steps` steps."""
         path = self._path(task, budget, generator, rows)
@@ -38,9 +50,13 @@ class LossOnly(Method):
     def _path(
         self, task: Task, budget: Budget, generator: torch.Generator, rows: int
     ) -> Tensor:
+        steps, rate = budget.gradient_steps, self.rate
+        if rate is None:
+            rate = loss_rate(task, self.optimizer, steps)
         start = starts(task.size, rows, self.start_deviation, generator)
-        optimizer: OptimizerFactory = loss_optimizer(self.optimizer, self.rate)
-        return run(task, optimizer, start, budget.gradient_steps, generator)[0]
+        return run(task, loss_optimizer(self.optimizer, rate), start, steps, generator)[
+            0
+        ]
 
 
 @METHODS.register("loss-only-dense")
@@ -52,7 +68,13 @@ class LossOnlyDense(LossOnly):
     """
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Fine-tune, spending one query on each of the last steps of every row.
 

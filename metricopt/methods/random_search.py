@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import torch
 
-from metricopt.archive import Archive
-from metricopt.method import METHODS, Method
-from metricopt.observations import Budget
-from metricopt.result import FinetuneResult
-from metricopt.task import Task
+from metricopt.methods.archive import Archive
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.result import FinetuneResult
+from metricopt.tasks.task import Task
 
 BLOCK = 16
 
@@ -25,7 +25,13 @@ class RandomSearch(Method):
     deviation: float = 0.5
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Spend all queries of the budget on every row."""
         archive = Archive(task, budget, rows)

@@ -2,10 +2,10 @@
 
 import torch
 
-from metricopt.method import METHODS, Method
-from metricopt.observations import Budget
-from metricopt.result import Checkpoint, FinetuneResult
-from metricopt.task import Task
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.result import Checkpoint, FinetuneResult
+from metricopt.tasks.task import Task
 
 
 @METHODS.register("untouched")
@@ -13,7 +13,13 @@ class Untouched(Method):
     """Returns phi = 0; spends nothing."""
 
     def run(
-        self, task: Task, budget: Budget, generator: torch.Generator, *, rows: int = 1
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Return zeros for every row."""
         phi = torch.zeros(rows, task.size)

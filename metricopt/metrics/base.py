@@ -3,12 +3,14 @@
 import math
 import numbers
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError
+from metricopt.outputs import Outputs, Targets, leading, rows
 from metricopt.registry import Registry
 
 
@@ -22,6 +24,9 @@ class Metric(ABC):
         low: least possible native value.
         high: greatest possible native value.
         needs_two_classes: whether it says nothing about targets of one class only.
+        takes_tuples: whether it reads outputs that are a tuple of tensors.
+        direction_declared: whether its direction is the word of a user, which is
+            tried out before it is relied on.
     """
 
     name: str
@@ -30,14 +35,22 @@ class Metric(ABC):
     low: float = 0.0
     high: float = 1.0
     needs_two_classes: bool = False
+    takes_tuples: bool = False
+    direction_declared: bool = False
 
-    def value(self, outputs: Tensor, targets: Tensor) -> float:
+    @property
+    def direction(self) -> str:
+        """The better direction of the native value in words: "higher" or "lower"."""
+        return "higher" if self.higher_is_better else "lower"
+
+    def value(self, outputs: Outputs, targets: Targets) -> float:
         """Return the metric in native units, checked to be a number in range.
 
         Args:
             outputs: network outputs, shape [N, C]; C = 1 is one logit of the positive
-                class, C > 1 are class logits.
-            targets: labels, shape [N].
+                class, C > 1 are class logits. A tuple of tensors [N, ...] for a
+                metric that takes them.
+            targets: labels, shape [N], or a sequence of N.
 
         Returns:
             The metric, in [`low`, `high`].
@@ -51,12 +64,13 @@ class Metric(ABC):
         self._check_inputs(outputs, targets, "[N, C]")
         return self._guarded_value(outputs, targets)
 
-    def values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def values(self, outputs: Outputs, targets: Targets) -> Tensor:
         """Return the metric of every row; equals `value` of each row exactly.
 
         Args:
-            outputs: network outputs, shape [B, N, C].
-            targets: labels, shape [N], the same for every row.
+            outputs: network outputs, shape [B, N, C]; a tuple of tensors [B, N, ...]
+                for a metric that takes them.
+            targets: labels, shape [N], or a sequence of N; the same for every row.
 
         Returns:
             The metrics, shape [B], float64, in [`low`, `high`].
@@ -69,15 +83,17 @@ class Metric(ABC):
         self._check_inputs(outputs, targets, "[B, N, C]")
         return self._values(outputs, targets)
 
+    # A metric may narrow what these two take: most read one tensor and labels.
     @abstractmethod
-    def _value(self, outputs: Tensor, targets: Tensor) -> object:
+    def _value(self, outputs: Any, targets: Any) -> object:
         """Compute the metric; whatever comes back is checked by `value`."""
 
-    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        rows = [self._guarded_value(row, targets) for row in outputs]
-        return torch.tensor(rows, dtype=torch.float64, device=outputs.device)
+    def _values(self, outputs: Any, targets: Any) -> Tensor:
+        found = [self._guarded_value(row, targets) for row in rows(outputs)]
+        place = leading(outputs).device
+        return torch.tensor(found, dtype=torch.float64, device=place)
 
-    def _guarded_value(self, outputs: Tensor, targets: Tensor) -> float:
+    def _guarded_value(self, outputs: Outputs, targets: Targets) -> float:
         try:
             raw = self._value(outputs, targets)
         except MetricOptError:
@@ -88,17 +104,29 @@ class Metric(ABC):
             ) from error
         return self._checked(raw)
 
-    def _check_inputs(self, outputs: Tensor, targets: Tensor, expected: str) -> None:
-        if outputs.ndim != expected.count(",") + 1:
+    def _check_inputs(self, outputs: Outputs, targets: Targets, expected: str) -> None:
+        axes = expected.count(",") + 1
+        if isinstance(outputs, Tensor):
+            if outputs.ndim != axes:
+                raise ShapeError(
+                    f"metric {self.name!r} needs outputs {expected}, "
+                    f"got {list(outputs.shape)}"
+                )
+        elif not self.takes_tuples:
             raise ShapeError(
                 f"metric {self.name!r} needs outputs {expected}, "
-                f"got {list(outputs.shape)}"
+                f"got a tuple of {len(outputs)} tensors"
             )
-        examples = outputs.shape[-2]
-        if targets.ndim < 1 or len(targets) != examples:
+        examples = leading(outputs).shape[axes - 2]
+        # A single number is no sequence of targets.
+        single = isinstance(targets, Tensor) and targets.ndim < 1
+        if single or len(targets) != examples:
+            got = (
+                f"of shape {list(targets.shape)}" if isinstance(targets, Tensor) else ""
+            )
             raise ShapeError(
                 f"metric {self.name!r} needs one target for each of the {examples} "
-                f"outputs, got targets of shape {list(targets.shape)}"
+                f"outputs, got targets {got or f'for {len(targets)}'}"
             )
         if examples == 0:
             raise DataError(f"metric {self.name!r} needs at least one example, got 0")
@@ -146,4 +174,4 @@ def from_cost(metric: Metric, cost: Tensor) -> Tensor:
     return metric.low + fraction * (metric.high - metric.low)
 
 
-METRICS: Registry[type[Metric]] = Registry("metric")
+METRICS: Registry[type[Metric]] = Registry("metric", "metricopt.metrics")

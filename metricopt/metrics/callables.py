@@ -15,9 +15,10 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.confusion import predict_labels
+from metricopt.outputs import Outputs, Targets, each
 
-MetricFunction = Callable[[Tensor, Tensor], object]
-"""From outputs [N, C] and targets [N] to a number."""
+MetricFunction = Callable[[Any, Any], object]
+"""From outputs [N, C], or a tuple of tensors, and N targets to a number."""
 
 SCORE_NAMES = ("y_score", "y_proba", "y_prob")
 # Older releases call the probabilities of these two y_pred.
@@ -55,6 +56,9 @@ class CallableMetric(Metric):
         ConfigError: if `low` and `high` are not finite with low < high.
     """
 
+    direction_declared = True
+    takes_tuples = True
+
     def __init__(
         self,
         function: MetricFunction,
@@ -75,8 +79,8 @@ class CallableMetric(Metric):
         self.low = low
         self.high = high
 
-    def _value(self, outputs: Tensor, targets: Tensor) -> object:
-        return self._function(outputs.detach(), targets)
+    def _value(self, outputs: Outputs, targets: Targets) -> object:
+        return self._function(each(Tensor.detach, outputs), targets)
 
 
 def make_metric(
@@ -86,20 +90,22 @@ def make_metric(
     low: float = 0.0,
     high: float = 1.0,
     name: str | None = None,
+    **settings: object,
 ) -> Metric:
     """Make a metric of a name, a scikit-learn function, an object or a callable.
 
     Args:
         spec: one of
             a `Metric`, returned as it is;
-            the name of a registered metric;
+            the name of a registered metric, which takes `settings`;
             a function of `sklearn.metrics` called with (y_true, y_pred): it gets
             predicted labels, or where it takes scores the probabilities, shape [N]
             for C <= 2 and [N, C] else;
             an object with `update(predictions, targets)`, `compute()` and `reset()`
             as in torchmetrics: it gets probabilities of shape [N] for C <= 2, and
             [N, C] for C > 2 or where it has `num_classes` > 1;
-            any callable from outputs [N, C] (logits) and targets [N] to a number.
+            any callable from outputs [N, C] (logits), a tuple where the network
+            returns one, and targets [N] to a number.
             A `functools.partial` of a function is taken as the function.
         higher_is_better: direction of the value. Needed for a plain callable; known
             from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`)
@@ -107,17 +113,24 @@ def make_metric(
         low: least possible value.
         high: greatest possible value.
         name: short name; that of the function or class by default.
+        **settings: of a registered metric, such as `k` of "top-k".
 
     Returns:
         The metric; `check_metric` tries it on outputs and targets.
 
     Raises:
         ConfigError: if it is none of these, the direction is not known, the range is
-            empty, or what is declared contradicts a finished metric.
+            empty, a setting is not one of the metric's, or what is declared contradicts
+            a finished metric.
     """
     declared = Declaration(higher_is_better, low, high, name)
     if isinstance(spec, str):
-        return _finished(METRICS.get(spec)(), declared)
+        return _finished(_registered(spec, settings), declared)
+    if settings:
+        raise ConfigError(
+            "settings are those of a metric given by its name, got "
+            f"{', '.join(settings)} with a {type(spec).__name__}"
+        )
     if isinstance(spec, Metric):
         return _finished(spec, declared)
     if isinstance(spec, type):
@@ -140,6 +153,19 @@ def make_metric(
 
 
 _ACCUMULATOR = ("update", "compute", "reset")
+
+
+def _registered(name: str, settings: dict[str, object]) -> Metric:
+    """Return a registered metric with settings of its constructor."""
+    kind = METRICS.get(name)
+    known = inspect.signature(kind).parameters
+    unknown = [setting for setting in settings if setting not in known]
+    if unknown:
+        raise ConfigError(
+            f"metric {name!r} has no setting {', '.join(map(repr, unknown))}; "
+            f"known: {', '.join(known) or 'none'}"
+        )
+    return kind(**settings)
 
 
 def _finished(metric: Metric, declared: Declaration) -> Metric:
@@ -166,9 +192,13 @@ def _declared(
             f"metric {name!r} does not say which direction is better: pass "
             f"higher_is_better=True or higher_is_better=False"
         )
-    return CallableMetric(
+    metric = CallableMetric(
         function, name, higher_is_better=better, low=declared.low, high=declared.high
     )
+    metric.direction_declared = better is not known
+    # What stands between, for functions of arrays, reads one tensor of outputs.
+    metric.takes_tuples = function is spec
+    return metric
 
 
 def _name(spec: object) -> str:

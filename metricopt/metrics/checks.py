@@ -5,12 +5,13 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
 from metricopt.metrics.base import Metric, to_cost
+from metricopt.outputs import Outputs, Targets
 
 SURE_LOGIT = 10.0
 """Logit of a sure prediction: its probability differs from 1 by less than 5e-5."""
 
 
-def check_labels(name: str, targets: Tensor, classes: int) -> None:
+def check_labels(name: str, targets: Targets, classes: int) -> None:
     """Refuse targets that are not integer labels of `classes` classes.
 
     Args:
@@ -21,6 +22,11 @@ def check_labels(name: str, targets: Tensor, classes: int) -> None:
     Raises:
         DataError: if targets are not [N] integers in [0, classes).
     """
+    if not isinstance(targets, Tensor):
+        raise DataError(
+            f"metric {name!r} needs integer labels of shape [N], "
+            f"got a {type(targets).__name__} of {len(targets)} targets"
+        )
     if targets.ndim != 1 or not _is_integer(targets):
         raise DataError(
             f"metric {name!r} needs integer labels of shape [N], "
@@ -49,12 +55,10 @@ def check_outputs(name: str, outputs: Tensor) -> None:
         raise MetricError(f"metric {name!r} was given outputs with NaN")
 
 
-def check_metric(metric: Metric, outputs: Tensor, targets: Tensor) -> float:
+def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
     """Refuse a metric that fails, or whose declared direction cannot be right.
 
-    Called before any training, on the outputs of the untouched network. Where the
-    targets are labels, predictions built from them must score no worse than their
-    inversion and no worse than the network.
+    The metric is evaluated up to three times, which counts no query of a task.
 
     Args:
         metric: what is to be improved.
@@ -70,22 +74,64 @@ def check_metric(metric: Metric, outputs: Tensor, targets: Tensor) -> float:
         MetricError: if the metric raises, returns no number in its range, or scores
             perfect predictions worse than others.
     """
-    if targets.numel() == 0:
+    check_targets(metric, targets)
+    initial = metric.value(outputs, targets)
+    if direction_can_be_tried(outputs, targets):
+        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        check_direction(metric, outputs, targets, initial)
+    return initial
+
+
+def check_targets(metric: Metric, targets: Targets) -> None:
+    """Refuse targets a metric says nothing about; it is not evaluated.
+
+    Raises:
+        DataError: if there is no target, or one class where the metric needs two.
+    """
+    if len(targets) == 0:
         raise DataError(f"metric {metric.name!r} needs at least one target, got none")
-    if metric.needs_two_classes and len(torch.unique(targets)) < 2:
+    if not metric.needs_two_classes or not isinstance(targets, Tensor):
+        return
+    if len(torch.unique(targets)) < 2:
         raise DataError(
             f"metric {metric.name!r} needs targets of two classes or more, "
             f"all {len(targets)} targets are {targets.flatten()[0].item()}"
         )
-    initial = metric.value(outputs, targets)
-    if _are_labels(targets, max(outputs.shape[1], 2)):
-        _check_direction(metric, outputs, targets, initial)
-    return initial
 
 
-def _check_direction(
+DIRECTION_QUERIES = 2
+"""Evaluations of the metric that `check_direction` makes."""
+
+
+def direction_can_be_tried(outputs: Outputs, targets: Targets) -> bool:
+    """Return whether perfect predictions are known: targets are labels of classes.
+
+    Args:
+        outputs: of the network for some examples, shape [n, C].
+        targets: of all examples, shape [N].
+    """
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return False
+    return outputs.ndim == 2 and _are_labels(targets, max(outputs.shape[1], 2))
+
+
+def check_direction(
     metric: Metric, outputs: Tensor, targets: Tensor, initial: float
 ) -> None:
+    """Refuse a metric that scores perfect predictions worse than others.
+
+    Others are their inversion, and those of the untouched network. The metric is
+    evaluated `DIRECTION_QUERIES` times.
+
+    Args:
+        metric: what is to be improved.
+        outputs: of the network for some examples, which tell the classes, [n, C].
+        targets: labels, shape [N].
+        initial: metric of the untouched network, in native units.
+
+    Raises:
+        MetricError: if it does, raises, or returns no number in its range.
+    """
     perfect = _perfect_outputs(outputs, targets)
     best = metric.value(perfect, targets)
     others = {

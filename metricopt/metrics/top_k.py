@@ -8,6 +8,7 @@ from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.checks import check_labels, check_outputs
 
 
+@METRICS.register("top-k")
 class TopK(Metric):
     """Share of examples whose label is among the k greatest logits, in [0, 1].
 
@@ -23,7 +24,7 @@ class TopK(Metric):
 
     higher_is_better = True
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int = 5) -> None:
         if k < 1:
             raise ConfigError(f"top-k needs k >= 1, got {k}")
         self.k = k

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from benchmarks.datasets import find_source, source_names
-from benchmarks.datasets.base import array_digest
-from benchmarks.paths import data_root
+from benchmarks.datasets.files.variants import array_digest
+from benchmarks.datasets.registry import find_source, source_names
+from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
 
 ROOT = data_root()

@@ -6,7 +6,15 @@ import pickle
 import pytest
 import torch
 
-from baselines.losses import LOSSES, RowLoss, check_batch_size, make_loss
+from baselines.losses.base import (
+    LOSSES,
+    LossProperties,
+    RowLoss,
+    check_batch_size,
+    finish,
+    make_loss,
+    properties,
+)
 from metricopt.errors import ConfigError, DataError, ShapeError
 
 NAMES = list(LOSSES)
@@ -24,7 +32,7 @@ def make(name, classes):
 
 
 def columns_per_class(loss):
-    return getattr(loss, "outputs_per_class", 1)
+    return properties(loss).outputs_per_class
 
 
 def as_outputs(name, logits):
@@ -248,6 +256,29 @@ def test_who_compares_classes_wants_them_all_in_a_mini_batch():
                 check_batch_size(loss, needed - 1, classes)
         else:
             check_batch_size(loss, 1, classes)
+
+
+def test_properties_are_the_same_of_a_loss_and_of_its_class():
+    for name, classes in CASES:
+        assert properties(make(name, classes)) == properties(LOSSES.get(name))
+    assert properties(lambda outputs, targets: outputs.sum()) == LossProperties()
+    assert properties(torch.nn.CrossEntropyLoss()) == LossProperties()
+
+
+def test_losses_for_single_outputs_say_so():
+    independent = {name for name in NAMES if properties(LOSSES.get(name)).independent}
+    assert independent == {"aucpr", "blackbox-ap", "pairwise-aucroc"}
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_training_leaves_a_loss_as_it_was_by_default(name, classes):
+    outputs, targets = example(name, classes)
+    loss = make(name, classes)
+    before = loss(outputs, targets)
+    if isinstance(loss, RowLoss):
+        loss.before_step(3, 10)
+    finish(loss)
+    assert torch.equal(loss(outputs, targets), before)
 
 
 def test_only_the_large_margin_wants_more_outputs():

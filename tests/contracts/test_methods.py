@@ -7,17 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-import metricopt.methods
 from metricopt.errors import ConfigError
-from metricopt.method import METHODS, Method
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.metricopt import MetricOpt
-from metricopt.observations import Budget
-from metricopt.recipe import RECIPE
-from metricopt.registry import import_units
-from metricopt.trajectories import Rollout
+from metricopt.values.recipe import RECIPE
+from metricopt.values.trajectories import Rollout
 from tests.metricopt.quadratic_task import FlatTask, QuadraticTask
-
-import_units(metricopt.methods)
 
 # Baselines register here too once they are imported; they have tests of their own.
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
@@ -94,7 +90,7 @@ def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
 
 def test_it_never_asks_for_more_than_the_task_allows(name):
     task = QuadraticTask()
-    task.query_limit = BUDGET.queries
+    task.meter.limit = BUDGET.queries
     METHODS.get(name)().run(task, BUDGET, seeded(1), rows=1)
     assert task.queries <= BUDGET.queries
 
@@ -102,7 +98,7 @@ def test_it_never_asks_for_more_than_the_task_allows(name):
 @pytest.mark.parametrize("queries", [0, 1, 7, 20, 41])
 def test_a_small_budget_is_kept_or_refused_in_a_sentence(name, queries):
     task = QuadraticTask()
-    task.query_limit = queries
+    task.meter.limit = queries
     try:
         result = METHODS.get(name)().run(task, Budget(queries, 4), seeded(2))
     except ConfigError as error:

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from metricopt.errors import DataError, ShapeError
-from metricopt.metrics import METRICS, check_metric, from_cost, make_metric, to_cost
+from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
+from metricopt.metrics.base import METRICS, from_cost, to_cost
+from metricopt.metrics.callables import make_metric
+from metricopt.metrics.checks import check_metric
 
 EXPECTED = {
     "aucpr",
@@ -26,8 +28,13 @@ def test_the_package_walk_finds_every_metric():
 
 
 @pytest.fixture(params=list(METRICS))
-def metric(request):
-    return make_metric(request.param)
+def registered(request):
+    return request.param
+
+
+@pytest.fixture
+def metric(registered):
+    return make_metric(registered)
 
 
 @pytest.fixture
@@ -39,8 +46,12 @@ def problem(metric):
     return outputs, torch.randint(max(classes, 2), (40,), generator=generator)
 
 
-def test_declarations(metric):
-    assert METRICS.get(metric.name) is type(metric)
+def test_declarations(metric, registered):
+    assert METRICS.get(registered) is type(metric)
+    # Settings may be part of the name: top-k is top-5 by default.
+    assert metric.name in METRICS
+    assert metric.direction == ("higher" if metric.higher_is_better else "lower")
+    assert not metric.direction_declared
     assert isinstance(metric.higher_is_better, bool)
     assert (metric.low, metric.high, metric.unit) == (0.0, 1.0, "fraction")
     assert type(metric).__doc__
@@ -87,6 +98,48 @@ def test_perfect_outputs_are_best_and_the_check_passes(metric, problem):
     assert check_metric(metric, outputs[0], targets) == metric.value(
         outputs[0], targets
     )
+
+
+def flipped(metric):
+    """The same metric, with the other direction declared."""
+
+    class Flipped(type(metric)):
+        higher_is_better = not metric.higher_is_better
+
+    other = object.__new__(Flipped)
+    other.__dict__.update(metric.__dict__)
+    return other
+
+
+def test_the_direction_is_right_and_the_other_is_refused(metric, problem):
+    outputs, targets = problem
+    hot = torch.nn.functional.one_hot(targets, max(outputs.shape[2], 2)).float()
+    perfect = 20 * hot[:, -outputs.shape[2] :] - 10
+    native = metric.values(torch.stack([perfect, -perfect]), targets)
+    best, worst = to_cost(metric, native).tolist()
+    assert best == 0.0 < worst
+    assert (native[0] > native[1]) == metric.higher_is_better
+    other = flipped(metric)
+    assert other.higher_is_better is not metric.higher_is_better
+    assert other.direction != metric.direction
+    with pytest.raises(MetricError, match="but perfect predictions score"):
+        check_metric(other, outputs[0], targets)
+
+
+def test_unknown_settings_are_refused(registered):
+    with pytest.raises(
+        ConfigError, match=f"metric '{registered}' has no setting 'hue'"
+    ):
+        make_metric(registered, hue=3)
+
+
+def test_outputs_of_several_tensors_are_refused_in_a_sentence(metric, problem):
+    outputs, targets = problem
+    message = r"needs outputs \[B, N, C\], got a tuple of 2 tensors"
+    with pytest.raises(ShapeError, match=message):
+        metric.values((outputs, outputs), targets)
+    with pytest.raises(DataError, match="integer labels"):
+        metric.values(outputs, [{"boxes": 1}] * 40)
 
 
 def test_cost_is_lower_is_better_and_inverts(metric, problem):

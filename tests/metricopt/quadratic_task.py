@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from metricopt.task import Task
+from metricopt.tasks.task import Task
 
 SIZE = 6
 

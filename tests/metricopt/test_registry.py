@@ -1,12 +1,11 @@
 """Registries: names, duplicates, unknown names, the package walk."""
 
 import sys
-import types
 
 import pytest
 
 from metricopt.errors import ConfigError
-from metricopt.registry import Registry, import_units
+from metricopt.registry import Registry
 
 
 @pytest.fixture
@@ -50,19 +49,20 @@ def test_registries_share_nothing(registry):
     assert list(Registry("colour")) == []
 
 
-def test_the_package_walk_imports_every_module(tmp_path, monkeypatch):
+def test_the_first_look_up_imports_every_module_once(tmp_path, monkeypatch):
     folder = tmp_path / "walked_units"
-    folder.mkdir()
+    (folder / "deep").mkdir(parents=True)
     (folder / "__init__.py").write_text("found = []\n")
-    for name in ("first", "second"):
+    (folder / "deep" / "__init__.py").write_text("")
+    for name in ("first", "deep/second"):
         text = f"from walked_units import found\n\nfound.append({name!r})\n"
         (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    package = __import__("walked_units")
-    assert isinstance(package, types.ModuleType)
-    import_units(package)
-    assert package.found == ["first", "second"]
-    import_units(package)
-    assert package.found == ["first", "second"]
-    for name in ("walked_units", "walked_units.first", "walked_units.second"):
+    registry = Registry("unit", "walked_units")
+    assert "walked_units" not in sys.modules
+    assert list(registry) == []
+    assert sys.modules["walked_units"].found == ["deep/second", "first"]
+    assert "first" not in registry
+    assert sys.modules["walked_units"].found == ["deep/second", "first"]
+    for name in [name for name in sys.modules if name.startswith("walked_units")]:
         monkeypatch.delitem(sys.modules, name)

@@ -1,0 +1,1 @@
+"""Methods that train a whole network, and the training loop they share."""

@@ -1,0 +1,155 @@
+"""Where the mini-batches of a training come from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import islice
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from baselines.validation import labels
+from metricopt.errors import ConfigError
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler
+
+MiniBatch = tuple[Tensor, Tensor]
+"""Inputs [n, ...] and labels [n]."""
+
+
+class AugmentedExamples(Protocol):
+    """Labelled examples that are changed at random whenever they are trained on."""
+
+    @property
+    def targets(self) -> Tensor:
+        """Labels of the N examples, shape [N]."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Return the inputs of some examples as they are, shape [n, ...]."""
+
+    def augmented(self, index: Tensor, generator: torch.Generator) -> Tensor:
+        """Return the inputs of some examples, changed at random, shape [n, ...]."""
+
+
+class Batches(ABC):
+    """What mini-batches are drawn from.
+
+    Args:
+        targets: labels of all training examples, shape [N].
+        batch_size: examples n of one mini-batch, at least 2.
+        balanced: whether every class is equally frequent in a mini-batch.
+
+    Raises:
+        ConfigError: if `batch_size` is less than 2.
+    """
+
+    def __init__(self, targets: Tensor, batch_size: int, *, balanced: bool) -> None:
+        if batch_size < 2:
+            raise ConfigError(f"batch_size must be at least 2, got {batch_size}")
+        self.targets = targets
+        self.batch_size = batch_size
+        self.balanced = balanced
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Mini-batches of one epoch, at least 1."""
+        return max(1, len(self.targets) // self.batch_size)
+
+    @abstractmethod
+    def epoch(self, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield the mini-batches of one epoch.
+
+        What decides which examples they hold is drawn before the first one.
+        """
+
+    @abstractmethod
+    def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield that many mini-batches, outside of any epoch."""
+
+    @abstractmethod
+    def plain(self, count: int) -> Tensor:
+        """Return the inputs of the first examples as they are, shape [count, ...]."""
+
+
+class SampledBatches(Batches):
+    """Mini-batches drawn with replacement; all their examples are drawn at once.
+
+    Args:
+        examples: the training examples.
+        batch_size: examples n of one mini-batch, at least 2.
+        balanced: whether every class is equally frequent in a mini-batch.
+
+    Raises:
+        ConfigError: if `batch_size` is less than 2.
+        DataError: if the mini-batches are balanced and there is one class only.
+    """
+
+    def __init__(
+        self, examples: Examples, batch_size: int, *, balanced: bool = False
+    ) -> None:
+        super().__init__(labels(examples), batch_size, balanced=balanced)
+        self._examples = examples
+        self._sampler = (
+            BalancedSampler(self.targets.cpu(), batch_size)
+            if balanced
+            else NaturalSampler(len(examples), batch_size)
+        )
+
+    def epoch(self, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield the mini-batches of one epoch, about as many examples as there are."""
+        return self.draw(self.steps_per_epoch, generator)
+
+    def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield that many mini-batches."""
+        drawn = self._sampler.draw(count, generator)
+        for index in drawn.to(self.targets.device):
+            yield self._examples.batch(index), self.targets[index]
+
+    def plain(self, count: int) -> Tensor:
+        """Return the inputs of the first examples as they are, shape [count, ...]."""
+        return self._examples.batch(slice(count))
+
+
+class PermutedBatches(Batches):
+    """Every example at most once in an epoch, augmented, in random order.
+
+    An incomplete last mini-batch is dropped.
+
+    Args:
+        examples: the training examples.
+        batch_size: examples n of one mini-batch, at least 2.
+
+    Raises:
+        ConfigError: if `batch_size` is less than 2 or more than there are examples.
+    """
+
+    def __init__(self, examples: AugmentedExamples, batch_size: int) -> None:
+        super().__init__(examples.targets, batch_size, balanced=False)
+        if len(examples) < batch_size:
+            raise ConfigError(
+                f"a mini-batch of {batch_size} needs as many training examples, got "
+                f"{len(examples)}"
+            )
+        self._examples = examples
+
+    def epoch(self, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield the mini-batches of one permutation of the examples."""
+        order = torch.randperm(len(self._examples), generator=generator)
+        used = order[: self.steps_per_epoch * self.batch_size]
+        for index in used.split(self.batch_size):
+            inputs = self._examples.augmented(index, generator)
+            yield inputs, self.targets[index.to(self.targets.device)]
+
+    def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
+        """Yield that many mini-batches, of as many permutations as it takes."""
+        return islice(self._forever(generator), count)
+
+    def plain(self, count: int) -> Tensor:
+        """Return the inputs of the first examples as they are, shape [count, ...]."""
+        return self._examples.batch(slice(count))
+
+    def _forever(self, generator: torch.Generator) -> Iterator[MiniBatch]:
+        while True:
+            yield from self.epoch(generator)

@@ -1,0 +1,117 @@
+"""How long and by which optimiser a network is trained."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, MultiStepLR, OneCycleLR
+
+from baselines.losses.base import Loss
+from metricopt.errors import ConfigError
+
+Optimizer = Literal["adam", "sgd"]
+RateSchedule = Literal["one-cycle", "steps", "constant"]
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained.
+
+    Attributes:
+        epochs: passes over about as many examples as there are.
+        learning_rate: greatest rate.
+        optimizer: "adam" or "sgd".
+        momentum: of SGD.
+        nesterov: whether the momentum of SGD is Nesterov's.
+        weight_decay: factor of the squared weights in the loss. What a loss learns
+            decays with Adam, not with SGD.
+        schedule: of the rate. "one-cycle": up, then down to almost nothing, and with
+            Adam its first momentum the other way round; "steps": divided by 10 after
+            1/2 and 3/4 of the steps; "constant".
+        warm_up: share of the steps of "one-cycle" in which the rate rises.
+        precision: of the forward pass; "bfloat16" by autocast, its outputs are float32.
+        channels_last: whether images are kept with their channels last in memory.
+        keep_best: return to the epoch of best score; otherwise keep the last one.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    epochs: int
+    learning_rate: float
+    optimizer: Optimizer = "adam"
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 0.0
+    schedule: RateSchedule = "one-cycle"
+    warm_up: float = 0.3
+    precision: Precision = "float32"
+    channels_last: bool = False
+    keep_best: bool = True
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.learning_rate <= 0 or self.weight_decay < 0:
+            raise ConfigError(
+                "training needs epochs >= 1, learning_rate > 0 and weight_decay >= 0, "
+                f"got epochs={self.epochs}, learning_rate={self.learning_rate}, "
+                f"weight_decay={self.weight_decay}"
+            )
+        if not 0 < self.warm_up < 1 or not 0 <= self.momentum < 1:
+            raise ConfigError(
+                "training needs warm_up in (0, 1) and momentum in [0, 1), got "
+                f"warm_up={self.warm_up}, momentum={self.momentum}"
+            )
+        for name, kind in (
+            ("optimizer", Optimizer),
+            ("schedule", RateSchedule),
+            ("precision", Precision),
+        ):
+            known, value = get_args(kind), getattr(self, name)
+            if value not in known:
+                options = ", ".join(map(repr, known))
+                raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+
+
+def make_optimizer(
+    network: nn.Module, loss: Loss, training: Training
+) -> torch.optim.Optimizer:
+    """Return the optimiser over the weights of a network and what its loss learns."""
+    weights = list(network.parameters())
+    learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
+    if training.optimizer == "adam":
+        return torch.optim.Adam(
+            [*weights, *learned],
+            lr=training.learning_rate,
+            weight_decay=training.weight_decay,
+            fused=True,
+        )
+    groups: list[dict[str, Any]] = [
+        {"params": weights, "weight_decay": training.weight_decay}
+    ]
+    if learned:
+        groups.append({"params": learned, "weight_decay": 0.0})
+    return torch.optim.SGD(
+        groups,
+        lr=training.learning_rate,
+        momentum=training.momentum,
+        nesterov=training.nesterov and training.momentum > 0,
+    )
+
+
+def make_rates(
+    optimizer: torch.optim.Optimizer, training: Training, steps_per_epoch: int
+) -> LRScheduler:
+    """Return what sets the rate of an optimiser, stepped after every step of it."""
+    steps = steps_per_epoch * training.epochs
+    if training.schedule == "one-cycle":
+        return OneCycleLR(
+            optimizer,
+            training.learning_rate,
+            total_steps=steps,
+            pct_start=training.warm_up,
+            cycle_momentum=training.optimizer == "adam",
+        )
+    ends = [steps // 2, steps * 3 // 4] if training.schedule == "steps" else []
+    return MultiStepLR(optimizer, ends)

@@ -1,0 +1,59 @@
+"""torch's global generator, borrowed and given back."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+
+class GlobalRandomness:
+    """A state of torch's global generator, which is set only while it is in use.
+
+    Dropout and the random weights of new layers know no other source of randomness.
+
+    Args:
+        seed: of the first state.
+        device: where the network is; its generator is borrowed, too.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._devices = [device] if device.type == "cuda" else []
+        with torch.random.fork_rng(self._devices):
+            torch.manual_seed(seed)
+            self._states = self._current()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Go on from where the last use ended; afterwards all is as it was before."""
+        with torch.random.fork_rng(self._devices):
+            self._set()
+            try:
+                yield
+            finally:
+                self._states = self._current()
+
+    def state(self) -> list[Tensor]:
+        """Return the state: that of the CPU, then that of the device."""
+        return self._states
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Go on from a state."""
+        self._states = state
+
+    def _current(self) -> list[Tensor]:
+        on_devices = [torch.cuda.get_rng_state(device) for device in self._devices]
+        return [torch.get_rng_state(), *on_devices]
+
+    def _set(self) -> None:
+        torch.set_rng_state(self._states[0])
+        for device, state in zip(self._devices, self._states[1:], strict=True):
+            torch.cuda.set_rng_state(state, device)
+
+
+def has_dropout(network: nn.Module) -> bool:
+    """Return whether a network holds a dropout layer."""
+    kinds: Any = _DropoutNd
+    return any(isinstance(layer, kinds) for layer in network.modules())

@@ -1,0 +1,132 @@
+"""Which epoch of a training is kept."""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from baselines.losses.base import Loss
+from baselines.network_methods.prediction import predict_examples
+from baselines.validation import labels
+from metricopt.errors import DivergedError
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import BalancedSampler, Split
+
+Score = Callable[[nn.Module], float]
+"""How good a network is after an epoch; lower is better."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known after an epoch.
+
+    Attributes:
+        number: epochs done so far, from 1.
+        epochs: epochs in all.
+        train_loss: mean loss of the mini-batches of the epoch.
+        observe_score: what the best epoch is chosen by, lower is better: the loss on
+            the observe split, or the metric's cost where a method says so. None where
+            nothing is observed.
+    """
+
+    number: int
+    epochs: int
+    train_loss: float
+    observe_score: float | None = None
+
+
+class ObserveLoss:
+    """The loss on the observe split, as one set. A loss costs no metric query.
+
+    Args:
+        loss: outputs and labels to a scalar.
+        observe: the examples.
+    """
+
+    def __init__(self, loss: Loss, observe: Examples) -> None:
+        self._loss = loss
+        self._observe = observe
+
+    def __call__(self, network: nn.Module) -> float:
+        """Return the loss of a network, which is left in evaluation mode."""
+        outputs = predict_examples(network, self._observe)
+        with torch.no_grad():
+            return float(self._loss(outputs, labels(self._observe)))
+
+
+class BestState:
+    """The state of a network to return to: its best one, or its latest.
+
+    Args:
+        network: the network to watch.
+        keep_best: keep the state of lowest score; otherwise the latest.
+
+    Attributes:
+        epoch: epoch of the kept state; 0 is the one the network came with.
+        score: its score; infinite where there is none.
+    """
+
+    def __init__(self, network: nn.Module, *, keep_best: bool) -> None:
+        self._network = network
+        self._keep_best = keep_best
+        self.epoch = 0
+        self.score = math.inf
+        self._weights = copy.deepcopy(network.state_dict())
+
+    def offer(self, epoch: Epoch) -> None:
+        """Keep the network's present state if it is to be kept.
+
+        Raises:
+            DivergedError: if the score is not finite.
+        """
+        score = epoch.observe_score
+        if score is not None:
+            self.check_finite(score, epoch.number, epoch.epochs)
+        if self._keep_best and (score is None or score >= self.score):
+            return
+        self.epoch = epoch.number
+        self.score = math.inf if score is None else score
+        self._weights = copy.deepcopy(self._network.state_dict())
+
+    def check_finite(self, figure: float, number: int, epochs: int) -> None:
+        """Check that a figure of an epoch is a number.
+
+        Raises:
+            DivergedError: if it is not finite; whoever catches it puts the network
+                back.
+        """
+        if not math.isfinite(figure):
+            raise DivergedError(
+                f"the loss became {figure} in epoch {number} of {epochs}; the network "
+                f"is back in its state after epoch {self.epoch}"
+            )
+
+    def put_back(self) -> None:
+        """Return the network to the kept state, in evaluation mode."""
+        self._network.load_state_dict(self._weights)
+        self._network.eval()
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` needs."""
+        return {"epoch": self.epoch, "score": self.score, "weights": self._weights}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self.epoch, self.score = state["epoch"], state["score"]
+        self._weights = state["weights"]
+
+
+def balanced_once(observe: Examples, generator: torch.Generator) -> Split:
+    """Return as many examples, resampled once to equal classes.
+
+    Raises:
+        DataError: if there is one class only.
+    """
+    targets = labels(observe)
+    sampler = BalancedSampler(targets.cpu(), len(observe))
+    index = sampler.draw(1, generator)[0].to(targets.device)
+    return Split(observe.batch(index), targets[index])

@@ -1,0 +1,1 @@
+"""Decisions moved after training: thresholds and class offsets."""

@@ -1,0 +1,172 @@
+"""Post-hoc class offsets: shift the log-probability of every class to suit the metric.
+
+This is the threshold shift for many classes.
+
+Source: Koyejo et al., NeurIPS 2014; Narasimhan et al., NeurIPS 2014. Differs: the
+offsets are found by coordinate ascent on a grid, which works with any black-box metric
+on logits. An offset moves only where a candidate is strictly better.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from baselines.validation import Validation
+from metricopt.errors import ConfigError, ShapeError
+
+LOGITS = 2**24
+"""Most logits in one call of the metric, which bounds its memory."""
+
+
+@dataclass(frozen=True)
+class OffsetSearch:
+    """How far and how long the offsets are searched.
+
+    Attributes:
+        passes: most passes over the classes; a pass that changes nothing is the last.
+        candidates: values tried per class, equally spaced, both ends included.
+        reach: the ends are -reach and reach, in units of log-probability. Where the
+            classes are far from equally frequent, their log prior ratios exceed 1.
+        max_queries: most metric queries, that of zero offsets included; None for
+            no limit but the passes.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    passes: int = 3
+    candidates: int = 41
+    reach: float = 1.0
+    max_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        limit = 1 if self.max_queries is None else self.max_queries
+        finite = 0 < self.reach < math.inf
+        if self.passes < 1 or self.candidates < 2 or not finite or limit < 1:
+            raise ConfigError(
+                "class offsets need passes >= 1, candidates >= 2, reach in (0, inf) "
+                f"and max_queries >= 1 or None, got {self}"
+            )
+
+    def grid(self) -> Tensor:
+        """Return the candidates in ascending order, float64, shape [candidates]."""
+        # Not linspace, whose middle is 0 but for rounding: one more query per class.
+        steps = torch.arange(1 - self.candidates, self.candidates, 2).double()
+        return self.reach * steps / (self.candidates - 1)
+
+
+DEFAULT_SEARCH = OffsetSearch()
+
+
+class Improvement(NamedTuple):
+    """The first offsets with a new best value, and the queries made until then."""
+
+    queries: int
+    value: float
+    offsets: Tensor
+
+
+@dataclass(frozen=True)
+class ClassOffsets:
+    """The best offsets found.
+
+    Attributes:
+        offsets: what to add to the log-probabilities, shape [C], on the device and of
+            the type of the outputs.
+        value: the metric there, in native units, on the examples it was tuned on.
+        queries: metric queries made.
+        trace: every improvement in order, that of zero offsets first. The last one
+            within q queries is what a search limited to q queries returns.
+    """
+
+    offsets: Tensor
+    value: float
+    queries: int
+    trace: tuple[Improvement, ...]
+
+    def shift(self, outputs: Tensor) -> Tensor:
+        """Return the outputs to be judged, of class logits [..., N, C]."""
+        return outputs.log_softmax(-1) + self.offsets
+
+
+def tune_offsets(
+    outputs: Tensor, validation: Validation, *, search: OffsetSearch = DEFAULT_SEARCH
+) -> ClassOffsets:
+    """Return the additive offsets of log-softmax that make the metric best.
+
+    Coordinate ascent from 0: class by class, the offset moves to the candidate with the
+    best metric, the lowest of equal ones. It stays if none is strictly better.
+
+    Args:
+        outputs: class logits on the observe split, shape [N, C], C >= 2.
+        validation: the metric, any black box; one query per candidate other than the
+            present offset, whose value is known, and one for zero offsets.
+        search: candidates, passes and limit of queries.
+
+    Returns:
+        The offsets, the metric there, the queries made and every improvement.
+
+    Raises:
+        ShapeError: if outputs are not [N, C] with C >= 2.
+        BudgetExceededError: if the queries would exceed the limit of the validation.
+    """
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        raise ShapeError(
+            "class offsets need class logits, outputs [N, C] with C >= 2, "
+            f"got {list(outputs.shape)}"
+        )
+    ascent = _Ascent(outputs.log_softmax(1), validation, search.max_queries)
+    grid = search.grid().to(outputs)
+    for _ in range(search.passes):
+        before = ascent.best
+        for label in range(outputs.shape[1]):
+            ascent.move(label, grid)
+        if ascent.best is before:
+            break
+    best = ascent.best
+    return ClassOffsets(best.offsets, best.value, ascent.queries, tuple(ascent.trace))
+
+
+class _Ascent:
+    """Offsets on their way up, and what was spent on it."""
+
+    def __init__(
+        self, log_probs: Tensor, validation: Validation, max_queries: int | None
+    ) -> None:
+        self._log_probs = log_probs
+        self._validation = validation
+        self._max_queries = max_queries
+        self._cost = math.inf
+        self.queries = 0
+        self.trace: list[Improvement] = []
+        self._query(torch.zeros_like(log_probs[:1]))
+
+    @property
+    def best(self) -> Improvement:
+        """The latest improvement."""
+        return self.trace[-1]
+
+    def move(self, label: int, grid: Tensor) -> None:
+        """Move one offset to the best value of the grid, if that is better."""
+        here = self.best.offsets
+        others = grid[grid != here[label]]
+        candidates = here.repeat(len(others), 1)
+        candidates[:, label] = others
+        if self._max_queries is not None:
+            candidates = candidates[: self._max_queries - self.queries]
+        for part in candidates.split(max(1, LOGITS // self._log_probs.numel())):
+            self._query(part)
+
+    def _query(self, candidates: Tensor) -> None:
+        values = self._validation.values(self._log_probs + candidates[:, None])
+        costs = self._validation.as_costs(values)
+        for row, cost, value in zip(
+            candidates, costs.tolist(), values.tolist(), strict=True
+        ):
+            self.queries += 1
+            if cost < self._cost:
+                self._cost = cost
+                self.trace.append(Improvement(self.queries, value, row.clone()))

@@ -1,0 +1,123 @@
+"""Metered access to the metric: all that a method outside the library gets of it."""
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, ShapeError
+from metricopt.metrics.base import Metric, to_cost
+from metricopt.outputs import Outputs, Targets, leading
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.meter import Meter
+
+
+class Validation:
+    """The observe split, and a metric that can only be queried at a price.
+
+    Args:
+        metric: the black box; not handed on.
+        observe: examples for selection and for metric queries.
+        limit: greatest number of queries; None for no limit.
+
+    Attributes:
+        observe: examples for selection and for metric queries.
+        meter: counts and limits the queries.
+    """
+
+    def __init__(
+        self, metric: Metric, observe: Examples, *, limit: int | None = None
+    ) -> None:
+        self._metric = metric
+        self.observe = observe
+        self.meter = Meter(limit)
+
+    @property
+    def queries(self) -> int:
+        """Metric queries made so far."""
+        return self.meter.queries
+
+    def costs(self, outputs: Outputs, targets: Targets | None = None) -> Tensor:
+        """Query the metric, once per row of outputs.
+
+        Args:
+            outputs: network outputs, shape [R, n, C]; a tuple of tensors [R, n, ...]
+                for a metric that takes them.
+            targets: labels of the n examples; those of the observe split if None.
+
+        Returns:
+            Costs, shape [R], float64, lower is better, in [0, 1].
+
+        Raises:
+            MetricError: if the metric fails; the message names it and the value.
+            BudgetExceededError: if the queries would exceed the limit.
+        """
+        return self.as_costs(self.values(outputs, targets))
+
+    def values(self, outputs: Outputs, targets: Targets | None = None) -> Tensor:
+        """Query the metric as `costs` does, and return its values in native units.
+
+        Converting costs back would round them.
+        """
+        rows = len(leading(outputs))
+        self.meter.require(rows)
+        labelled = self.observe.targets if targets is None else targets
+        with torch.no_grad():
+            values = self._metric.values(outputs, labelled)
+        # Labels from elsewhere are those of training examples.
+        self.meter.charge(rows, "observe" if targets is None else "train")
+        return values
+
+    def as_costs(self, values: Tensor) -> Tensor:
+        """Convert native values of the metric to costs; this is no query."""
+        return to_cost(self._metric, values)
+
+    def charge(self, count: int) -> None:
+        """Count queries of a known metric that a method computes by itself.
+
+        Args:
+            count: number of outputs whose metric the method is about to learn.
+
+        Raises:
+            BudgetExceededError: if they would exceed the limit; none is counted then.
+        """
+        self.meter.charge(count)
+
+
+def labels(examples: Examples) -> Tensor:
+    """Return the labels of examples, shape [N].
+
+    Raises:
+        DataError: if the targets are not in one tensor.
+    """
+    targets = examples.targets
+    if not isinstance(targets, Tensor):
+        raise DataError(
+            "training a network needs labels in one tensor [N], got "
+            f"{type(targets).__name__}"
+        )
+    return targets
+
+
+def check_binary(outputs: Outputs, targets: Tensor, *, user: str) -> None:
+    """Check that there is one logit per example and that both classes occur.
+
+    Args:
+        outputs: of a network, for any examples.
+        targets: labels of a whole split.
+        user: what needs a binary problem, for messages.
+
+    Raises:
+        ShapeError: if outputs are not [N, 1].
+        DataError: if the labels are not 0 and 1, both present.
+    """
+    if not isinstance(outputs, Tensor):
+        raise ShapeError(
+            f"{user} needs one logit, outputs [N, 1], got a tuple of {len(outputs)} "
+            "tensors"
+        )
+    if outputs.ndim != 2 or outputs.shape[1] != 1:
+        raise ShapeError(
+            f"{user} needs one logit, outputs [N, 1], got {list(outputs.shape)}"
+        )
+    classes = targets.unique().tolist()
+    if classes != [0, 1]:
+        raise DataError(f"{user} needs targets of both classes 0 and 1, got {classes}")

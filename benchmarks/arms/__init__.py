@@ -1,0 +1,1 @@
+"""Arms: the ways to fill a row of a table."""

@@ -1,0 +1,85 @@
+"""The audit: metric evaluations that were made, against those counted and reported."""
+
+from torch import Tensor
+
+from benchmarks.pipelines.wrapped_metric import WrappedMetric
+from metricopt.errors import MetricOptError
+from metricopt.metrics.base import Metric
+from metricopt.outputs import Outputs, Targets
+
+
+class FairnessError(MetricOptError):
+    """A method spent other metric queries than it was charged with, or reports."""
+
+
+class AuditedMetric(WrappedMetric):
+    """A metric that knows how often it was evaluated, by whatever path.
+
+    Args:
+        metric: what is evaluated.
+
+    Attributes:
+        evaluations: rows of outputs evaluated so far.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        super().__init__(metric)
+        self.evaluations = 0
+
+    def _value(self, outputs: Outputs, targets: Targets) -> float:
+        self.evaluations += 1
+        return self.metric.value(outputs, targets)
+
+    def _values(self, outputs: Outputs, targets: Targets) -> Tensor:
+        values = self.metric.values(outputs, targets)
+        self.evaluations += len(values)
+        return values
+
+
+def check_counted(name: str, *, evaluated: int, counted: int) -> None:
+    """Check that no metric evaluation passed the counter by.
+
+    Args:
+        name: of the method.
+        evaluated: metric evaluations that were made.
+        counted: those that were charged.
+
+    Raises:
+        FairnessError: if more were made than charged.
+    """
+    if evaluated > counted:
+        raise FairnessError(
+            f"{name} evaluated the metric {evaluated} times and was charged with "
+            f"{counted} queries: the others passed the counter by"
+        )
+
+
+def check_reported(name: str, *, reported: int, counted: int) -> None:
+    """Check that a method reports the queries that were counted.
+
+    Args:
+        name: of the method.
+        reported: queries of all its rows, by its own account.
+        counted: queries that were charged.
+
+    Raises:
+        FairnessError: if the two differ.
+    """
+    if reported != counted:
+        raise FairnessError(
+            f"{name} reports {reported} metric queries for all its rows, and {counted} "
+            "were counted"
+        )
+
+
+def check_budget(name: str, *, spent: int, allowed: int) -> None:
+    """Check that one result cost no more than its budget.
+
+    Raises:
+        FairnessError: if it did.
+    """
+    if spent > allowed:
+        raise FairnessError(
+            f"{name} may spend {allowed} metric queries on one result, and spent "
+            f"{spent}"
+        )

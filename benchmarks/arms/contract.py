@@ -1,0 +1,48 @@
+"""The contract of an arm: one registered way to fill a row of a table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.pipelines.choices import Chosen
+from benchmarks.pipelines.contract import Pipeline
+from benchmarks.runs.spec import RunSpec
+from metricopt.registry import Registry
+
+
+def _prepares_nothing(spec: RunSpec) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class ArmKind:
+    """How rows of one kind are run.
+
+    Attributes:
+        run: chooses on the pipeline what the runner then judges. It never sees the
+            test split.
+        prepares: whether the run a spec describes first makes something dear that it
+            shares with other runs; such runs get a worker of their own.
+        reads_test: whether it may query the test split; for oracles alone.
+    """
+
+    run: Callable[[RunSpec, Pipeline], Chosen]
+    prepares: Callable[[RunSpec], bool] = _prepares_nothing
+    reads_test: bool = False
+
+
+ARMS: Registry[ArmKind] = Registry("kind of arm", "benchmarks.arms")
+
+
+def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
+    """Run what a spec names on its pipeline.
+
+    Raises:
+        ConfigError: if the spec names an unknown kind of arm, method or metric.
+        SealedError: if the arm reads the test split, and is no oracle.
+        FairnessError: if what it spent is not what it reports.
+    """
+    kind = ARMS.get(spec.arm.kind)
+    if kind.reads_test:
+        return kind.run(spec, pipeline)
+    with pipeline.sealed():
+        return kind.run(spec, pipeline)

@@ -1,0 +1,132 @@
+"""What is found out about a value function beside its result, outside its budget."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.pipelines.contract import Pipeline
+from benchmarks.runs.record import DIGITS
+from benchmarks.runs.spec import RunSpec
+from metricopt.ranking import rank_correlation
+from metricopt.tasks.descent import loss_optimizer, loss_rate
+from metricopt.values.guided_descent import guided_optimizer
+from metricopt.values.health import Health, check_health
+from metricopt.values.meta_trained import MetaTrained
+from metricopt.values.trajectories import Trajectories, collect, concatenate
+from metricopt.values.value_function import ValueFunction
+
+# Held-out trajectories of the health check, half of them guided, and their queries.
+HEALTH_TRAJECTORIES, HEALTH_OBSERVATIONS = 20, 10
+STRETCHES = 10
+"""Parts of a trajectory over which loss and cost are averaged for Fig. 1."""
+
+
+def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[str, Any]:
+    """Check a value function on held-out trajectories of a pipeline.
+
+    Its queries are outside the budget of the run.
+
+    Args:
+        trained: the value function.
+        pipeline: where; replicate 0 also gives the points of figures.
+        spec: the run, for the metric and the number of steps.
+
+    Returns:
+        Notes of a record: rank correlations and error of the value function, and the
+        rank correlation of loss and metric along loss fine-tuning.
+    """
+    metric = pipeline.metric(spec.metric)
+    task = pipeline.task(metric)
+    generator = pipeline.seeds.generator("health", spec.metric.label)
+    recipe = trained.recipe
+    rollout = replace(recipe.rollout, observations=HEALTH_OBSERVATIONS)
+    rows = HEALTH_TRAJECTORIES // 2
+    rate = loss_rate(task, "sgd", spec.budget.gradient_steps)
+    guided = guided_optimizer(
+        trained, "sgd", rollout.steps, recipe.step_share, generator
+    )
+    parts = [
+        collect(task, factory, rollout, rows=rows, generator=generator)
+        for factory in (loss_optimizer("sgd", rate), guided)
+    ]
+    on_loss, on_guided = (check_health(trained.value_function, part) for part in parts)
+    both = check_health(trained.value_function, concatenate(parts))
+    notes: dict[str, Any] = {
+        "spearman": both.spearman,
+        "spearman_loss": on_loss.spearman,
+        "spearman_guided": on_guided.spearman,
+        "value_error": both.error,
+        "loss_spearman": loss_spearman(pipeline, parts[0]),
+    }
+    if pipeline.replicate == 0:
+        notes |= _paths(*parts)
+        notes |= _pictures(both, trained.value_function, concatenate(parts))
+    return notes
+
+
+def loss_spearman(pipeline: Pipeline, along: Trajectories) -> float:
+    """Return the rank correlation of training loss and cost along trajectories.
+
+    Near 1 the loss serves the metric, and there is little left to gain. NaN where the
+    metric does not move, or the pipeline has no loss to tell.
+    """
+    losses = pipeline.train_loss(observed_phi(along))
+    if losses is None:
+        return math.nan
+    return round(rank_correlation(losses.cpu(), along.costs.flatten()), 4)
+
+
+def observed_phi(trajectories: Trajectories) -> Tensor:
+    """Return phi where the metric was observed, shape [B * K, d]."""
+    rows = torch.arange(len(trajectories))[:, None]
+    return trajectories.phi[rows, trajectories.steps].flatten(0, 1)
+
+
+def _paths(on_loss: Trajectories, on_guided: Trajectories) -> dict[str, list[float]]:
+    """Return loss and cost along fine-tuning, with and without guidance: Fig. 1."""
+    steps = on_loss.losses.shape[1]
+    edges = torch.linspace(0, steps, STRETCHES + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    found = {"path_steps": rounded(middles, 1)}
+    for kind, part in (("loss", on_loss), ("guided", on_guided)):
+        stretch = (part.steps * STRETCHES) // steps
+        costs = torch.zeros(STRETCHES, dtype=torch.float64)
+        counts = torch.zeros(STRETCHES, dtype=torch.float64)
+        costs.index_add_(0, stretch.flatten(), part.costs.flatten().double())
+        counts.index_add_(0, stretch.flatten(), torch.ones(stretch.numel()).double())
+        losses = torch.nn.functional.adaptive_avg_pool1d(
+            part.losses.mean(0)[None], STRETCHES
+        )
+        found[f"path_{kind}_loss"] = rounded(losses[0])
+        # NaN, which records keep as none, where a stretch was never observed.
+        found[f"path_{kind}_cost"] = rounded(costs / counts)
+    return found
+
+
+def _pictures(
+    health: Health,
+    value_function: ValueFunction,
+    held_out: Trajectories,
+) -> dict[str, list[float]]:
+    """Return the points of Fig. 2c and of predicted against true metric."""
+    with torch.no_grad():
+        embedding = value_function.embed(observed_phi(held_out)).numpy()
+    # Imported here: it takes seconds, and few runs draw.
+    from sklearn.manifold import TSNE
+
+    place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding)
+    return {
+        "health_predicted": rounded(health.predicted, 4),
+        "health_true": rounded(health.observed, 4),
+        "embedding_x": rounded(torch.from_numpy(place[:, 0]), 2),
+        "embedding_y": rounded(torch.from_numpy(place[:, 1]), 2),
+        "embedding_cost": rounded(health.observed, 4),
+    }
+
+
+def rounded(values: Tensor, digits: int = DIGITS) -> list[float]:
+    """Return numbers as records keep them."""
+    return [round(value, digits) for value in values.tolist()]

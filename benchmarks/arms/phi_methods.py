@@ -1,0 +1,190 @@
+"""Arms that choose phi: methods on the observe split, and oracles on test itself."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.arms.audit import (
+    AuditedMetric,
+    check_budget,
+    check_counted,
+    check_reported,
+)
+from benchmarks.arms.contract import ARMS, ArmKind
+from benchmarks.arms.diagnosis import diagnose
+from benchmarks.pipelines.choices import Adapted, Chosen, Point
+from benchmarks.pipelines.contract import Pipeline
+from benchmarks.runs.artifacts import Artifact, get_or_make
+from benchmarks.runs.codec import changed, decode
+from benchmarks.runs.record import VALUE_FUNCTION
+from benchmarks.runs.spec import Arm, RunSpec
+from metricopt.errors import ConfigError
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.result import FinetuneResult
+from metricopt.metrics.base import Metric, from_cost
+
+
+def make_method(arm: Arm) -> Method:
+    """Return the method an arm names, its defaults changed as the arm says.
+
+    Raises:
+        ConfigError: if there is no such method or setting.
+    """
+    return changed(METHODS.get(arm.name)(), arm.settings)
+
+
+def budget_of(spec: RunSpec) -> Budget:
+    """Return what one result of a run may cost."""
+    return Budget(spec.budget.queries, spec.budget.gradient_steps)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the runs of a method share.
+
+    Attributes:
+        preparation: what the method made.
+        made: its metric queries, by split.
+        seconds: wall seconds it took, by phase.
+    """
+
+    preparation: Preparation = field(default_factory=Preparation)
+    made: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def prepare(method: Method, spec: RunSpec, pipeline: Pipeline) -> Prepared:
+    """Return what a method prepares once, made now or found in the cache.
+
+    Raises:
+        FairnessError: if the preparation reports other queries than it made.
+    """
+    budget, label = budget_of(spec), spec.metric.label
+    own_key = method.preparation_key(budget)
+    if own_key is None:
+        return Prepared()
+
+    def make() -> Artifact:
+        # Every recipe meets the same trajectory noise: ablations differ in one thing.
+        generator = pipeline.seeds.generator("meta-training", label)
+        started = time.perf_counter()
+        metric = AuditedMetric(pipeline.metric(spec.metric))
+        task = pipeline.task(metric)
+        task.meter.limit = budget.queries
+        made = method.prepare(task, budget, generator)
+        check_counted(spec.arm.name, evaluated=metric.evaluations, counted=task.queries)
+        check_reported(spec.arm.name, reported=made.queries, counted=task.queries)
+        seconds = {VALUE_FUNCTION: round(time.perf_counter() - started, 3)}
+        facts = {"made": task.meter.made, "facts": made.facts, "seconds": seconds}
+        return Artifact(made.tensors, facts)
+
+    key = {"metric": label, "method": spec.arm.name, "key": own_key}
+    kept = get_or_make("preparation", key | {"pipeline": pipeline.key}, make)
+    facts = decode(_Facts, kept.facts)
+    queries = sum(facts.made.values())
+    shared = Preparation(queries, kept.tensors, dict(facts.facts))
+    return Prepared(shared, facts.made, facts.seconds)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Facts of a kept preparation, by their names in the file."""
+
+    made: Mapping[str, int]
+    facts: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+
+def run_method(spec: RunSpec, pipeline: Pipeline) -> Chosen:
+    """Choose phi on the observe split.
+
+    Raises:
+        ConfigError: if the method does not suit the tasks of the pipeline.
+        FairnessError: if it spent other queries than it was charged with, or reports.
+    """
+    metric = AuditedMetric(pipeline.metric(spec.metric))
+    task, method = pipeline.task(metric), make_method(spec.arm)
+    if not method.suits(task):
+        raise ConfigError(
+            f"{spec.arm.name} does not suit tasks of the pipeline {spec.pipeline.name}"
+        )
+    prepared = prepare(method, spec, pipeline)
+    trained = method.value_function(prepared.preparation)
+    notes: dict[str, Any] = {}
+    if spec.diagnose and trained is not None:
+        notes = diagnose(trained, pipeline, spec)
+    task.meter.limit = spec.budget.queries * spec.meta_tests
+    result = method.run(
+        task,
+        budget_of(spec),
+        _generator(spec, pipeline),
+        rows=spec.meta_tests,
+        prepared=prepared.preparation,
+    )
+    name = spec.arm.name
+    check_counted(name, evaluated=metric.evaluations, counted=task.queries)
+    own = spec.meta_tests * (result.queries - result.shared_queries)
+    counted = task.queries + prepared.preparation.queries
+    check_reported(name, reported=own + result.shared_queries, counted=counted)
+    check_budget(name, spent=result.queries, allowed=spec.budget.queries)
+    made = Counter(prepared.made) + Counter(task.meter.made)
+    chosen = _chosen(result, metric, dict(made))
+    return replace(
+        chosen, notes=dict(chosen.notes) | notes, seconds=dict(prepared.seconds)
+    )
+
+
+def run_oracle(spec: RunSpec, pipeline: Pipeline) -> Chosen:
+    """Search on the test split: what the adapter can express, not what one can find."""
+    metric = pipeline.metric(spec.metric)
+    task = pipeline.oracle_task(metric)
+    result = make_method(spec.arm).run(
+        task, budget_of(spec), _generator(spec, pipeline), rows=spec.meta_tests
+    )
+    return _chosen(result, metric, {"test": task.queries})
+
+
+def trains_value_function(spec: RunSpec) -> bool:
+    """Whether the method of a run prepares something."""
+    return make_method(spec.arm).preparation_key(budget_of(spec)) is not None
+
+
+def _generator(spec: RunSpec, pipeline: Pipeline) -> torch.Generator:
+    return pipeline.seeds.generator("fine-tuning", spec.metric.label)
+
+
+def _chosen(
+    result: FinetuneResult, metric: Metric, evaluations: dict[str, int]
+) -> Chosen:
+    points = tuple(
+        Point(
+            point.step, point.queries, _native(point.cost, metric), Adapted(point.phi)
+        )
+        for point in result.checkpoints
+    )
+    return Chosen(
+        Adapted(result.phi),
+        queries=result.queries,
+        shared_queries=result.shared_queries,
+        gradient_steps=result.gradient_steps,
+        evaluations=evaluations,
+        points=points,
+        notes=result.notes,
+    )
+
+
+def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
+    """Return observed costs [R] in native units, None where none was observed."""
+    if bool(torch.isnan(cost).all()):
+        return None
+    return tuple(from_cost(metric, cost).tolist())
+
+
+ARMS.register("method")(ArmKind(run_method, trains_value_function))
+ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True))

@@ -1,0 +1,134 @@
+"""The verb `data`: fetch, verify or show data sets; each action prints one table."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.datasets.contract import DataSource, VariantStatus
+from benchmarks.datasets.registry import find_source, source_names
+from benchmarks.report.render import align
+from metricopt.errors import DataError
+
+HEADER = ("name", "variant", "rows", "state", "where", "digest")
+
+Row = tuple[str, ...]
+
+
+def run(options: Namespace) -> int:
+    """Fetch, verify or show some data sets."""
+    actions = {"fetch": fetch, "verify": verify, "status": status}
+    return actions[options.action](options.names)
+
+
+def fetch(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
+    """Download and check the official data sets.
+
+    If one fails, the others are still fetched. The reasons are printed below the table.
+
+    Args:
+        names: data sets; empty for all.
+        root: data root; see `benchmarks.runs.paths.data_root`.
+
+    Returns:
+        Exit code: 0, or 1 if a data set failed.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names.
+    """
+    rows, problems = [], []
+    for source in _sources(names):
+        official = source.variants[0]
+        try:
+            fresh = source.fetch(root)
+            source.verify(root, variant=official)
+            state, digest = "fetched" if fresh else None, "ok"
+        except DataError as error:
+            problems.append(str(error))
+            state, digest = "failed", "-"
+        first = source.status(root)[0]
+        rows.append(_row(source, first, state=state, digest=digest))
+    return _report(rows, problems)
+
+
+def verify(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
+    """Parse all local files again without the cache and check their content.
+
+    Args:
+        names: data sets, which must be there; empty for all that are there.
+        root: data root; see `benchmarks.runs.paths.data_root`.
+
+    Returns:
+        Exit code: 0, or 1 if a file is wrong or a named data set is missing.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names.
+    """
+    rows, problems = [], []
+    for source in _sources(names):
+        statuses = source.status(root)
+        if names and all(each.state == "missing" for each in statuses):
+            command = f"./reproduce.sh data fetch {source.name}"
+            problems.append(f"{source.name} is not there; run `{command}`")
+        for each in statuses:
+            row, problem = _verified(source, each, root)
+            rows.append(row)
+            problems.extend(problem)
+    return _report(rows, problems)
+
+
+def status(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
+    """Print what is there without parsing or downloading.
+
+    Args:
+        names: data sets; empty for all.
+        root: data root; see `benchmarks.runs.paths.data_root`.
+
+    Returns:
+        Exit code: 0.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names.
+    """
+    sources = _sources(names)
+    rows = [_row(source, each) for source in sources for each in source.status(root)]
+    return _report(rows, [])
+
+
+def _sources(names: Sequence[str]) -> list[DataSource]:
+    return [find_source(name) for name in names or source_names()]
+
+
+def _verified(
+    source: DataSource, status: VariantStatus, root: str | Path | None
+) -> tuple[Row, list[str]]:
+    if status.state == "missing":
+        return _row(source, status), []
+    try:
+        source.verify(root, variant=status.variant.name)
+    except DataError as error:
+        return _row(source, status, digest="wrong"), [str(error)]
+    return _row(source, status, digest="ok"), []
+
+
+def _row(
+    source: DataSource,
+    status: VariantStatus,
+    *,
+    state: str | None = None,
+    digest: str | None = None,
+) -> Row:
+    return (
+        source.name,
+        status.variant.name,
+        f"{status.variant.shape[0]:,}",
+        state or status.state,
+        status.where,
+        digest or status.digest,
+    )
+
+
+def _report(rows: Sequence[Row], problems: Sequence[str]) -> int:
+    print(align([HEADER, *rows]))
+    for problem in problems:
+        print(f"error: {problem}")
+    return 1 if problems else 0

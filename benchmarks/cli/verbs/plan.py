@@ -1,0 +1,55 @@
+"""The verb `plan`: how many runs, hours and megabytes an experiment takes."""
+
+from argparse import Namespace
+
+from benchmarks.cli.jobs import (
+    Job,
+    committed_records,
+    default_workers,
+    jobs_of,
+)
+from benchmarks.execution.prepare import networks_of
+from benchmarks.report.render import align
+from benchmarks.runs.paths import store_root
+from benchmarks.runs.store import RunStore
+
+HEADER = ("experiment", "tier", "runs", "missing", "hours", "networks", "disk MB")
+RECORD_KILOBYTES = 6
+
+
+def run(options: Namespace) -> int:
+    """Print one line per experiment; no data are needed for it."""
+    store = RunStore(store_root())
+    rows = [_row(job, store) for job in jobs_of(options, offline=None)]
+    print(align([HEADER, *rows]))
+    print(
+        "hours: of the missing runs, with one process per core, from the committed "
+        "records of the tier; networks: how many have to be trained first."
+    )
+    return 0
+
+
+def _row(job: Job, store: RunStore) -> tuple[str, ...]:
+    missing = [spec for spec in job.specs if store.get(spec) is None]
+    known = _known_seconds(job)
+    unknown = sum(spec.row not in known for spec in missing)
+    hours = sum(known.get(spec.row, 0.0) for spec in missing) / 3600
+    estimate = f"{hours / default_workers():.2f}"
+    untrained = sum(not network.is_ready for network in networks_of(missing))
+    return (
+        job.experiment.name,
+        job.tier,
+        str(len(job.specs)),
+        str(len(missing)),
+        estimate + (f" + {unknown} unknown" if unknown else ""),
+        str(untrained),
+        f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",
+    )
+
+
+def _known_seconds(job: Job) -> dict[str, float]:
+    """Return the mean seconds of a run by row, from the committed records."""
+    found: dict[str, list[float]] = {}
+    for record in committed_records(job.experiment.name, job.tier):
+        found.setdefault(record.spec.row, []).append(record.total_seconds)
+    return {row: sum(values) / len(values) for row, values in found.items()}

@@ -1,0 +1,16 @@
+"""The verb `pretrain`: train networks on this machine, released ones too."""
+
+from argparse import Namespace
+
+from benchmarks.cli.jobs import jobs_of
+from benchmarks.execution.prepare import networks_of, release_all, train_all
+
+
+def run(options: Namespace) -> int:
+    """Train the networks of some experiments; an interrupted training goes on."""
+    jobs = jobs_of(options, offline=False)
+    networks = networks_of([spec for job in jobs for spec in job.specs])
+    train_all(networks)
+    if options.release:
+        print(release_all(networks))
+    return 0

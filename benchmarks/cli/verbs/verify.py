@@ -1,0 +1,33 @@
+"""The verb `verify`: rebuild reports from their records and name every difference."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from benchmarks.cli.jobs import reference
+from benchmarks.cli.readme import readme_problems
+from benchmarks.experiments.registry import experiment_names, find_experiment
+from benchmarks.report.verify import verify
+from benchmarks.runs.paths import COMMITTED_RESULTS
+from metricopt.errors import DataError
+
+
+def run(options: Namespace) -> int:
+    """Check reports, the committed ones and README.md unless options say otherwise."""
+    root = Path(options.results or COMMITTED_RESULTS).expanduser().absolute()
+    wanted = options.experiments or experiment_names()
+    problems, checked = [], 0
+    for name in wanted:
+        layout = find_experiment(name).layout
+        for folder in sorted((root / name).glob("*")):
+            if options.tier in (None, folder.name):
+                beside = reference(folder)
+                problems += verify(layout(folder.name), folder, reference=beside)
+                checked += 1
+    if not checked:
+        raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
+    if not options.experiments and root.resolve() == COMMITTED_RESULTS:
+        problems += readme_problems()
+    for problem in problems:
+        print(problem)
+    print(f"{checked} reports rebuilt from their records: {len(problems)} problems")
+    return 1 if problems else 0

@@ -1,0 +1,1 @@
+"""Files of data sets: variants, local files, downloads and cached arrays."""

@@ -1,0 +1,44 @@
+"""Data sets by name."""
+
+from benchmarks.datasets.contract import DATASETS, Dataset, DataSource
+
+
+def find_source(name: str) -> DataSource:
+    """Return the source of the data set called `name`.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names.
+    """
+    return DATASETS.get(name)()
+
+
+def source_names() -> list[str]:
+    """Return the names of all data sets, in alphabetical order."""
+    return list(DATASETS)
+
+
+def load_dataset(name: str, variant: str, offline: bool) -> Dataset:
+    """Return a data set. Nothing is kept in memory: callers keep what they load."""
+    return find_source(name).load(variant=variant, offline=offline)
+
+
+def resolve_variant(name: str, *, offline: bool | None) -> str:
+    """Return the variant of a data set that runs on this machine use.
+
+    Missing files are downloaded if that is allowed.
+
+    Args:
+        name: name of the data set.
+        offline: whether downloads are forbidden. None is for a plan, which needs no
+            data: if no variant is present, the official one is returned.
+
+    Raises:
+        DataError: if no variant is present and downloads are forbidden or fail.
+    """
+    source = find_source(name)
+    for status in source.status():
+        if status.state != "missing":
+            return status.variant.name
+    if offline is None:
+        return source.variants[0]
+    return source.load(offline=offline).variant

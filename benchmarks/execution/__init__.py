@@ -1,0 +1,1 @@
+"""Running: processes, preparation, kill test."""

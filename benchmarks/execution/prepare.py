@@ -1,0 +1,64 @@
+"""What runs start from, made before them with progress: pre-trained networks.
+
+Convolutions use all cores and runs do not, so training comes first.
+"""
+
+import os
+from collections.abc import Sequence
+
+import torch
+from tabulate import tabulate
+from tqdm import tqdm
+
+from benchmarks.pipelines.contract import Prerequisite, make_pipeline
+from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.spec import RunSpec
+from metricopt.errors import DivergedError
+
+
+def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
+    """Return the networks that specs need, each after the one it goes on from.
+
+    Raises:
+        ConfigError: if the settings of a pipeline do not go together.
+    """
+    pipelines = {
+        (canonical(encode(spec.pipeline)), spec.replicate): spec for spec in specs
+    }
+    found: dict[str, Prerequisite] = {}
+    for spec in pipelines.values():
+        for needed in make_pipeline(spec.pipeline, spec.replicate).prerequisites:
+            found.setdefault(needed.digest, needed)
+    return list(found.values())
+
+
+def prepare(specs: Sequence[RunSpec]) -> None:
+    """Train the networks of specs that are neither here nor released."""
+    train_all([network for network in networks_of(specs) if not network.is_ready])
+
+
+def train_all(networks: Sequence[Prerequisite]) -> None:
+    """Train networks that were not trained here yet, one after the other."""
+    missing = [network for network in networks if not network.is_made]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    try:
+        for number, network in enumerate(missing, start=1):
+            tqdm.write(f"network {number} of {len(missing)}: {network.name}")
+            _make(network)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _make(network: Prerequisite) -> None:
+    try:
+        network.make()
+    except DivergedError as error:
+        # Its runs are recorded as diverged; the others go on.
+        tqdm.write(f"{network.name}: {error}")
+
+
+def release_all(networks: Sequence[Prerequisite]) -> str:
+    """Write networks trained here to the released weights, and list them."""
+    lines = [network.release() for network in networks]
+    return tabulate(lines, headers="keys", tablefmt="plain", disable_numparse=True)

@@ -1,0 +1,72 @@
+"""The arms that tables on images and on tabular data share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.experiments.shared.plans import Plan
+from benchmarks.runs.spec import Arm
+
+SEARCHES = ("random-search", "cma-es", "guided-cma")
+"""Methods that search by metric queries only."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How often the runs of a tier are repeated.
+
+    Attributes:
+        replicates: each with a split, a network, an adapter and batches of its own.
+        meta_tests: fine-tuning runs per replicate.
+        search_tests: searches by queries per replicate.
+    """
+
+    replicates: int = 1
+    meta_tests: int = 10
+    search_tests: int = 1
+
+
+def method(name: str, **settings: Any) -> Arm:
+    """Return an arm that chooses phi by a registered method."""
+    return Arm("method", name, settings)
+
+
+def untouched() -> Plan:
+    """Return the pre-trained network as it is."""
+    return Plan(method("untouched"))
+
+
+def loss_only(size: Size, **settings: Any) -> Plan:
+    """Return fine-tuning with the loss alone, with settings of the method."""
+    return Plan(method("loss-only", **settings), meta_tests=size.meta_tests)
+
+
+def dense(size: Size, steps: int) -> Plan:
+    """Return loss-only fine-tuning with the metric evaluated at every step."""
+    return Plan(method("loss-only-dense"), queries=steps, meta_tests=size.meta_tests)
+
+
+def searches(size: Size, queries: int, **settings: Any) -> dict[str, Plan]:
+    """Return the searches by queries, by row, with settings of their methods."""
+    return {
+        name: Plan(method(name, **settings), queries, size.search_tests)
+        for name in SEARCHES
+    }
+
+
+def controls(
+    size: Size, *, steps: int, queries: int, **settings: Any
+) -> dict[str, Plan]:
+    """Return what every method has to beat, by row.
+
+    Args:
+        size: how often runs are repeated.
+        steps: gradient steps of fine-tuning, T.
+        queries: budget of a search.
+        **settings: of the searches.
+    """
+    return {
+        "cross-entropy": untouched(),
+        "loss-only": loss_only(size),
+        "loss-only-dense": dense(size, steps),
+        **searches(size, queries, **settings),
+    }

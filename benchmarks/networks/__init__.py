@@ -1,0 +1,1 @@
+"""Networks theta, one per file."""

@@ -1,0 +1,1 @@
+"""Pipelines: a problem with its network, as the suite runs it."""

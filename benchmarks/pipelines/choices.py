@@ -1,0 +1,91 @@
+"""What an arm can choose, to be judged by the pipeline it was chosen on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from metricopt.outputs import Outputs
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """The frozen network with R rows of adapter parameters.
+
+    Attributes:
+        phi: adapter parameters, shape [R, d].
+    """
+
+    phi: Tensor
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network of its own.
+
+    Attributes:
+        predict: returns the outputs of inputs [n, ...]: [n, C], or a tuple of tensors
+            [n, ...] where the network returns one.
+    """
+
+    predict: Callable[[Tensor], Outputs]
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The untouched network, its outputs changed afterwards.
+
+    Attributes:
+        shift: returns outputs [N, ...] to be judged, given those of the network; a
+            tuple of tensors where the network returns one.
+    """
+
+    shift: Callable[[Any], Outputs]
+
+
+Choice = Adapted | Trained | Shifted
+
+
+@dataclass(frozen=True)
+class Point:
+    """A state an arm passed through.
+
+    Attributes:
+        step: gradient steps taken so far.
+        queries: metric queries one result is charged with so far.
+        observe: the metric of the run on observe, native units, shape [R]; None where
+            it was not observed.
+        choice: what the arm would have returned here.
+    """
+
+    step: int
+    queries: int
+    observe: tuple[float, ...] | None
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What an arm chose and what it spent.
+
+    Attributes:
+        choice: what is judged.
+        queries: metric queries charged to one result, shared ones included.
+        shared_queries: the part of `queries` spent once for all rows.
+        gradient_steps: steps taken by each row.
+        evaluations: metric evaluations that were counted, by what they were made on:
+            `observe`, `train` or `test`.
+        points: the way there, in order of steps and queries.
+        notes: further figures by name.
+        seconds: wall seconds of named phases.
+    """
+
+    choice: Choice
+    queries: int = 0
+    shared_queries: int = 0
+    gradient_steps: int = 0
+    evaluations: Mapping[str, int] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,240 @@
+"""The contract of a pipeline: a problem with its network, as the suite runs it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from baselines.network_methods.contract import NetworkMethod, NetworkResult
+from baselines.validation import Validation
+from benchmarks.pipelines.choices import Choice
+from benchmarks.runs.codec import decode
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from metricopt.errors import MetricOptError
+from metricopt.metrics.base import Metric
+from metricopt.outputs import Outputs
+from metricopt.registry import Registry
+from metricopt.seeding import Seeds
+from metricopt.tasks.task import Task
+
+Values = dict[str, Tensor]
+"""Native values [R] of several metrics, by the label of the metric."""
+
+
+class SealedError(MetricOptError):
+    """The test split was read while an arm was at work."""
+
+
+class Prerequisite(ABC):
+    """Something that is made before any run, with all cores: a pre-trained network.
+
+    Attributes:
+        name: readable.
+        digest: identity.
+    """
+
+    name: str
+    digest: str
+
+    @property
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it is there, made here or released."""
+
+    @property
+    @abstractmethod
+    def is_made(self) -> bool:
+        """Whether it was made on this machine."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Make it, with progress on the terminal; what is there is left alone.
+
+        Raises:
+            DivergedError: if it cannot be made.
+        """
+
+    @abstractmethod
+    def release(self) -> dict[str, str]:
+        """Write it to the released weights, and return what a table says of it."""
+
+
+class Pipeline(ABC):
+    """Splits, network and adapter of one problem and replicate.
+
+    A subclass registers itself by name in `PIPELINES` and names the dataclass of its
+    settings.
+
+    Args:
+        settings: what decides the pipeline, of type `settings_type`.
+        replicate: decides split, network, adapter and batches.
+
+    Attributes:
+        settings_type: dataclass of the settings, decoded strictly.
+        device: where the network runs.
+        shares_columns: whether runs of several columns are one worker's turn; no where
+            the pipeline is dear enough for a worker of its own.
+    """
+
+    settings_type: ClassVar[type[Any]]
+    device = torch.device("cpu")
+    shares_columns: ClassVar[bool] = True
+
+    def __init__(self, settings: Any, replicate: int) -> None:
+        self.settings = settings
+        self.replicate = replicate
+        self._sealed = False
+
+    @classmethod
+    def make(cls, unit: Unit, replicate: int) -> Self:
+        """Return the pipeline of a spec.
+
+        Raises:
+            ConfigError: if the settings are not those of this kind of pipeline.
+        """
+        return cls(decode(cls.settings_type, unit.settings), replicate)
+
+    @property
+    @abstractmethod
+    def seeds(self) -> Seeds:
+        """Seeds of everything that is random here."""
+
+    @property
+    @abstractmethod
+    def key(self) -> dict[str, Any]:
+        """Identity of what is made on this pipeline, JSON-able."""
+
+    @property
+    @abstractmethod
+    def data(self) -> dict[str, str]:
+        """What records say of the data: `variant` and `digest`."""
+
+    @property
+    def network_data(self) -> dict[str, str]:
+        """What records say of a network that was there before the run."""
+        return {}
+
+    @property
+    def recorded_seeds(self) -> dict[str, int]:
+        """Seeds that records name, by purpose."""
+        return {"split": self.replicate}
+
+    @property
+    def prerequisites(self) -> Sequence[Prerequisite]:
+        """What has to be there before a run, each after what it goes on from.
+
+        Raises:
+            ConfigError: if the settings do not go together; nothing is made then.
+        """
+        return ()
+
+    def metric(self, unit: Unit) -> Metric:
+        """Return a metric as it reads the outputs of this network."""
+        return metric_of(unit)
+
+    def metrics(self, units: Sequence[Unit]) -> Mapping[str, Metric]:
+        """Return several metrics by label."""
+        return {unit.label: self.metric(unit) for unit in units}
+
+    @abstractmethod
+    def task(self, metric: Metric) -> Task:
+        """Return a task with a query counter of its own, on the observe split."""
+
+    @abstractmethod
+    def oracle_task(self, metric: Metric) -> Task:
+        """Return a task that queries the test split: for oracles alone.
+
+        Raises:
+            SealedError: if the pipeline is sealed.
+        """
+
+    @abstractmethod
+    def evaluate(
+        self, choices: Sequence[Choice], split: str, metrics: Mapping[str, Metric]
+    ) -> list[Values]:
+        """Return all metrics of every choice on a split.
+
+        Args:
+            choices: what is judged.
+            split: `observe` or `test`.
+            metrics: by label.
+
+        Raises:
+            SealedError: if the split is `test` and the pipeline is sealed.
+        """
+
+    @abstractmethod
+    def outputs(self) -> Outputs:
+        """Return the outputs of the untouched network on observe.
+
+        Class outputs [N, C]; a tuple of tensors [N, ...] where the network returns one.
+        """
+
+    @abstractmethod
+    def validation(self, metric: Metric, limit: int | None = None) -> Validation:
+        """Return metered access to a metric on the observe split."""
+
+    @abstractmethod
+    def train(
+        self,
+        method: NetworkMethod,
+        validation: Validation,
+        *,
+        generator: torch.Generator,
+        changes: Mapping[str, Any],
+        from_theta: bool,
+    ) -> NetworkResult:
+        """Train a network by a method.
+
+        Args:
+            method: how.
+            validation: its access to the metric.
+            generator: source of all randomness.
+            changes: to the training of this pipeline's own network, by setting.
+            from_theta: whether to start from the trained network or from random
+                weights.
+        """
+
+    def train_loss(self, phi: Tensor) -> Tensor | None:
+        """Return the loss of phi [B, d] on some training examples, shape [B], or None.
+
+        Diagnosis asks it how well the loss ranks phi.
+        """
+        return None
+
+    @contextmanager
+    def sealed(self) -> Iterator[None]:
+        """Keep the test split from being read inside the context."""
+        self._sealed = True
+        try:
+            yield
+        finally:
+            self._sealed = False
+
+    def require_open(self, split: str) -> None:
+        """Check that a split may be read now.
+
+        Raises:
+            SealedError: if it is `test` and the pipeline is sealed.
+        """
+        if split == "test" and self._sealed:
+            raise SealedError(
+                "the test split is read once, by the runner, after the arm has chosen; "
+                "it was asked for before"
+            )
+
+
+PIPELINES: Registry[type[Pipeline]] = Registry("pipeline", "benchmarks.pipelines")
+
+
+def make_pipeline(unit: Unit, replicate: int) -> Pipeline:
+    """Return the pipeline that a spec names.
+
+    Raises:
+        ConfigError: if its name is unknown, or the settings are not those of its kind.
+    """
+    return PIPELINES.get(unit.name).make(unit, replicate)

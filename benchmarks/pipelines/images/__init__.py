@@ -1,0 +1,1 @@
+"""Images: a convolutional network with FiLM."""

@@ -1,0 +1,216 @@
+"""Images: a pre-trained convolutional network with FiLM."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from torch import Tensor, nn
+
+from baselines.losses.base import Loss, check_batch_size, properties
+from baselines.network_methods.batches import Batches, PermutedBatches
+from baselines.network_methods.optimization import Training
+from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.contract import PIPELINES, Prerequisite
+from benchmarks.pipelines.features import kept_features
+from benchmarks.pipelines.images.network import PretrainedNetwork
+from benchmarks.pipelines.images.problem import ImageSplits, device, load_problem
+from benchmarks.pipelines.images.settings import ImageSettings
+from benchmarks.pipelines.images.theta import (
+    Theta,
+    ThetaSpec,
+    find_theta,
+    fresh,
+    make_theta_loss,
+    training_of,
+)
+from benchmarks.pipelines.wrapped_metric import WrappedMetric
+from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from metricopt.adapters.film import FiLM
+from metricopt.metrics.base import Metric
+from metricopt.seeding import Seeds
+from metricopt.tasks.encoding import Encoded, encoded
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
+
+
+@PIPELINES.register("images")
+class ImagePipeline(AdaptedPipeline):
+    """An image problem with its network; see `Pipeline`.
+
+    Fine-tuning takes its gradients on `finetune.examples` training images, without
+    augmentation: what comes before the adapter is then computed once.
+    """
+
+    settings_type = ImageSettings
+    settings: ImageSettings
+    shares_columns = False
+    examples_at_once = 500
+
+    def __init__(self, settings: ImageSettings, replicate: int) -> None:
+        super().__init__(settings, replicate)
+        self.device = device()
+
+    @cached_property
+    def problem(self) -> ImageSplits:
+        """All images of the problem."""
+        return load_problem(self.settings.problem, self.replicate)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits, the train split cut to what fine-tuning uses."""
+        problem, used = self.problem, self.settings.finetune.examples
+        return Splits(
+            problem.train.first(used).to(self.device),
+            problem.observe.to(self.device),
+            problem.test.to(self.device),
+            problem.variant,
+            problem.digest,
+        )
+
+    @property
+    def seeds(self) -> Seeds:
+        """Seeds of everything that is random here."""
+        return Seeds(self.theta_spec.name, self.settings.sampling, self.replicate)
+
+    @property
+    def recorded_seeds(self) -> dict[str, int]:
+        """Seeds that records name, by purpose."""
+        own = {"theta": self.theta_spec.seed, "adapter": self.seeds.seed("adapter")}
+        return super().recorded_seeds | own
+
+    @property
+    def theta_spec(self) -> ThetaSpec:
+        """Which network theta is."""
+        return ThetaSpec(self.settings.problem, self.settings.backbone, self.replicate)
+
+    @property
+    def prerequisites(self) -> Sequence[Prerequisite]:
+        """The pre-trained network, after the one it goes on from.
+
+        Raises:
+            ConfigError: if mini-batches of fine-tuning are too small for its loss.
+        """
+        self._check_batches()
+        needed = (self.theta_spec.start, self.theta_spec)
+        return [PretrainedNetwork(spec) for spec in needed if spec is not None]
+
+    @cached_property
+    def pretrained(self) -> Theta:
+        """The pre-trained network with its loss."""
+        self._check_batches()
+        return find_theta(self.theta_spec)
+
+    def _check_batches(self) -> None:
+        backbone, size = self.settings.backbone, self.settings.finetune.batch_size
+        check_batch_size(make_theta_loss(backbone), size, backbone.classes)
+
+    @property
+    def theta(self) -> nn.Sequential:
+        """The pre-trained network, in evaluation mode."""
+        return self.pretrained.network
+
+    @property
+    def loss(self) -> Loss:
+        """The loss theta was trained with; fine-tuning goes on with it."""
+        if self.settings.backbone.loss == "cross-entropy":
+            return nn.CrossEntropyLoss()  # the same, for all rows of phi at once
+        return self.pretrained.loss
+
+    @property
+    def sampler(self) -> Sampler:
+        """What draws the mini-batches of fine-tuning."""
+        targets = self.splits.train.targets.cpu()
+        size = self.settings.finetune.batch_size
+        if self.settings.sampling == "balanced":
+            return BalancedSampler(targets, size)
+        return NaturalSampler(len(targets), size)
+
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Return the augmented mini-batches a network is trained on."""
+        recipe = changed(self.settings.backbone.pretraining, changes)
+        return PermutedBatches(self.problem.train.to(self.device), recipe.batch_size)
+
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Return how a network is trained here, with changes."""
+        return training_of(changed(self.settings.backbone.pretraining, changes))
+
+    def network_start(self, *, from_theta: bool) -> nn.Module:
+        """Return the trained network, or one with random weights."""
+        return self.theta if from_theta else fresh(self.theta_spec)[0].to(self.device)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Identity of what is made on this pipeline: of this very network."""
+        return super().key | {"theta": self.pretrained.digest}
+
+    @property
+    def network_data(self) -> dict[str, str]:
+        """What records say of the pre-trained network."""
+        return {"theta": self.pretrained.digest}
+
+    @cached_property
+    def adapter(self) -> FiLM:
+        """FiLM at the sites the settings name, by default the last normalisation."""
+        adapter = self.settings.adapter
+        return FiLM(
+            self.theta,
+            self.splits.observe.batch(slice(8)),
+            sites=adapter.sites,
+            form=adapter.form,
+            size=adapter.size,
+            seed=self.seeds.seed("adapter"),
+        )
+
+    def encode(self, name: str, examples: Examples) -> Encoded:
+        """Return a split as the adapter encodes it, kept on disk for other runs."""
+        key = {
+            "theta": self.pretrained.digest,
+            "network": self.settings.backbone.network,
+            "sites": [site.name for site in self.adapter.sites],
+            "problem": encode(self.settings.problem),
+            "data": self.problem.digest,
+            "replicate": self.replicate,
+            "split": name,
+            "examples": len(examples),
+        }
+        if not self.adapter.is_cut:
+            return encoded(self.adapter, examples)  # the images themselves
+        return kept_features(self.adapter, examples, key)
+
+    def class_outputs(self, outputs: Tensor) -> Tensor:
+        """Return the outputs that say a class, [..., C]."""
+        return outputs[..., : self.problem.classes]
+
+    def metric(self, unit: Unit) -> Metric:
+        """Return the metric on the class logits, which may not be all outputs.
+
+        A loss that trains every output by itself has its raw outputs ranked.
+        """
+        loss = properties(self.loss)
+        if unit == Unit("aucpr") and loss.independent:
+            unit = Unit("aucpr-macro-logits")
+        metric = metric_of(unit)
+        if loss.outputs_per_class == 1:
+            return metric
+        return OnLogits(metric, self.problem.classes)
+
+
+class OnLogits(WrappedMetric):
+    """A metric of the first C outputs: the others are there for the loss alone.
+
+    Args:
+        metric: what is evaluated.
+        classes: number of classes C.
+    """
+
+    def __init__(self, metric: Metric, classes: int) -> None:
+        super().__init__(metric)
+        self.classes = classes
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> float:
+        return self.metric.value(outputs[:, : self.classes], targets)
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return self.metric.values(outputs[..., : self.classes], targets)

@@ -1,0 +1,126 @@
+"""What decides an image pipeline: problem, network, adapter and fine-tuning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from metricopt.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ImageProblem:
+    """An image data set, and what is done to its training part.
+
+    Attributes:
+        dataset: name of the data set.
+        variant: of the data set.
+        imbalance: examples of the first class per example of the last; 1 for none.
+        label_noise: share of the training labels replaced by another class.
+        max_examples: training images before the imbalance; None for all.
+    """
+
+    dataset: str
+    variant: str
+    imbalance: int = 1
+    label_noise: float = 0.0
+    max_examples: int | None = None
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How an image network is trained, by SGD.
+
+    Attributes:
+        epochs: passes over the training images.
+        batch_size: images of one mini-batch; an incomplete last one is dropped.
+        rate: greatest learning rate.
+        schedule: "one-cycle", or "steps": divided by 10 after 1/2 and 3/4.
+        momentum: of SGD.
+        nesterov: whether the momentum is Nesterov's.
+        weight_decay: factor of the squared weights; not applied to what a loss learns.
+    """
+
+    epochs: int
+    batch_size: int = 128
+    rate: float = 0.2
+    schedule: Literal["one-cycle", "steps"] = "one-cycle"
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_size < 2 or self.rate <= 0:
+            raise ConfigError(
+                "pre-training needs epochs >= 1, batch_size >= 2 and rate > 0, got "
+                f"{self.epochs}, {self.batch_size} and {self.rate}"
+            )
+        if self.schedule not in ("one-cycle", "steps"):
+            raise ConfigError(
+                f"schedule must be 'one-cycle' or 'steps', got {self.schedule!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A network and how it was trained.
+
+    Attributes:
+        network: name of an image network.
+        classes: number of classes C.
+        loss: name of the loss it is trained with.
+        loss_settings: settings of that loss.
+        pretraining: how it is trained.
+        revision: raised when code changes networks, so that no old one is taken.
+        start: the backbone whose weights training goes on from; None for random ones.
+    """
+
+    network: str
+    classes: int
+    loss: str
+    loss_settings: Mapping[str, Any] = field(hash=False)
+    pretraining: Pretraining
+    revision: int
+    start: Self | None = None
+
+
+@dataclass(frozen=True)
+class FilmSettings:
+    """The adapter; see `metricopt.adapters.film.FiLM`."""
+
+    form: Literal["generator", "direct", "shift"] = "direct"
+    sites: tuple[str, ...] | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Finetuning:
+    """Where fine-tuning takes its gradients.
+
+    Attributes:
+        batch_size: images of one mini-batch.
+        examples: training images used, without augmentation.
+    """
+
+    batch_size: int
+    examples: int
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """Everything that decides an image pipeline but its replicate.
+
+    Attributes:
+        problem: the images.
+        backbone: the network.
+        finetune: mini-batches of fine-tuning.
+        revision: raised when code changes numbers, so that no old record is taken.
+        adapter: FiLM, its form and place.
+        sampling: `natural` or `balanced` mini-batches.
+    """
+
+    problem: ImageProblem
+    backbone: Backbone
+    finetune: Finetuning
+    revision: int
+    adapter: FilmSettings = FilmSettings()
+    sampling: Literal["natural", "balanced"] = "natural"

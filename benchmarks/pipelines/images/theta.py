@@ -1,0 +1,287 @@
+"""Pre-trained image networks: found in the cache, among the released weights, or made.
+
+All that determines a network identifies it. A network trained on this machine, or being
+trained, takes precedence over a released one.
+"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from baselines.losses.base import (
+    Loss,
+    RowLoss,
+    check_batch_size,
+    make_loss,
+    properties,
+)
+from baselines.losses.large_margin import MarginHead
+from baselines.network_methods.batches import PermutedBatches
+from baselines.network_methods.optimization import Training
+from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
+from benchmarks.networks.contract import build_network
+from benchmarks.pipelines.images.images import Images
+from benchmarks.pipelines.images.problem import device, load_problem
+from benchmarks.pipelines.images.released import read_released, release
+from benchmarks.pipelines.images.settings import (
+    Backbone,
+    ImageProblem,
+    Pretraining,
+)
+from benchmarks.pipelines.images.weights import half_weights, weights_digest
+from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
+from benchmarks.runs.codec import canonical
+from benchmarks.runs.environment import device_name, environment
+from benchmarks.runs.paths import cache_root
+from metricopt.errors import DivergedError
+from metricopt.seeding import Seeds
+
+KIND = "image-theta"
+LOSS_PREFIX = "loss."
+DIVERGED = "diverged"
+"""Fact of a network that has no weights, with the reason."""
+
+PREDICTED_AT_ONCE = 500
+WARM_UP = 0.25
+"""Share of a one-cycle schedule in which the rate rises."""
+
+
+@dataclass(frozen=True)
+class ThetaSpec:
+    """Everything that determines a pre-trained image network.
+
+    Attributes:
+        problem: the images.
+        backbone: network, loss and training, and the backbone it goes on from.
+        replicate: decides splits and seeds.
+    """
+
+    problem: ImageProblem
+    backbone: Backbone
+    replicate: int
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique among the networks that are released."""
+        parts = [self.problem.dataset]
+        if self.problem.imbalance > 1:
+            parts.append(f"tail{self.problem.imbalance}")
+        if self.problem.label_noise:
+            parts.append(f"noise{round(100 * self.problem.label_noise)}")
+        parts += [self.backbone.network, self.backbone.loss]
+        if self.start is not None and self.start.backbone.loss == parts[-1]:
+            parts.append("longer")
+        return "-".join([*parts, f"r{self.replicate}"])
+
+    @property
+    def digest(self) -> str:
+        """Identity: sha256 of its canonical JSON."""
+        return hashlib.sha256(canonical(asdict(self)).encode()).hexdigest()
+
+    @property
+    def start(self) -> "ThetaSpec | None":
+        """The network this one goes on from."""
+        if self.backbone.start is None:
+            return None
+        return ThetaSpec(self.problem, self.backbone.start, self.replicate)
+
+    @property
+    def seeds(self) -> Seeds:
+        """Seeds of its training."""
+        return Seeds(self.name)
+
+    @property
+    def seed(self) -> int:
+        """Seed of the first weights."""
+        return self.seeds.seed("theta")
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a training that is under way keeps its state."""
+        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """A pre-trained network with its loss.
+
+    Attributes:
+        network: in evaluation mode.
+        loss: what it was trained with; what it learned is frozen.
+        digest: of all weights, see `weights.weights_digest`.
+    """
+
+    network: nn.Sequential
+    loss: Loss
+    digest: str
+
+
+def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
+    """Return a pre-trained network, trained now if it is nowhere.
+
+    Args:
+        spec: which one.
+        on_epoch: called after every epoch of training.
+
+    Raises:
+        DataError: if the released weights are not those of their record.
+    """
+    here = is_trained(spec) or spec.checkpoint.exists()
+    released = None if here else read_released(spec.name, spec.digest)
+    artifact = released or trained_here(spec, on_epoch)
+    return assemble(spec, artifact.tensors)
+
+
+def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Return a network trained on this machine, now if it is not yet.
+
+    Raises:
+        DivergedError: if its loss became non-finite, now or before.
+    """
+    artifact = get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
+    # Not before: a kill in between would lose the training.
+    spec.checkpoint.unlink(missing_ok=True)
+    if DIVERGED in artifact.facts:
+        raise DivergedError(str(artifact.facts[DIVERGED]))
+    return artifact
+
+
+def is_trained(spec: ThetaSpec) -> bool:
+    """Whether a network was trained on this machine."""
+    return artifact_path(KIND, asdict(spec)).exists()
+
+
+def is_ready(spec: ThetaSpec) -> bool:
+    """Whether `find_theta` would not have to train."""
+    if is_trained(spec):
+        return True
+    released = not spec.checkpoint.exists() and read_released(spec.name, spec.digest)
+    return bool(released)
+
+
+def release_theta(spec: ThetaSpec) -> Path:
+    """Write a network trained here to the released weights.
+
+    Raises:
+        ConfigError: if another network is released by that name.
+    """
+    return release(spec.name, spec.digest, asdict(spec), trained_here(spec))
+
+
+def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Train a network, going on from its checkpoint if there is one.
+
+    Returns:
+        Its weights, matrices in half precision, those of its loss under `loss.`, and
+        facts: losses by epoch, error on observe, seconds, digest of the weights. A
+        network that diverged has that fact alone: no run of it need find out again.
+    """
+    splits = load_problem(spec.problem, spec.replicate)
+    network, loss = fresh(spec)
+    check_batch_size(loss, spec.backbone.pretraining.batch_size, splits.classes)
+    if spec.start is not None:
+        network.load_state_dict(find_theta(spec.start, on_epoch).network.state_dict())
+    run = TrainingRun(
+        network,
+        loss,
+        PermutedBatches(
+            splits.train.to(device()), spec.backbone.pretraining.batch_size
+        ),
+        training_of(spec.backbone.pretraining),
+        generator=spec.seeds.generator("pre-training"),
+    )
+    try:
+        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
+    except DivergedError as error:
+        return Artifact({}, {DIVERGED: str(error)})
+    return _artifact(run, splits.observe.to(device()), splits.classes)
+
+
+def training_of(recipe: Pretraining) -> Training:
+    """Return the settings of the training loop for an image network.
+
+    Source: He et al., CVPR 2016, Sec. 4.2: SGD with momentum 0.9 from rate 0.1, divided
+    by 10 after 1/2 and 3/4 of 64,000 steps of 128 images. Differs: bfloat16, and a
+    one-cycle schedule (Smith and Topin, 2019) needs a quarter of the epochs.
+    """
+    return Training(
+        epochs=recipe.epochs,
+        learning_rate=recipe.rate,
+        optimizer="sgd",
+        momentum=recipe.momentum,
+        nesterov=recipe.nesterov,
+        weight_decay=recipe.weight_decay,
+        schedule=recipe.schedule,
+        warm_up=WARM_UP,
+        precision="bfloat16",
+        channels_last=True,
+        keep_best=False,
+    )
+
+
+def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
+    """Return the network with random weights, and its loss."""
+    loss, classes = make_theta_loss(spec.backbone), spec.backbone.classes
+    doubled = properties(loss).outputs_per_class == 2
+
+    def head(features: int) -> nn.Module:
+        return (MarginHead if doubled else nn.Linear)(features, classes)
+
+    return build_network(spec.backbone.network, head, spec.seed), loss
+
+
+def make_theta_loss(backbone: Backbone) -> Loss:
+    """Return the loss of a backbone, with nothing learned yet."""
+    return make_loss(backbone.loss, classes=backbone.classes, **backbone.loss_settings)
+
+
+def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
+    """Return network and loss with these weights, frozen, where runs are made."""
+    network, loss = fresh(spec)
+    of_network, of_loss = _parts(tensors)
+    network.load_state_dict(of_network)
+    if isinstance(loss, nn.Module):
+        loss.load_state_dict(of_loss)
+        loss.requires_grad_(False).to(device())
+    if isinstance(loss, RowLoss):
+        loss.finish()
+    return Theta(network.eval().to(device()), loss, weights_digest(tensors))
+
+
+@torch.no_grad()
+def predict_images(network: nn.Module, images: Images) -> Tensor:
+    """Return the float32 outputs of all images, without augmentation, [N, C]."""
+    network.eval()
+    starts = range(0, len(images), PREDICTED_AT_ONCE)
+    parts = (images.batch(slice(at, at + PREDICTED_AT_ONCE)) for at in starts)
+    return torch.cat([network(part) for part in parts])
+
+
+def _artifact(run: TrainingRun, observe: Images, classes: int) -> Artifact:
+    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
+    if isinstance(run.loss, nn.Module):
+        learned = run.loss.state_dict().items()
+        state |= {f"{LOSS_PREFIX}{name}": v.cpu().clone() for name, v in learned}
+    run.network.load_state_dict(_parts(state)[0])
+    called = predict_images(run.network, observe)[:, :classes].argmax(1)
+    error = (called != observe.targets).double().mean()
+    facts: dict[str, object] = {
+        "losses": [round(loss, 5) for loss in run.losses],
+        "observe_mcr": round(float(error), 6),
+        "seconds": round(sum(run.seconds), 1),
+        "weights": weights_digest(state),
+        "environment": environment() | {"device": device_name(device())},
+    }
+    return Artifact(state, facts)
+
+
+def _parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the weights of the network, and those of its loss."""
+    of_network, of_loss = dict[str, Tensor](), dict[str, Tensor]()
+    for name, tensor in tensors.items():
+        part = of_loss if name.startswith(LOSS_PREFIX) else of_network
+        part[name.removeprefix(LOSS_PREFIX)] = tensor
+    return of_network, of_loss

@@ -1,0 +1,19 @@
+"""A metric around another one."""
+
+from metricopt.metrics.base import Metric
+
+
+class WrappedMetric(Metric):
+    """Says of itself what the metric it wraps says: name, direction, range, inputs.
+
+    Args:
+        metric: what is evaluated.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+        self.name, self.higher_is_better = metric.name, metric.higher_is_better
+        self.unit, self.low, self.high = metric.unit, metric.low, metric.high
+        self.needs_two_classes = metric.needs_two_classes
+        self.takes_tuples = metric.takes_tuples
+        self.direction_declared = metric.direction_declared

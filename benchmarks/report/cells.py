@@ -1,0 +1,259 @@
+"""Records to judged cells: one cell per block, row and column, all replicates in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.report import stats
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Block, Row, TableLayout, split_budget
+from benchmarks.report.paper_values import PaperValue
+from benchmarks.report.reading import META_TEST, Reading
+from benchmarks.report.stats import Comparison
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.store import sort_records
+
+LEVEL = 0.05
+BETTER, BETTER_THAN_RIVAL, WORSE = "better than its base loss", "better", "worse"
+SAME, UNTESTED = "no difference", "not tested"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the replicates of one arm say, and how it is judged.
+
+    Attributes:
+        block, row, column: its place.
+        records: every record of the cell, failed ones included, by replicate.
+        values: test metric of each finished replicate, native unit, by replicate; see
+            `Reading.finals`.
+        paper: the paper's number, None if there is none.
+        against_base: comparison with its base row, None if there is none.
+        against_rival: the same with the layout's rival row.
+        gap_closed: share of the threshold shift's gain, see `stats.gap_closed`.
+    """
+
+    block: Block
+    row: Row
+    column: Column
+    records: tuple[RunRecord, ...]
+    values: Mapping[int, tuple[float, ...]]
+    paper: PaperValue | None = None
+    against_base: Comparison | None = None
+    against_rival: Comparison | None = None
+    gap_closed: float | None = None
+
+    @property
+    def all_values(self) -> tuple[float, ...]:
+        """The values of all replicates, one after the other."""
+        return tuple(value for values in self.values.values() for value in values)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of all values, native unit."""
+        return stats.mean(self.all_values)
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation of all values, native unit."""
+        return stats.sample_std(self.all_values)
+
+    @property
+    def costs(self) -> dict[int, tuple[float, ...]]:
+        """Values turned so that lower is better, by replicate."""
+        sign = self.column.sign
+        return {r: tuple(sign * v for v in values) for r, values in self.values.items()}
+
+    @property
+    def theta(self) -> set[str | None]:
+        """Digests of the networks its records fine-tune, where they tell."""
+        return {record.data.get("theta") for record in self.records}
+
+    @property
+    def tested(self) -> bool:
+        """Whether it is tested: its row has a base row and no budget of its own."""
+        return self.row.base_row is not None and split_budget(self.row.name)[1] is None
+
+    @property
+    def verdict(self) -> str:
+        """How it compares with its base row; empty for a row that is not tested."""
+        return _verdict(self.against_base, BETTER) if self.tested else ""
+
+    @property
+    def rival_verdict(self) -> str:
+        """How it compares with the rival row."""
+        return _verdict(self.against_rival, BETTER_THAN_RIVAL)
+
+    @property
+    def compared(self) -> float | None:
+        """What is compared with the paper: the mean of this or of another metric."""
+        label = self.column.compare_metric
+        return self._mean_of(label) if label else self.mean
+
+    @property
+    def paper_difference(self) -> float | None:
+        """What is compared minus the paper's number, native unit."""
+        if self.paper is None or self.compared is None:
+            return None
+        return self.compared - self.paper.value
+
+    @property
+    def paper_verdict(self) -> str:
+        """How it compares with the paper, at the printed precision."""
+        difference = self.paper_difference
+        if difference is None:
+            return ""
+        reason = self.column.not_comparable or self.block.not_comparable
+        if reason:
+            return f"not comparable: {reason}"
+        short = self.column.format(self.column.sign * difference)
+        if float(short) <= 0:
+            return "reaches the paper"
+        return f"short of it by {short}"
+
+    @property
+    def finished(self) -> list[RunRecord]:
+        """The records that gave a number."""
+        reading = Reading(self.column)
+        return [record for record in self.records if reading.finished(record)]
+
+    @property
+    def trouble(self) -> str:
+        """Runs that gave no number, such as `diverged 1/5`; empty without any."""
+        reading = Reading(self.column)
+        bad = [record for record in self.records if not reading.finished(record)]
+        diverged = sum(record.status == "diverged" for record in bad)
+        counts = {"diverged": diverged, "failed": len(bad) - diverged}
+        total = len(self.records)
+        return ", ".join(f"{name} {n}/{total}" for name, n in counts.items() if n)
+
+    def note(self, name: str) -> float | None:
+        """Return the mean of a note over finished replicates, None if none has it."""
+        found = (note_value(record, name) for record in self.finished)
+        return stats.mean([value for value in found if value is not None])
+
+    def _mean_of(self, label: str) -> float | None:
+        """Return the mean of another metric over finished replicates."""
+        found = (_mean(record.values("test", label)) for record in self.finished)
+        return stats.mean([value for value in found if value is not None])
+
+
+def note_value(record: RunRecord, name: str) -> float | None:
+    """Return a note of a record as one number: the mean if it is a list."""
+    value = record.notes.get(name)
+    return _mean(value if isinstance(value, list) else [value])
+
+
+def values_by_replicate(
+    records: Sequence[RunRecord], reading: Reading
+) -> dict[int, tuple[float, ...]]:
+    """Return the test values of finished records."""
+    return {
+        record.spec.replicate: reading.finals(record)
+        for record in records
+        if reading.finished(record)
+    }
+
+
+def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]:
+    """Make and judge every cell that has a record, in the order of the layout.
+
+    Rows `<arm>-q<N>` are not tested: they belong to the comparison at equal queries,
+    and would only dilute the adjustment.
+
+    Raises:
+        DataError: if the records may not share one table.
+    """
+    layout.check_records(records)
+    cells = _collect(layout, records)
+    places = {_place(cell): cell for cell in cells}
+    compared = [_compare(layout, cell, places) for cell in cells]
+    bases = stats.adjust([c.against_base if c.tested else None for c in compared])
+    rivals = stats.adjust([cell.against_rival for cell in compared])
+    return tuple(
+        replace(cell, against_base=base or cell.against_base, against_rival=rival)
+        for cell, base, rival in zip(compared, bases, rivals, strict=True)
+    )
+
+
+def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
+    groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+    for record in sort_records(records):
+        spec = record.spec
+        groups.setdefault((spec.block, spec.row, spec.column), []).append(record)
+    cells = []
+    for block in layout.blocks:
+        for row in layout.rows:
+            for column in layout.columns:
+                place = (block.name, row.name, column.source)
+                found = _with_metric(groups.get(place, []), column)
+                if found:
+                    paper = layout.paper_value(row, column)
+                    values = values_by_replicate(found, layout.reading(column))
+                    cells.append(Cell(block, row, column, tuple(found), values, paper))
+    return cells
+
+
+def _with_metric(records: Sequence[RunRecord], column: Column) -> list[RunRecord]:
+    """Return the runs whose result is judged by the metric of a column."""
+    label = column.metric.label
+    return [r for r in records if label in [unit.label for unit in r.spec.metrics]]
+
+
+def _compare(
+    layout: TableLayout, cell: Cell, places: dict[tuple[str, str, str], Cell]
+) -> Cell:
+    """Fill in what depends on other cells of the same block and column."""
+
+    def other(row: str | None) -> Cell | None:
+        return places.get((cell.block.name, row or "", cell.column.name))
+
+    rival_row = cell.row.rival_row or layout.rival_row
+    base, rival = other(cell.row.base_row), other(rival_row)
+    if not cell.tested or cell.row.name == rival_row:
+        rival = None
+    if rival is not None and layout.unit == META_TEST and rival.theta != cell.theta:
+        # One network against another: the spread of meta-tests says nothing of that.
+        rival = None
+    ends = (other(layout.loss_only_row), other(layout.threshold_shift_row))
+    return replace(
+        cell,
+        against_base=_against(base, cell),
+        against_rival=_against(rival, cell),
+        gap_closed=_gap(cell, *ends),
+    )
+
+
+def _against(base: Cell | None, cell: Cell) -> Comparison | None:
+    return None if base is None else stats.compare(base.costs, cell.costs)
+
+
+def _gap(cell: Cell, loss_only: Cell | None, shift: Cell | None) -> float | None:
+    if loss_only is None or shift is None:
+        return None
+    # The share is of the same replicates above and below.
+    shared = set(loss_only.values) & set(cell.values) & set(shift.values)
+    base, own, best = (
+        {r: costs for r, costs in arm.costs.items() if r in shared}
+        for arm in (loss_only, cell, shift)
+    )
+    reached, whole = stats.compare(base, own), stats.compare(base, best)
+    if reached is None or whole is None:
+        return None
+    return stats.gap_closed(whole, reached)
+
+
+def _verdict(comparison: Comparison | None, better: str) -> str:
+    if comparison is None or comparison.p_holm is None:
+        return UNTESTED
+    if comparison.p_holm >= LEVEL:
+        return SAME
+    return better if comparison.gain > 0 else WORSE
+
+
+def _place(cell: Cell) -> tuple[str, str, str]:
+    return cell.block.name, cell.row.name, cell.column.name
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values there are."""
+    return stats.mean([float(value) for value in values if value is not None])

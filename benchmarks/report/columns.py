@@ -1,0 +1,108 @@
+"""A column of a table: a data set with a metric, and how its values are shown."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from benchmarks.report import stats
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from metricopt.metrics.base import Metric
+
+DECIMALS = {"fraction": 4}
+OTHER_DECIMALS = 2
+"""Decimals of percent, ranks, seconds and whatever else a metric is in."""
+NOTHING = "·"
+"""Shown where there is no value."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A data set and a metric. Direction and unit are those of the metric.
+
+    Attributes:
+        name: of the column.
+        label: as printed, without the arrow.
+        metric: the metric shown, any that its runs were judged by.
+        runs: the `RunSpec.column` whose runs are shown; empty for the name. Several
+            columns may show metrics of the same runs.
+        paper_column: the column of the paper it reproduces, None if there is none.
+        not_comparable: why it is not comparable with the paper; empty if it is.
+        compare_metric: label of another metric of the runs, which is compared with the
+            paper instead; empty for the metric itself.
+    """
+
+    name: str
+    label: str
+    metric: Unit
+    runs: str = ""
+    paper_column: str | None = None
+    not_comparable: str = ""
+    compare_metric: str = ""
+
+    @cached_property
+    def _metric(self) -> Metric:
+        return metric_of(self.metric)
+
+    @property
+    def source(self) -> str:
+        """The `RunSpec.column` whose runs are shown."""
+        return self.runs or self.name
+
+    @property
+    def unit(self) -> str:
+        """Unit of the metric, such as `fraction` or `percent`."""
+        return self._metric.unit
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Direction of the metric."""
+        return self._metric.higher_is_better
+
+    @property
+    def heading(self) -> str:
+        """The label with an arrow in the better direction."""
+        return f"{self.label} {'↑' if self.higher_is_better else '↓'}"
+
+    @property
+    def axis_label(self) -> str:
+        """The label with unit and direction, on two lines."""
+        better = "higher" if self.higher_is_better else "lower"
+        return f"{self.label}\n({self.unit}, {better} is better)"
+
+    @property
+    def cost_label(self) -> str:
+        """The label of the metric as a cost: less is better."""
+        if not self.higher_is_better:
+            return self.label
+        return f"{self._metric.high:.0f} - {self.label}"
+
+    @property
+    def sign(self) -> float:
+        """Factor from native differences to costs: lower is better."""
+        return -1.0 if self.higher_is_better else 1.0
+
+    def cost(self, value: float) -> float:
+        """Return a value as a cost in the unit of the column: 0 is the best."""
+        return self._metric.high - value if self.higher_is_better else value
+
+    def format(self, value: float) -> str:
+        """Return a value in its unit: `.1532` for fractions, `92.31` for percent."""
+        text = f"{value:.{DECIMALS.get(self.unit, OTHER_DECIMALS)}f}"
+        return re.sub(r"^(-?)0\.", r"\1.", text) if self.unit == "fraction" else text
+
+    def signed(self, value: float) -> str:
+        """Return a value in its unit with its sign, plus included."""
+        return f"{'+' if value >= 0 else ''}{self.format(value)}"
+
+    def spread(self, centre: float | None, deviation: float | None) -> str:
+        """Return `mean±deviation` in the unit; `·` without a mean."""
+        if centre is None:
+            return NOTHING
+        text = self.format(centre)
+        return text if deviation is None else f"{text}±{self.format(deviation)}"
+
+    def summary(self, values: Sequence[float]) -> str:
+        """Return mean and sample standard deviation of some values, in the unit."""
+        return self.spread(stats.mean(values), stats.sample_std(values))

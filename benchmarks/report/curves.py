@@ -1,0 +1,194 @@
+"""Traces of records as curves with a spread: for tables at a budget and figures."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.report import stats
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Block, split_budget
+from benchmarks.report.reading import Reading, Split
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.store import sort_records
+
+Axis = Literal["step", "queries"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A mean over replicates or meta-tests with its spread.
+
+    Attributes:
+        x: steps or queries, increasing, shape [n].
+        mean: native metric, shape [n].
+        std: sample standard deviation, 0 for a single value, shape [n].
+    """
+
+    x: tuple[float, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def of_place(
+    records: Sequence[RunRecord], block: Block, column: Column
+) -> list[RunRecord]:
+    """Return the finished records of a block and column."""
+    place, reading = (block.name, column.source), Reading(column)
+    return [
+        record
+        for record in records
+        if (record.spec.block, record.spec.column) == place and reading.finished(record)
+    ]
+
+
+def of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
+    """Return the records of a row by replicate."""
+    return sort_records(record for record in records if record.spec.row == row)
+
+
+def of_arm(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
+    """Return the records of an arm, its rows `<arm>-q<N>` included."""
+    return [record for record in records if split_budget(record.spec.row)[0] == arm]
+
+
+def without_budget(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Return the records of rows that have no budget of their own."""
+    return [r for r in records if split_budget(r.spec.row)[1] is None]
+
+
+def values_at(
+    record: RunRecord, split: Split, queries: int, reading: Reading
+) -> tuple[float, ...]:
+    """Return what a run had reached when it had made at most so many queries.
+
+    Args:
+        record: a finished run.
+        split: which values.
+        queries: the budget.
+        reading: which metric, and what counts as one value.
+
+    Returns:
+        The final values if they cost no more, else those at the last such point of its
+        trace. A row `<arm>-q<N>` has values at budget N only: its final ones. Empty if
+        there is none.
+    """
+    budget = split_budget(record.spec.row)[1]
+    if budget in (None, queries) and record.queries <= queries:
+        return reading.finals(record, split)
+    if budget is not None:
+        return ()
+    fitting = [point for point in record.trace if point.queries <= queries]
+    return reading.passed(fitting[-1], split) if fitting else ()
+
+
+def at_budget(
+    records: Sequence[RunRecord],
+    arm: str,
+    queries: int,
+    reading: Reading,
+    split: Split = "test",
+) -> list[float]:
+    """Return the values of all finished runs of an arm at a budget of queries.
+
+    If there are rows `<arm>-q<N>` with that budget, only they count: they were tuned
+    for it.
+
+    Args:
+        records: runs of one block and column.
+        arm: name of the arm.
+        queries: the budget.
+        reading: which metric, and what counts as one value.
+        split: which values.
+    """
+    runs = [record for record in of_arm(records, arm) if reading.finished(record)]
+    tuned = [r for r in runs if split_budget(r.spec.row)[1] == queries]
+    found = (values_at(record, split, queries, reading) for record in tuned or runs)
+    return [value for values in found for value in values]
+
+
+def curve(
+    records: Sequence[RunRecord],
+    reading: Reading,
+    *,
+    axis: Axis,
+    split: Split = "test",
+) -> Curve | None:
+    """Average the traces of one row over its replicates or meta-tests.
+
+    Each holds its last value until its next point. The curve starts where every one has
+    a value; over queries it ends where all queries are spent.
+
+    Args:
+        records: finished runs of one row, one per replicate.
+        reading: which metric, and what counts as one value.
+        axis: what is on the x axis.
+        split: which values.
+
+    Returns:
+        The curve; None if it would have fewer than two points.
+    """
+    lines = [_lines(record, reading, axis, split) for record in records]
+    if not all(lines):
+        return None
+    traces = [points for of_run in lines for points in of_run]
+    if not traces:
+        return None
+    start = max(points[0][0] for points in traces)
+    grid = sorted({x for points in traces for x, _ in points if x >= start})
+    if len(grid) < 2:
+        return None
+    columns = [[_held(points, x) for points in traces] for x in grid]
+    means = tuple(sum(column) / len(column) for column in columns)
+    stds = tuple(stats.sample_std(column) or 0.0 for column in columns)
+    return Curve(tuple(grid), means, stds)
+
+
+def budget_curve(
+    records: Sequence[RunRecord], arm: str, reading: Reading, split: Split = "test"
+) -> Curve | None:
+    """Join the final values of the rows `<arm>-q<N>` of an arm to one curve over N.
+
+    The row without a budget, if there is one, stands at the queries it spent. None
+    below two points, or for an arm without such rows.
+    """
+    runs = of_arm(records, arm)
+    budgets = [split_budget(record.spec.row)[1] for record in runs]
+    if not any(budgets):
+        return None
+    groups: dict[int, list[float]] = {}
+    for record, budget in zip(runs, budgets, strict=True):
+        values = reading.finals(record, split)
+        if values:
+            groups.setdefault(budget or record.queries, []).extend(values)
+    if len(groups) < 2:
+        return None
+    grid = tuple(sorted(groups))
+    means = tuple(sum(groups[x]) / len(groups[x]) for x in grid)
+    return Curve(grid, means, tuple(stats.sample_std(groups[x]) or 0.0 for x in grid))
+
+
+def _lines(
+    record: RunRecord, reading: Reading, axis: Axis, split: Split
+) -> list[list[tuple[float, float]]]:
+    """Return the points (x, value) of every value of a run, by increasing x.
+
+    If several points of the trace have one x, the last counts.
+    """
+    found: dict[float, tuple[float, ...]] = {}
+    for point in record.trace:
+        values = reading.passed(point, split)
+        if values:
+            found[float(point.step if axis == "step" else point.queries)] = values
+    # A search whose last improvement came early has spent the rest of its queries too.
+    final = reading.finals(record, split)
+    if axis == "queries" and found and final and record.queries > max(found):
+        found[float(record.queries)] = final
+    points = sorted(found.items())
+    series = zip(*(values for _, values in points), strict=True)
+    return [[(x, v) for (x, _), v in zip(points, s, strict=True)] for s in series]
+
+
+def _held(points: Sequence[tuple[float, float]], x: float) -> float:
+    index = bisect_right([position for position, _ in points], x) - 1
+    return points[index][1]

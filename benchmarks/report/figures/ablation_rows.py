@@ -1,0 +1,59 @@
+"""The final metric of every ablated row, by name."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.report import stats
+from benchmarks.report.columns import Column
+from benchmarks.report.curves import of_row
+from benchmarks.report.figures.looks import COLOURS
+from benchmarks.report.figures.panels import draw_panels
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.reading import Reading
+from benchmarks.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Spread = tuple[int, float, float]
+"""Place from the top, mean and deviation."""
+
+
+def ablation_rows(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw the final metric of each ablated row: mean and one deviation, by name.
+
+    Loss-only fine-tuning stands on top; the line is its mean.
+    """
+    if layout.loss_only_row is None:
+        return None
+
+    def read(own: list[RunRecord], reading: Reading) -> dict[str, Spread]:
+        names = (layout.loss_only_row, *layout.ablation_rows)
+        ends = {
+            row.label: reading.all_finals(of_row(own, row.name))
+            for row in layout.rows
+            if row.name in names
+        }
+        found = [(label, values) for label, values in ends.items() if values]
+        if len(found) < 2:
+            return {}
+        return {
+            label: (place, stats.mean(values) or 0.0, stats.sample_std(values) or 0.0)
+            for place, (label, values) in enumerate(found)
+        }
+
+    def draw(panel: "Axes", column: Column, rows: dict[str, Spread]) -> None:
+        places, means, spreads = zip(*rows.values(), strict=True)
+        panel.errorbar(means, places, xerr=spreads, fmt="o", color=COLOURS[0], ms=4)
+        panel.axvline(means[0], color="0.6", linewidth=0.8)
+        first = panel.get_subplotspec().is_first_col()  # type: ignore[union-attr]
+        panel.set_yticks(places, list(rows) if first else [], fontsize="small")
+        panel.invert_yaxis()
+        panel.set_xlabel(column.axis_label)
+
+    return draw_panels(
+        layout, records, block, read=read, draw=draw, what="ablated rows"
+    )

@@ -1,0 +1,46 @@
+"""Records to figures: pure functions, deterministic, colour-blind safe.
+
+Each kind takes the layout of an experiment, all its records and the block to draw. It
+returns a matplotlib figure with one panel per column that has something to show, or
+None if no column has. Only finished runs are drawn.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.report.figures.ablation_rows import ablation_rows
+from benchmarks.report.figures.ablation_scatter import ablation_scatter
+from benchmarks.report.figures.cost_curves import cost_curves
+from benchmarks.report.figures.embedding_tsne import embedding_tsne
+from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
+from benchmarks.report.figures.loss_and_metric import loss_and_metric
+from benchmarks.report.figures.predicted_against_true import predicted_against_true
+from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.layout import TableLayout
+from benchmarks.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = (
+    cost_curves,
+    query_curves,
+    loss_and_metric,
+    predicted_against_true,
+    embedding_tsne,
+    ablation_scatter,
+    ablation_rows,
+    gain_over_mismatch,
+)
+"""Kinds of figures in the order of a page; files are named after them."""
+
+
+def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
+    """Return every figure there is something for, by name `<kind>-<block>`."""
+    figures = {}
+    for draw in KINDS:
+        for block in layout.blocks:
+            figure = draw(layout, records, block)
+            if figure is not None:
+                figures[f"{draw.__name__}-{block.name}"] = figure
+    return figures

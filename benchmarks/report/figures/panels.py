@@ -1,0 +1,149 @@
+"""Panels, lines and PNG bytes: how every figure looks."""
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from benchmarks.report.columns import Column
+from benchmarks.report.curves import Curve, of_place
+from benchmarks.report.figures.looks import Style
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.reading import Reading
+from benchmarks.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DPI = 110
+PANEL_INCHES = (4.4, 3.3)
+SINGLE_INCHES = (8.8, 5.0)
+PANELS_PER_LINE = 3
+
+Content = TypeVar("Content")
+"""What a figure shows of one column; empty or None for no panel."""
+
+
+def plain_style() -> AbstractContextManager[None]:
+    """Return a context in which no setting of the user changes a figure."""
+    import matplotlib.style
+
+    return matplotlib.style.context("default")
+
+
+def make_panels(
+    columns: Iterable[Column],
+) -> "tuple[Figure, dict[Column, Axes]] | None":
+    """Return a figure with one empty panel per column, None without a column."""
+    columns = list(columns)
+    if not columns:
+        return None
+    from matplotlib.figure import Figure
+
+    high = -(-len(columns) // PANELS_PER_LINE)
+    wide = -(-len(columns) // high)
+    size = (PANEL_INCHES[0] * wide, PANEL_INCHES[1] * high)
+    # Title and legend take as much room beside one panel as beside several.
+    size = SINGLE_INCHES if len(columns) == 1 else size
+    figure = Figure(figsize=size, layout="constrained")
+    axes = {}
+    for place, column in enumerate(columns, start=1):
+        panel = figure.add_subplot(high, wide, place)
+        panel.set_title(column.heading, fontsize="medium")
+        _dress(panel)
+        axes[column] = panel
+    return figure, axes
+
+
+def make_single_panel() -> "tuple[Figure, Axes]":
+    """Return a figure with one empty panel, which belongs to no column."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
+    panel = figure.add_subplot()
+    _dress(panel)
+    return figure, panel
+
+
+def draw_panels(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    block: Block,
+    *,
+    read: Callable[[list[RunRecord], Reading], Content | None],
+    draw: "Callable[[Axes, Column, Content], None]",
+    what: str,
+) -> "Figure | None":
+    """Draw one panel per column of a block, with what is read from its records."""
+    found = {
+        column: read(of_place(records, block, column), layout.reading(column))
+        for column in layout.columns
+    }
+    shown = {column: content for column, content in found.items() if content}
+    panels = make_panels(shown)
+    if panels is None:
+        return None
+    figure, axes = panels
+    for column, panel in axes.items():
+        draw(panel, column, shown[column])
+    return finish(figure, layout, block, what)
+
+
+def _dress(panel: "Axes") -> None:
+    panel.locator_params(axis="x", nbins=5)
+    panel.grid(alpha=0.25, linewidth=0.5)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
+    """Draw a mean with one standard deviation to either side."""
+    colour, dash, _ = style
+    panel.plot(line.x, line.mean, color=colour, linestyle=dash, label=label)
+    low = [centre - spread for centre, spread in zip(line.mean, line.std, strict=True)]
+    high = [centre + spread for centre, spread in zip(line.mean, line.std, strict=True)]
+    panel.fill_between(line.x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def draw_mark(
+    panel: "Axes", point: tuple[Any, Any, Any], *, label: str, style: Style
+) -> None:
+    """Draw points (x, mean, deviation) with one deviation to either side."""
+    colour, _, marker = style
+    # A marker may be a tuple, which `fmt` does not take.
+    bars: dict[str, Any] = {"linestyle": "none", "marker": marker, "capsize": 2}
+    panel.errorbar(*point, color=colour, label=label, **bars)
+
+
+def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":
+    """Add the title and, beside the panels, one legend for all of them."""
+    # Few panels leave less room before the legend.
+    grid = figure.axes[0].get_gridspec()
+    gap = "\n" if grid is None or grid.ncols <= 2 else " "
+    title = f"{layout.title}{gap}({block.label}): {what}"
+    figure.suptitle(title, x=0.01, horizontalalignment="left")
+    handles: dict[str, Artist] = {}
+    for panel in figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(str(label), handle)
+    if handles:
+        figure.legend(
+            handles=list(handles.values()),
+            labels=list(handles),
+            loc="outside right upper",
+            fontsize="small",
+            frameon=False,
+        )
+    return figure
+
+
+def to_png(figure: "Figure") -> bytes:
+    """Return a figure as PNG bytes: the same figure, the same bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    buffer = io.BytesIO()
+    # No version of the software among the metadata: it is no part of the result.
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,254 @@
+"""What a table looks like: its blocks, rows and columns, and what they are held to."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.report.columns import Column
+from benchmarks.report.paper_values import PaperValue, find_paper_value
+from benchmarks.report.reading import META_TEST, REPLICATE, Reading
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.spec import RunSpec
+from metricopt.errors import ConfigError, DataError
+
+BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of the table, such as the sampling of mini-batches.
+
+    Attributes:
+        name: as in `RunSpec.block`.
+        label: as printed.
+        not_comparable: why its cells are not comparable with the paper; empty if so.
+    """
+
+    name: str
+    label: str
+    not_comparable: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method arm. A name `<arm>-q<N>` is that arm with a budget of N queries.
+
+    Attributes:
+        name: as in `RunSpec.row`.
+        label: as printed.
+        base_row: the row it is tested against, its base loss; None for no verdict.
+        paper_row: the row of the paper it reproduces, None if there is none.
+        note: what a reader must know, printed below the table.
+        rival_row: takes the place of the layout's rival row; None for that one.
+    """
+
+    name: str
+    label: str
+    base_row: str | None = None
+    paper_row: str | None = None
+    note: str = ""
+    rival_row: str | None = None
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """One experiment as a table.
+
+    Attributes:
+        experiment: as in `RunSpec.experiment`.
+        title: one line.
+        caption: what is shown, without tier and data, which records tell.
+        convention: which class is positive, at which threshold, and the like.
+        blocks, rows, columns: in the order of printing.
+        paper_table: such as `Table 3`; None without a paper's table.
+        loss_only_row: row the closed gap is counted from; None for no such table.
+        threshold_shift_row: row the closed gap is counted to.
+        ablation_rows: rows of the ablation figure, empty for no figure.
+        cloud_rows: rows in the figure of predictions, and with loss-only fine-tuning in
+            the figure of curves; empty for all that have some.
+        query_budgets: budgets compared at equal queries, increasing.
+        query_arms: arms compared there; empty for all that spend queries.
+        unit: what a cell has one value of, and so what spread and tests are over:
+            `replicate`, or `meta-test` if there is one network only.
+        rival_row: all tested rows are also compared with this row; None for no such
+            section.
+        mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
+            note the mismatch. Empty for no figure.
+        network_of: readable identity of the network that was there before a run; needed
+            where records name networks.
+        notes: what an honest reader is told below the tables.
+
+    Raises:
+        ConfigError: if a name is used twice, the layout refers to a row it lacks, the
+            unit of values or the metric of a column is unknown, or the unit of a
+            column is not that of the paper.
+    """
+
+    experiment: str
+    title: str
+    caption: str
+    convention: str
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    paper_table: str | None = None
+    loss_only_row: str | None = None
+    threshold_shift_row: str | None = None
+    ablation_rows: tuple[str, ...] = ()
+    cloud_rows: tuple[str, ...] = ()
+    query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
+    query_arms: tuple[str, ...] = ()
+    unit: str = REPLICATE
+    rival_row: str | None = None
+    mismatch_rows: tuple[str, ...] = ()
+    network_of: Callable[[RunSpec], str] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, units in self._parts():
+            names = [unit.name for unit in units]
+            for name in names:
+                if names.count(name) > 1:
+                    raise ConfigError(f"expected one {kind} {name!r}, got two")
+        if self.unit not in (REPLICATE, META_TEST):
+            raise ConfigError(
+                f"the unit of a layout must be {REPLICATE} or {META_TEST}, "
+                f"got {self.unit!r}"
+            )
+        wanted = {row.base_row for row in self.rows}
+        wanted |= {row.rival_row for row in self.rows}
+        wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
+        wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
+        for name in sorted(name for name in wanted if name is not None):
+            if name not in self.row_names:
+                raise ConfigError(f"the layout refers to the row {name!r} it lacks")
+        for column in self.columns:
+            self._check_unit(column)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Names of all rows."""
+        return tuple(row.name for row in self.rows)
+
+    @property
+    def arms(self) -> dict[str, str]:
+        """Label of each arm by name; rows `<arm>-q<N>` belong to their arm."""
+        labels: dict[str, str] = {}
+        for row in self.rows:
+            arm, budget = split_budget(row.name)
+            if budget is None or arm not in self.row_names:
+                labels.setdefault(arm, row.label)
+        return labels
+
+    @property
+    def compared_arms(self) -> dict[str, str]:
+        """Label of each arm that is compared at equal queries, by name."""
+        chosen = self.query_arms or tuple(self.arms)
+        return {arm: label for arm, label in self.arms.items() if arm in chosen}
+
+    def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
+        """Return the layout for these records: several networks are replicates."""
+        several = len({record.spec.replicate for record in records}) > 1
+        return replace(self, unit=REPLICATE) if several else self
+
+    def reading(self, column: Column) -> Reading:
+        """Return how the values of a column are read from records."""
+        return Reading(column, self.unit)
+
+    def paper_value(self, row: Row, column: Column) -> PaperValue | None:
+        """Return what the paper prints for a row and column, None if nothing."""
+        table, name, place = self.paper_table, row.paper_row, column.paper_column
+        if table is None or name is None or place is None:
+            return None
+        return find_paper_value(table, name, place)
+
+    def check_records(self, records: Sequence[RunRecord]) -> None:
+        """Check that these records may share one table.
+
+        Raises:
+            DataError: if there is none, they are of other experiments or several
+                tiers, the layout lacks a place for one, a column shows a metric that
+                its runs were not judged by, one column mixes data variants, or runs of
+                one network were made on several, such as one released and one trained
+                here.
+        """
+        if not records:
+            raise DataError(f"expected records of {self.experiment!r}, got none")
+        for record in records:
+            self._check_place(record)
+        self._check_one("tier", {record.spec.tier for record in records})
+        for column in self.columns:
+            self._check_metric(column, records)
+            variants = data_variants(records, column)
+            self._check_one(f"data variant in column {column.name!r}", variants)
+        for name, thetas in self._network_digests(records).items():
+            self._check_one(f"pre-trained network of {name}", thetas)
+
+    def _parts(self) -> tuple[tuple[str, Sequence[Block | Row | Column]], ...]:
+        return ("block", self.blocks), ("row", self.rows), ("column", self.columns)
+
+    def _check_unit(self, column: Column) -> None:
+        unit = column.unit  # an unknown metric is an error here, and not when drawn
+        for row in self.rows:
+            printed = self.paper_value(row, column)
+            if printed is not None and printed.unit != unit:
+                raise ConfigError(
+                    f"column {column.name!r} is in {unit}, "
+                    f"and the paper prints {printed.unit}"
+                )
+
+    def _check_place(self, record: RunRecord) -> None:
+        spec = record.spec
+        if spec.experiment != self.experiment:
+            raise DataError(
+                f"expected records of {self.experiment!r}, got {spec.experiment!r}"
+            )
+        for kind, name, known in (
+            ("block", spec.block, [block.name for block in self.blocks]),
+            ("row", spec.row, self.row_names),
+            ("column", spec.column, [column.source for column in self.columns]),
+        ):
+            if name not in known:
+                raise DataError(
+                    f"a record has the {kind} {name!r}, which the layout of "
+                    f"{self.experiment!r} lacks"
+                )
+
+    def _check_metric(self, column: Column, records: Sequence[RunRecord]) -> None:
+        specs = [r.spec for r in records if r.spec.column == column.source]
+        judged = {unit.label for spec in specs for unit in spec.metrics}
+        if judged and column.metric.label not in judged:
+            raise DataError(
+                f"column {column.name!r} shows {column.metric.label}, and its runs "
+                f"were judged by {', '.join(sorted(judged))}"
+            )
+
+    def _network_digests(self, records: Sequence[RunRecord]) -> dict[str, set[str]]:
+        """Return the digests of each network that was there before its runs."""
+        found: dict[str, set[str]] = {}
+        for record in records:
+            if "theta" in record.data:
+                if self.network_of is None:
+                    raise DataError(
+                        f"records of {self.experiment!r} name networks, and its layout "
+                        "does not say which runs share one"
+                    )
+                name = self.network_of(record.spec)
+                found.setdefault(name, set()).add(record.data["theta"])
+        return found
+
+    def _check_one(self, what: str, found: set[str]) -> None:
+        if len(found) > 1:
+            raise DataError(f"a table shows one {what}, got {', '.join(sorted(found))}")
+
+
+def split_budget(name: str) -> tuple[str, int | None]:
+    """Split a row name `<arm>-q<N>` into arm and budget; the budget may be None."""
+    match = BUDGET_ROW.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, None)
+
+
+def data_variants(records: Sequence[RunRecord], column: Column) -> set[str]:
+    """Return the data variants named by the records of a column."""
+    own = (record for record in records if record.spec.column == column.source)
+    return {record.data["variant"] for record in own if "variant" in record.data}

@@ -1,0 +1,180 @@
+"""Records to the committed files of an experiment: text, LaTeX, CSV and figures."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.report import remarks, tables
+from benchmarks.report.cells import Cell, judge
+from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.figures.panels import plain_style, to_png
+from benchmarks.report.layout import TableLayout
+from benchmarks.report.render import to_csv, to_latex, to_markdown
+from benchmarks.report.side_by_side import (
+    EXPLAINED,
+    NONE_COMMITTED,
+    other_data,
+    side_by_side,
+)
+from benchmarks.report.time_page import time_page
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.store import sort_records, write_jsonl
+from metricopt.files import write_atomically
+
+RIVAL = "## Against another method"
+BESIDE_COMMITTED = "## Beside the committed results"
+GAP, VALUE_FUNCTIONS = "## Gap closed", "## Value functions"
+EQUAL_QUERIES, FIGURES, NOTES = "## At equal queries", "## Figures", "## Notes"
+"""Headings of a page; the last three follow what a terminal shows."""
+
+
+def write_report(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    folder: str | Path,
+    *,
+    reference: Sequence[RunRecord] | None = None,
+) -> list[Path]:
+    """Write every table and figure of an experiment, and the records they come from.
+
+    Writes `records.jsonl`, `table.md`, `table.csv`, `table.tex`, `time.md` and one PNG
+    per figure, each atomically; figures of an earlier report that these records no
+    longer give are removed. All but `time.md` and the records are free of wall time.
+
+    Args:
+        layout: the experiment.
+        records: all its records of one tier, in any order.
+        folder: such as `results/table3/local`; made if missing.
+        reference: the committed records of that tier, which may be none, to show the
+            results beside; None for a report without that section.
+
+    Returns:
+        The files written, sorted.
+
+    Raises:
+        DataError: if the records may not share one table.
+    """
+    folder = Path(folder)
+    contents = build(layout, records, reference=reference)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    for stale in set(folder.glob("*.png")) - {folder / name for name in contents}:
+        os.remove(stale)
+    # Last: whoever finds these records there may trust that the rest is of them.
+    write_jsonl(folder / "records.jsonl", records)
+    return sorted([folder / "records.jsonl", *(folder / name for name in contents)])
+
+
+def build(
+    layout: TableLayout,
+    records: Sequence[RunRecord],
+    *,
+    reference: Sequence[RunRecord] | None = None,
+) -> dict[str, bytes]:
+    """Return the content of every file of a report but the records, by name.
+
+    Args:
+        layout: the experiment.
+        records: all its records of one tier, in any order.
+        reference: see `write_report`.
+
+    Raises:
+        DataError: if the records may not share one table.
+    """
+    records, layout = sort_records(records), layout.fitted(records)
+    cells = judge(layout, records)
+    with plain_style():
+        drawn = draw_all(layout, records)
+        figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
+    parts = _head_parts(layout, records, cells)
+    if reference is not None:
+        parts += _beside_parts(layout, records, reference)
+    parts += _gap_parts(layout, cells) + _query_parts(layout, records)
+    if figures:
+        parts += [FIGURES, "\n".join(f"![{name}]({name})" for name in figures)]
+    listed = "\n".join(f"- {note}" for note in remarks.notes(layout, cells))
+    texts = {
+        "table.md": "\n\n".join([*parts, NOTES, listed]) + "\n",
+        "table.csv": to_csv(tables.long_table(cells)),
+        "table.tex": _latex(layout, records, cells),
+        "time.md": time_page(layout, records),
+    }
+    contents = {name: text.encode() for name, text in texts.items()}
+    return contents | figures
+
+
+def terminal_page(folder: str | Path) -> str:
+    """Return what a terminal shows of a report: its tables, and where the rest is.
+
+    Args:
+        folder: of a written report.
+    """
+    path = Path(folder) / "table.md"
+    page = path.read_text(encoding="utf-8")
+    for heading in (EQUAL_QUERIES, FIGURES, NOTES):
+        page = page.partition(f"\n{heading}\n")[0]
+    return f"{page.rstrip()}\n\nThe whole report, with figures and notes: {path}"
+
+
+def _head_parts(
+    layout: TableLayout, records: Sequence[RunRecord], cells: Sequence[Cell]
+) -> list[str]:
+    """Return title, facts, the main tables and what they are held against."""
+    parts = [f"# {layout.title}", layout.caption, remarks.facts(layout, records)]
+    for block in layout.blocks:
+        table = tables.main_table(layout, cells, block)
+        if len(table):
+            parts += [f"## {block.label}", to_markdown(table)]
+    parts.append(remarks.legend(layout))
+    rivals = tables.rival_table(layout, cells)
+    if len(rivals):
+        parts += [RIVAL, remarks.rival_legend(layout), to_markdown(rivals)]
+    beside = tables.paper_table(layout, cells)
+    if len(beside):
+        parts += [f"## Beside {layout.paper_table}", to_markdown(beside)]
+    return parts
+
+
+def _beside_parts(
+    layout: TableLayout, records: Sequence[RunRecord], reference: Sequence[RunRecord]
+) -> list[str]:
+    if not reference:
+        return [BESIDE_COMMITTED, NONE_COMMITTED]
+    table = side_by_side(layout, records, reference)
+    explained = " ".join([EXPLAINED, *other_data(layout, records, reference)])
+    return [BESIDE_COMMITTED, explained, to_markdown(table)]
+
+
+def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
+    parts = []
+    for block in layout.blocks:
+        table = tables.gap_table(layout, cells, block)
+        if len(table):
+            parts += [f"### {block.label}", to_markdown(table)]
+    heading = VALUE_FUNCTIONS if layout.threshold_shift_row is None else GAP
+    return [heading, remarks.gap_legend(layout), *parts] if parts else []
+
+
+def _query_parts(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
+    parts = []
+    for block in layout.blocks:
+        for column in layout.columns:
+            table = tables.equal_queries_table(layout, records, block, column)
+            if len(table):
+                title = f"### {block.label}, {column.heading}"
+                parts += [title, to_markdown(table)]
+    return [EQUAL_QUERIES, remarks.AT_EQUAL_QUERIES, *parts] if parts else []
+
+
+def _latex(
+    layout: TableLayout, records: Sequence[RunRecord], cells: Sequence[Cell]
+) -> str:
+    lines = remarks.facts(layout, records).splitlines()
+    facts = "; ".join(line.removeprefix("- ").rstrip(".") for line in lines)
+    parts = []
+    for block in layout.blocks:
+        table = tables.main_table(layout, cells, block)
+        if len(table):
+            caption = f"{layout.title} ({block.label}). {layout.caption} {facts}."
+            parts.append(to_latex(table, caption=caption))
+    return "\n".join(parts)

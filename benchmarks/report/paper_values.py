@@ -1,0 +1,142 @@
+"""The numbers printed in the papers, as data, each with its table, row and column."""
+
+from dataclasses import dataclass
+
+METRICOPT = "Huang et al., CVPR 2021"
+JACCARD_NOTE = (
+    "The paper's JAC is not the positive-class Jaccard index. It is comparable with "
+    "the legacy variant only."
+)
+
+CARRIED_NOTE = (
+    "The paper's 84.6 and 94.2 are those of ALA's table (Huang et al., ICML 2019), "
+    "carried over from older work."
+)
+
+ROW_LABELS = {
+    "ce": "cross-entropy",
+    "sl": "learned surrogate loss",
+    "lo": "Lovász-Softmax",
+    "cs": "cost-sensitive",
+    "metricopt": "MetricOpt",
+    "large-margin": "large-margin softmax",
+    "aucroc": "pairwise AUCROC loss",
+    "aucpr": "AUCPR loss",
+    "l2t-dlf": "L2T-DLF",
+    "moew": "example weighting (MOEW)",
+    "ala": "adaptive loss alignment (ALA)",
+    "blackbox": "black-box differentiation",
+    "dense": "CE fine-tune, dense eval",
+    "metricopt-sgd": "MetricOpt (SGD)",
+    "metricopt-learned": "MetricOpt (learned)",
+    "metricopt-sgd-large-margin": "MetricOpt (SGD) + large-margin",
+    "metricopt-learned-large-margin": "MetricOpt (learned) + large-margin",
+    "metricopt-sgd-aucpr": "MetricOpt (SGD) + AUCPR loss",
+    "metricopt-learned-aucpr": "MetricOpt (learned) + AUCPR loss",
+}
+"""The paper's rows as printed in our tables."""
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """One printed number.
+
+    Attributes:
+        paper: the paper it is printed in.
+        table: its table, such as `Table 3`.
+        row: name of the method, in our words.
+        column: data set and metric, such as `a9a/mcr`.
+        value: the number, in `unit`.
+        std: its printed deviation, in `unit`, None if none is printed.
+        unit: `fraction` or `percent`.
+        note: what a reader must know to compare with it.
+    """
+
+    paper: str
+    table: str
+    row: str
+    column: str
+    value: float
+    std: float | None = None
+    unit: str = "fraction"
+    note: str = ""
+
+
+def _table1(row: str, value: float, std: float | None = None) -> PaperValue:
+    return PaperValue(METRICOPT, "Table 1", row, "cifar10/mcr", value, std)
+
+
+def _table2(
+    row: str, value: float, std: float | None = None, note: str = ""
+) -> PaperValue:
+    return PaperValue(METRICOPT, "Table 2", row, "cifar10/aucpr", value, std, note=note)
+
+
+def _table3(row: str, column: str, value: float) -> PaperValue:
+    note = JACCARD_NOTE if column.endswith("/jac") else ""
+    return PaperValue(METRICOPT, "Table 3", row, column, value, note=note)
+
+
+# Tables 1 and 2 print percent, and deviations over 10 runs.
+PAPER_VALUES: tuple[PaperValue, ...] = (
+    _table1("ce", 0.0751),
+    _table1("large-margin", 0.0701),
+    _table1("l2t-dlf", 0.0695),
+    _table1("moew", 0.0671, 0.0008),
+    _table1("ala", 0.0679, 0.0007),
+    _table1("blackbox", 0.0684, 0.0005),
+    _table1("dense", 0.0719, 0.0016),
+    _table1("metricopt-sgd", 0.0663, 0.0005),
+    _table1("metricopt-learned", 0.0658, 0.0006),
+    _table1("metricopt-sgd-large-margin", 0.0656, 0.0006),
+    _table1("metricopt-learned-large-margin", 0.0647, 0.0007),
+    _table2("ce", 0.846, note=CARRIED_NOTE),
+    _table2("aucroc", 0.942, note=CARRIED_NOTE),
+    _table2("aucpr", 0.942, note=CARRIED_NOTE),
+    _table2("moew", 0.946, 0.0011),
+    _table2("ala", 0.949, 0.0014),
+    _table2("blackbox", 0.944, 0.0007),
+    _table2("dense", 0.908, 0.0018),
+    _table2("metricopt-sgd", 0.957, 0.0012),
+    _table2("metricopt-learned", 0.962, 0.0009),
+    _table2("metricopt-sgd-aucpr", 0.966, 0.0010),
+    _table2("metricopt-learned-aucpr", 0.972, 0.0008),
+    _table3("ce", "a9a/mcr", 0.1520),
+    _table3("ce", "cov/mcr", 0.2149),
+    _table3("lo", "a9a/jac", 0.8461),
+    _table3("lo", "cov/jac", 0.7406),
+    _table3("cs", "a9a/f1", 0.6823),
+    _table3("cs", "cov/f1", 0.7695),
+    _table3("sl", "a9a/mcr", 0.1502),
+    _table3("sl", "a9a/jac", 0.8488),
+    _table3("sl", "a9a/f1", 0.6866),
+    _table3("sl", "cov/mcr", 0.2198),
+    _table3("sl", "cov/jac", 0.7808),
+    _table3("sl", "cov/f1", 0.7898),
+    _table3("metricopt", "a9a/mcr", 0.1369),
+    _table3("metricopt", "a9a/jac", 0.8691),
+    _table3("metricopt", "a9a/f1", 0.6934),
+    _table3("metricopt", "cov/mcr", 0.2057),
+    _table3("metricopt", "cov/jac", 0.7758),
+    _table3("metricopt", "cov/f1", 0.8013),
+)
+
+
+def paper_rows(table: str) -> tuple[str, ...]:
+    """Return the rows of a table of the paper, in its order."""
+    rows = (printed.row for printed in PAPER_VALUES if printed.table == table)
+    return tuple(dict.fromkeys(rows))
+
+
+def find_paper_value(table: str, row: str, column: str) -> PaperValue | None:
+    """Return the number printed at a row and column of a table, None if there is none.
+
+    Args:
+        table: such as `Table 3`.
+        row: method, such as `metricopt`.
+        column: data set and metric, such as `a9a/mcr`.
+    """
+    for printed in PAPER_VALUES:
+        if (printed.table, printed.row, printed.column) == (table, row, column):
+            return printed
+    return None

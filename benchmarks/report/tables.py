@@ -1,0 +1,282 @@
+"""Records to tables: pure functions from judged cells to pandas.
+
+None of these tables depends on wall time, so that a run which was killed and continued
+gives the same tables as an undisturbed one. `cells` are all cells of an experiment, see
+`cells.judge`; `records` are all its records.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.report import stats
+from benchmarks.report.cells import BETTER, SAME, UNTESTED, WORSE, Cell
+from benchmarks.report.columns import NOTHING, Column
+from benchmarks.report.curves import at_budget
+from benchmarks.report.layout import Block, TableLayout, split_budget
+from benchmarks.report.paper_values import (
+    ROW_LABELS,
+    PaperValue,
+    find_paper_value,
+    paper_rows,
+)
+from benchmarks.report.reading import Reading
+from benchmarks.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SIGNS = {BETTER: "+", WORSE: "-", SAME: "=", UNTESTED: "?", "": ""}
+
+
+def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
+    """Return the table of one block as text: rows x columns, the paper's rows below.
+
+    A block without a record has no lines.
+    """
+    own = [cell for cell in cells if cell.block == block]
+    lines = []
+    for row in layout.rows:
+        in_row = {cell.column.name: cell for cell in own if cell.row == row}
+        if in_row and split_budget(row.name)[1] is None:
+            texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
+            lines.append([row.label, *texts, _queries(list(in_row.values()))])
+    if lines:
+        lines += _paper_lines(layout, block)
+    headings = [column.heading for column in layout.columns]
+    return text_table(lines, ["method", *headings, "queries"])
+
+
+def paper_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
+    """Return every cell the paper prints too: ours, the paper's, difference, verdict.
+
+    Rows of the paper that no row of the layout reproduces follow, without our number.
+    """
+    lines = []
+    for block in layout.blocks:
+        own = [cell for cell in cells if cell.block == block]
+        for cell in own:
+            if cell.paper is not None and cell.paper_difference is not None:
+                lines.append(_beside(cell, cell.paper, cell.paper_difference))
+        lines += _not_built(layout, block) if own else []
+    names = ["block", "column", "method", "ours", "paper", "difference", "verdict"]
+    return text_table(lines, names)
+
+
+def rival_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
+    """Return how every tested row compares with its rival row, in costs."""
+    labels = {row.name: row.label for row in layout.rows}
+    lines = []
+    for cell in cells:
+        versus = cell.against_rival
+        if versus is not None:
+            rival = labels[cell.row.rival_row or layout.rival_row or ""]
+            place = [cell.block.label, cell.column.heading, cell.row.label, rival]
+            ends = [cell.column.signed(end) for end in versus.interval or ()]
+            interval = f"{ends[0]} to {ends[1]}" if ends else NOTHING
+            gain = cell.column.signed(versus.gain)
+            p_value = _p_text(versus.p_holm)
+            lines.append([*place, gain, interval, p_value, cell.rival_verdict])
+    numbers = ["difference", "95 % interval", "p", "verdict"]
+    return text_table(lines, ["block", "column", "method", "against", *numbers])
+
+
+def long_table(cells: Sequence[Cell]) -> "DataFrame":
+    """Return one line of numbers per cell, in native units; differences in costs."""
+    import pandas
+
+    return pandas.DataFrame([_long_line(cell) for cell in cells])
+
+
+def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
+    """Return the share of the threshold shift's gain each row reaches, in percent.
+
+    Rows with a value function also show its Spearman correlation with the metric, and
+    that alone in a column without a threshold shift.
+    """
+    ends = (layout.loss_only_row, layout.threshold_shift_row)
+    own = [cell for cell in cells if cell.block == block]
+    shifted = {c.column for c in own if c.row.name == layout.threshold_shift_row}
+    lines = []
+    for row in layout.rows:
+        in_row = {cell.column.name: cell for cell in own if cell.row == row}
+        closed = any(cell.gap_closed is not None for cell in in_row.values())
+        healthy = any(cell.note("spearman") is not None for cell in in_row.values())
+        if row.name not in ends and (closed or healthy):
+            found = [in_row.get(column.name) for column in layout.columns]
+            lines.append([row.label, *(_gap_text(cell, shifted) for cell in found)])
+    return text_table(lines, ["method", *(column.heading for column in layout.columns)])
+
+
+def equal_queries_table(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block, column: Column
+) -> "DataFrame":
+    """Return what each arm reaches within each budget of metric queries."""
+    place, reading = (block.name, column.source), layout.reading(column)
+    own = [r for r in records if (r.spec.block, r.spec.column) == place]
+    lines = []
+    for arm, label in layout.compared_arms.items():
+        texts = [_budget_text(own, arm, q, reading) for q in layout.query_budgets]
+        if any(text != NOTHING for text in texts):
+            lines.append([label, *texts])
+    return text_table(
+        lines, ["method", *(f"{q:,} queries" for q in layout.query_budgets)]
+    )
+
+
+def number_text(cell: Cell) -> str:
+    """Return `mean±std (n)` in the unit of the column, or what went wrong instead."""
+    if cell.mean is None:
+        return cell.trouble
+    return f"{cell.column.summary(cell.all_values)} ({len(cell.all_values)})"
+
+
+def _compared_text(cell: Cell) -> str:
+    """Return what is compared with the paper, which is not always the metric."""
+    label, column = cell.column.compare_metric, cell.column
+    if not label or cell.compared is None:
+        return number_text(cell)
+    short = label.removeprefix(f"{column.metric.name}-")
+    return f"{column.format(cell.compared)} ({short})"
+
+
+def _main_text(cell: Cell | None) -> str:
+    if cell is None:
+        return NOTHING
+    parts = [number_text(cell)]
+    if cell.mean is not None:
+        parts += [SIGNS[cell.verdict], cell.trouble]
+    return " ".join(part for part in parts if part)
+
+
+def _paper_lines(layout: TableLayout, block: Block) -> list[list[str]]:
+    """Return one line per row of the paper, `*` where it is not comparable."""
+    table = layout.paper_table or ""
+    lines = []
+    for row in paper_rows(table):
+        texts = [_paper_text(table, row, column, block) for column in layout.columns]
+        if any(text != NOTHING for text in texts):
+            lines.append([f"paper: {ROW_LABELS[row]}", *texts, ""])
+    return lines
+
+
+def _paper_text(table: str, row: str, column: Column, block: Block) -> str:
+    printed = find_paper_value(table, row, column.paper_column or "")
+    if printed is None:
+        return NOTHING
+    apart = column.not_comparable or block.not_comparable
+    return f"{column.spread(printed.value, printed.std)}{'*' if apart else ''}"
+
+
+def _beside(cell: Cell, paper: PaperValue, difference: float) -> list[str]:
+    """Return the line of a cell that the paper has too."""
+    column = cell.column
+    return [
+        cell.block.label,
+        column.heading,
+        cell.row.label,
+        _compared_text(cell),
+        column.spread(paper.value, paper.std),
+        column.signed(difference),
+        cell.paper_verdict,
+    ]
+
+
+def _not_built(layout: TableLayout, block: Block) -> list[list[str]]:
+    """Return a line for each number of the paper whose method the layout lacks."""
+    table = layout.paper_table or ""
+    built = {row.paper_row for row in layout.rows}
+    lines = []
+    for row in paper_rows(table):
+        for column in layout.columns:
+            printed = find_paper_value(table, row, column.paper_column or "")
+            if row not in built and printed is not None:
+                place = [block.label, column.heading, ROW_LABELS[row]]
+                text = column.spread(printed.value, printed.std)
+                lines.append([*place, "not built yet", text, NOTHING, NOTHING])
+    return lines
+
+
+def _p_text(p_value: float | None) -> str:
+    if p_value is None:
+        return NOTHING
+    return "<.001" if p_value < 0.001 else f"{p_value:.3f}".removeprefix("0")
+
+
+def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
+    if cell is None:
+        return NOTHING
+    closed, spearman = cell.gap_closed, cell.note("spearman")
+    rho = "" if spearman is None else f"rho {spearman:.2f}"
+    if cell.column not in shifted:
+        return rho or NOTHING
+    share = "in noise" if closed is None else f"{100 * closed:.0f} %"
+    return f"{share} ({rho})" if rho else share
+
+
+def _budget_text(
+    records: Sequence[RunRecord], arm: str, queries: int, reading: Reading
+) -> str:
+    """Return `mean±std on test / mean on observe` at a budget."""
+    test = at_budget(records, arm, queries, reading)
+    seen = stats.mean(at_budget(records, arm, queries, reading, "observe"))
+    text = reading.column.summary(test)
+    return (
+        text if not test or seen is None else f"{text} / {reading.column.format(seen)}"
+    )
+
+
+def _long_line(cell: Cell) -> dict[str, object]:
+    versus = cell.against_base
+    interval = (versus and versus.interval) or (None, None)
+    return {
+        "block": cell.block.name,
+        "row": cell.row.name,
+        "column": cell.column.name,
+        "metric": cell.column.metric.label,
+        "unit": cell.column.unit,
+        "n": len(cell.all_values),
+        "trouble": cell.trouble,
+        "mean": cell.mean,
+        "std": cell.std,
+        "observe_mean": _observe_mean(cell),
+        "base_row": cell.row.base_row,
+        "cost_gain": versus and versus.gain,
+        "cost_gain_low": interval[0],
+        "cost_gain_high": interval[1],
+        "p": versus and versus.p_value if cell.tested else None,
+        "p_holm": versus and versus.p_holm,
+        "verdict": cell.verdict,
+        "paper": None if cell.paper is None else cell.paper.value,
+        "difference": cell.paper_difference,
+        "paper_verdict": cell.paper_verdict,
+        "queries": _count(cell, lambda record: record.queries),
+        "shared_queries": _count(cell, lambda record: record.shared_queries),
+        "gradient_steps": _count(cell, lambda record: record.gradient_steps),
+        "gap_closed": cell.gap_closed,
+        "spearman": cell.note("spearman"),
+    }
+
+
+def _observe_mean(cell: Cell) -> float | None:
+    return stats.mean(Reading(cell.column).all_finals(cell.finished, "observe"))
+
+
+def _count(cell: Cell, read: Callable[[RunRecord], int]) -> float | None:
+    return stats.mean([read(record) for record in cell.finished])
+
+
+def _queries(cells: Sequence[Cell]) -> str:
+    return count_range([record.queries for cell in cells for record in cell.records])
+
+
+def count_range(counts: Sequence[int]) -> str:
+    """Return `low-high`, or one number if all are the same."""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def text_table(lines: Sequence[Sequence[str]], names: Sequence[str]) -> "DataFrame":
+    """Return lines of text cells as a table."""
+    import pandas
+
+    return pandas.DataFrame(lines, columns=list(names), dtype="object")

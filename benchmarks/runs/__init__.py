@@ -1,0 +1,1 @@
+"""What is run and what happened: specs, records, stores, artifacts."""

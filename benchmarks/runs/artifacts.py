@@ -1,0 +1,160 @@
+"""Intermediate products, content-addressed: pre-trained networks, value functions.
+
+An artifact is found by the hash of everything that determines it, so rows that need the
+same one share it, and a killed run finds what was finished.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from benchmarks.runs.codec import canonical
+from benchmarks.runs.paths import cache_root, store_root
+from metricopt.errors import ConfigError
+from metricopt.files import write_atomically
+
+
+class Artifact(NamedTuple):
+    """Tensors by name, and JSON-able facts about them."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, object]
+
+
+def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifact:
+    """Return the artifact of a key, made and stored at the first call.
+
+    Args:
+        kind: name of the folder, such as `theta`.
+        key: JSON-able; everything that determines the artifact.
+        make: makes it.
+    """
+    path = artifact_path(kind, key)
+    stored = _read(path)
+    if stored is not None:
+        return stored
+    made = make()
+    tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
+    write_atomically(path, save(tensors, {"facts": json.dumps(made.facts)}))
+    if kind == FEATURES:
+        _keep_to_limit(path)
+    return made
+
+
+def artifact_path(kind: str, key: object) -> Path:
+    """Return where the artifact of a key is, or would be."""
+    digest = hashlib.sha256(canonical(key).encode()).hexdigest()
+    return cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
+
+
+def _read(path: Path) -> Artifact | None:
+    """Return a stored artifact, or None if there is none or it is torn."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads(file.metadata()["facts"])
+            names = file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (FileNotFoundError, SafetensorError):
+        return None
+    # The time of the last use. Another process may have removed the file by now.
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return Artifact(tensors, facts)
+
+
+RUNS = "runs"
+"""Kind of the run records, which lie in the store and are no artifacts."""
+FEATURES = "features"
+"""Kind of the artifacts that the size limit applies to."""
+
+
+def size_limit() -> float:
+    """Return how many bytes of features the cache keeps.
+
+    `METRICOPT_CACHE_GIGABYTES` decides; the default is 20 GB.
+
+    Raises:
+        ConfigError: if the variable is no number of at least 0.
+    """
+    text = os.environ.get("METRICOPT_CACHE_GIGABYTES") or "20"
+    try:
+        gigabytes = float(text)
+    except ValueError:
+        gigabytes = math.nan
+    if not gigabytes >= 0:
+        raise ConfigError(
+            f"METRICOPT_CACHE_GIGABYTES must be a number of at least 0, got {text!r}"
+        )
+    return gigabytes * 1e9
+
+
+def cache_kinds() -> dict[str, tuple[int, int]]:
+    """Return the number of files and of bytes in the cache, by kind.
+
+    The kinds are parsed data sets, checkpoints of pre-training, each kind of artifact,
+    and the run records.
+    """
+    return {
+        kind: (len(paths), sum(map(_size, paths)))
+        for kind, paths in _files_by_kind().items()
+    }
+
+
+def clear(kinds: Iterable[str]) -> None:
+    """Remove all files of these kinds from the cache.
+
+    Raises:
+        KeyError: if there is no such kind.
+    """
+    files = _files_by_kind()
+    for path in [path for kind in kinds for path in files[kind]]:
+        path.unlink(missing_ok=True)
+        # The folder of a run holds nothing else.
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+
+
+def _files_by_kind() -> dict[str, list[Path]]:
+    root = cache_root()
+    folders = {name: root / name for name in ("parsed", "pretraining")}
+    folders[FEATURES] = root / "artifacts" / FEATURES
+    folders |= {path.name: path for path in sorted(root.glob("artifacts/*"))}
+    found = {kind: list(folder.glob("*")) for kind, folder in folders.items()}
+    # A run may have a marker or a torn record beside its record.
+    return found | {RUNS: list(store_root().glob("*/*/*/record.json*"))}
+
+
+def _keep_to_limit(newest: Path) -> None:
+    """Remove the features that were not used for longest until the limit is kept.
+
+    Args:
+        newest: the file just written, which stays even if it is larger than the limit.
+    """
+    limit, total = size_limit(), 0
+    files = sorted(newest.parent.glob("*.safetensors"), key=_last_use, reverse=True)
+    for path in [newest, *(path for path in files if path != newest)]:
+        total += _size(path)
+        if total > limit and path != newest:
+            path.unlink(missing_ok=True)
+
+
+def _last_use(path: Path) -> float:
+    # Another process may have removed the file.
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0

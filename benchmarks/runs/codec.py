@@ -1,0 +1,91 @@
+"""Typed settings to JSON and back: the one place that reads settings by their keys."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
+from cattrs.v import transform_error
+
+from metricopt.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def canonical(value: object) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces, no NaN.
+
+    Raises:
+        ConfigError: if the value holds what JSON cannot, non-finite numbers included.
+    """
+    try:
+        return json.dumps(
+            value,
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+            ensure_ascii=False,
+        )
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"expected values that JSON can hold: {error}") from error
+
+
+def encode(settings: object) -> Any:
+    """Return a dataclass as what JSON holds, nested ones and tuples included."""
+    return json.loads(canonical(asdict(settings)))  # type: ignore[call-overload]
+
+
+def decode(kind: type[T], content: object) -> T:
+    """Return the dataclass that `encode` made this content of.
+
+    Raises:
+        ConfigError: if a field is missing or unknown, or a value of another type; the
+            message names the class and the field.
+    """
+    try:
+        return _converter().structure(content, kind)
+    except BaseValidationError as error:
+        reasons = "; ".join(transform_error(error))
+        raise ConfigError(f"no settings of {kind.__name__}: {reasons}") from error
+
+
+def changed(settings: T, changes: Mapping[str, Any]) -> T:
+    """Return a dataclass with some fields changed, nested ones field by field.
+
+    Args:
+        settings: the dataclass.
+        changes: new values by name, as JSON holds them; a mapping changes a nested
+            dataclass, a list becomes a tuple.
+
+    Raises:
+        ConfigError: if there is no such field; the message lists the known ones.
+    """
+    if not changes:
+        return settings
+    known = [field.name for field in fields(settings)] if is_dataclass(settings) else []
+    unknown = [name for name in changes if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"{type(settings).__name__} has no setting {', '.join(unknown)}; "
+            f"known: {', '.join(known) or 'none'}"
+        )
+    values = {
+        name: _changed_value(getattr(settings, name), value)
+        for name, value in changes.items()
+    }
+    return replace(settings, **values)  # type: ignore[type-var]
+
+
+def _changed_value(before: Any, value: Any) -> Any:
+    if isinstance(value, Mapping) and is_dataclass(before):
+        return changed(before, value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def _converter() -> Converter:
+    # Made once: it compiles a reader for every class it meets.
+    return Converter(forbid_extra_keys=True)

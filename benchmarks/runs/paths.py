@@ -1,0 +1,98 @@
+"""Where data, the cache, run records and results are stored.
+
+Nothing here needs metricopt, which takes seconds to import: only errors import it.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout."""
+
+COMMITTED_RESULTS = ROOT / "results"
+"""The reports in git, one folder per experiment and tier."""
+OWN_RESULTS = COMMITTED_RESULTS / "own"
+"""The reports of the user's own runs, which git ignores."""
+
+VARIABLES = ("METRICOPT_DATA", "METRICOPT_CACHE", "METRICOPT_STORE")
+"""Environment variables that choose folders."""
+NEEDED_GIGABYTES = 1.0
+"""Free disk space without which no run starts."""
+
+
+def data_root(explicit: str | Path | None = None) -> Path:
+    """Return the folder of all data sets, with one sub-folder for each.
+
+    Args:
+        explicit: the folder. Without it, `METRICOPT_DATA` decides; without that, the
+            folder is `data` in the cache of the user.
+
+    Raises:
+        ConfigError: if the path or a parent of it is a file.
+    """
+    return _folder(explicit, "METRICOPT_DATA", _user_cache() / "data")
+
+
+def cache_root(explicit: str | Path | None = None) -> Path:
+    """Return the folder of everything that can be made again.
+
+    Args:
+        explicit: the folder. Without it, `METRICOPT_CACHE` decides; without that, it is
+            the cache of the user.
+
+    Raises:
+        ConfigError: if the path or a parent of it is a file.
+    """
+    return _folder(explicit, "METRICOPT_CACHE", _user_cache())
+
+
+def store_root(explicit: str | Path | None = None) -> Path:
+    """Return the run store, which has one folder per run.
+
+    Args:
+        explicit: the folder. Without it, `METRICOPT_STORE` decides; without that, the
+            folder is `runs` in the cache.
+
+    Raises:
+        ConfigError: if the path or a parent of it is a file.
+    """
+    return _folder(explicit, "METRICOPT_STORE", cache_root() / "runs")
+
+
+def roots() -> dict[str, Path]:
+    """Return the folders of data, cache and runs by name."""
+    return {"data": data_root(), "cache": cache_root(), "runs": store_root()}
+
+
+def make_variables_absolute() -> None:
+    """Resolve relative paths in environment variables against the current folder.
+
+    Afterwards a process that runs in another folder reads the same paths.
+    """
+    for name in VARIABLES:
+        if os.environ.get(name):
+            os.environ[name] = str(Path(os.environ[name]).expanduser().absolute())
+
+
+def free_gigabytes(folder: Path) -> float:
+    """Return the free disk space of a folder, which need not exist yet."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 1e9
+
+
+def _user_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "metricopt"
+
+
+def _folder(explicit: str | Path | None, variable: str, default: Path) -> Path:
+    chosen = Path(explicit or os.environ.get(variable) or default)
+    folder = chosen.expanduser().absolute()
+    for part in (folder, *folder.parents):
+        if part.is_file():
+            from metricopt.errors import ConfigError
+
+            raise ConfigError(f"expected a folder, and {part} is a file")
+    return folder

@@ -1,0 +1,216 @@
+"""What happened in a run: its record, as Python and as one line of JSON."""
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.spec import RunSpec
+from benchmarks.runs.upgrade import SCHEMA, SchemaError, SpecMismatchError, upgrade
+from metricopt.errors import ConfigError, DataError
+
+STATUSES = ("done", "diverged", "failed")
+QUERIED = ("observe", "train", "test")
+
+DIGITS = 6
+"""Decimals kept of metric values."""
+VALUE_FUNCTION = "value function"
+"""Name of the seconds that its training took."""
+
+Values = Mapping[str, Sequence[float | None]]
+"""One value per meta-test by metric, in native units; None for a non-finite one."""
+
+
+@dataclass(frozen=True)
+class TracePoint:
+    """A state a run passed through.
+
+    Attributes:
+        step: gradient steps taken so far.
+        queries: metric queries charged to one row so far.
+        observe: metrics on the observe split, empty where they were not observed.
+        test: metrics on the test split.
+    """
+
+    step: int
+    queries: int
+    observe: Values = field(default_factory=dict)
+    test: Values = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _normalise(self, [item.name for item in fields(self)])
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What happened in one run. Non-finite numbers become `None` (null in JSON).
+
+    Attributes:
+        spec: what was run.
+        status: `done`, `diverged` or `failed`.
+        message: why it is not done; empty if it is.
+        data: `variant` and `digest` of the data set, and `theta` of the network.
+        environment: versions, device, commit.
+        seeds: the seeds used, by purpose.
+        queries: metric queries charged to one row, shared ones included.
+        shared_queries: the part of `queries` spent once for all rows.
+        queried: all metric evaluations of the run by the split they were made on:
+            `observe`, `train` or `test`. Judging the result is not among them.
+        gradient_steps: fine-tuning steps taken by one row.
+        seconds: wall seconds: `total`, and what training the value function took,
+            whether in this run or in the one it was shared from.
+        trace: the way there.
+        observe: final metrics on the observe split, R values each.
+        test: final metrics on the test split, R values each.
+        notes: further figures by name, each a number or a list of numbers.
+
+    Raises:
+        ConfigError: if the status is unknown, a metric is not one of the spec's, or a
+            value is not JSON-able.
+    """
+
+    spec: RunSpec
+    status: str
+    message: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    queries: int = 0
+    shared_queries: int = 0
+    queried: Mapping[str, int] = field(default_factory=dict)
+    gradient_steps: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    trace: tuple[TracePoint, ...] = ()
+    observe: Values = field(default_factory=dict)
+    test: Values = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _one_of("status", STATUSES, [self.status])
+        _one_of("queried", QUERIED, self.queried)
+        labels = [unit.label for unit in self.spec.metrics]
+        object.__setattr__(self, "trace", tuple(self.trace))
+        _check_metrics(self, labels)
+        for point in self.trace:
+            _check_metrics(point, labels)
+        plain = [item.name for item in fields(self)]
+        _normalise(self, [name for name in plain if name not in ("spec", "trace")])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is done with a finite test value for every meta-test."""
+        test = self.values("test")
+        complete = bool(test) and all(value is not None for value in test)
+        return self.status == "done" and complete
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of the run: those recorded in all, or the sum of its phases."""
+        return self.seconds.get("total") or sum(self.seconds.values())
+
+    def values(
+        self, split: Literal["observe", "test"], metric: str | None = None
+    ) -> list[float | None]:
+        """Return the final values of a metric, one per meta-test; empty if unknown.
+
+        Args:
+            split: which values.
+            metric: label of the metric; None for the run's own.
+        """
+        found: Values = getattr(self, split)
+        return list(found.get(metric or self.spec.metric.label, ()))
+
+    def to_json(self) -> str:
+        """Return the canonical JSON text, one line, with the digest of the spec."""
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        content["trace"] = [encode(point) for point in self.trace]
+        content["spec"] = {**encode(self.spec), "digest": self.spec.digest}
+        return canonical({"schema": SCHEMA, **content})
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunRecord":
+        """Read what `to_json` wrote, now or in an earlier schema.
+
+        Raises:
+            DataError: if the text is no complete record; `SchemaError` if it is of a
+                newer schema; `SpecMismatchError` if its spec is not the one its digest
+                was made from.
+        """
+        try:
+            content = upgrade(json.loads(text, parse_constant=_reject))
+            _exactly("a record", {"schema", *_names(cls)}, content)
+            stored = dict(content["spec"])
+            digest = stored.pop("digest")
+            for point in content["trace"]:
+                _exactly("a trace point", _names(TracePoint), point)
+            parts = {name: content[name] for name in _names(cls)} | {
+                "spec": RunSpec.from_json(stored),
+                "trace": tuple(TracePoint(**point) for point in content["trace"]),
+            }
+            record = cls(**parts)
+        except (SchemaError, SpecMismatchError):
+            raise
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            ConfigError,
+        ) as error:
+            raise DataError(f"no complete record: {error}") from error
+        if record.spec.digest != digest:
+            raise SpecMismatchError(
+                f"its spec has the digest {record.spec.digest[:8]}, "
+                f"and it was written for {digest[:8]}"
+            )
+        return record
+
+
+def _names(kind: type[RunRecord] | type[TracePoint]) -> set[str]:
+    return {item.name for item in fields(kind)}
+
+
+def _exactly(what: str, expected: set[str], found: Mapping[str, Any]) -> None:
+    """Check that a dictionary has these keys and no other."""
+    missing, unknown = expected - set(found), set(found) - expected
+    parts = [
+        f"{kind}: {', '.join(sorted(names))}"
+        for kind, names in (("missing", missing), ("unknown", unknown))
+        if names
+    ]
+    if parts:
+        raise DataError(f"{what} must have exactly its own fields; {'; '.join(parts)}")
+
+
+def _one_of(what: str, known: Sequence[str], found: Collection[str]) -> None:
+    for name in found:
+        if name not in known:
+            raise ConfigError(f"{what} must be one of {', '.join(known)}, got {name!r}")
+
+
+def _check_metrics(part: RunRecord | TracePoint, labels: Sequence[str]) -> None:
+    _one_of("a metric of the record", labels, {*part.observe, *part.test})
+
+
+def _normalise(part: object, names: Sequence[str]) -> None:
+    """Replace fields by what JSON would give back."""
+    for name in names:
+        value = json.loads(canonical(_finite(getattr(part, name))))
+        object.__setattr__(part, name, value)
+
+
+def _finite(value: Any) -> Any:
+    """Replace every non-finite number inside a value by None."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _reject(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON number")

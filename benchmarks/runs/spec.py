@@ -1,0 +1,168 @@
+"""What to run: one frozen specification per run, and its identity."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from benchmarks.runs.codec import canonical, decode, encode
+from metricopt.errors import ConfigError
+
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+Settings = Mapping[str, Any]
+"""JSON-able settings of a registered unit, which that unit alone decodes."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A registered unit with its settings.
+
+    Attributes:
+        name: as registered.
+        settings: what `benchmarks.runs.codec.encode` made of its typed settings.
+    """
+
+    name: str
+    settings: Settings = field(default_factory=dict, hash=False)
+
+    @property
+    def label(self) -> str:
+        """The name, with the settings if there are any: a key of metric values."""
+        if not self.settings:
+            return self.name
+        texts = (f"{name}={value}" for name, value in sorted(self.settings.items()))
+        return f"{self.name}({', '.join(texts)})"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """How a row is run.
+
+    Attributes:
+        kind: name of a registered arm, see `benchmarks.arms.contract`.
+        name: of the method or network method it runs; empty if it runs none.
+        settings: of that method, or of the arm itself.
+        schedule: changes of a network method to the training of its pipeline.
+        from_theta: whether a network method starts from the trained theta.
+    """
+
+    kind: str
+    name: str = ""
+    settings: Settings = field(default_factory=dict, hash=False)
+    schedule: Settings = field(default_factory=dict, hash=False)
+    from_theta: bool = False
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What one result may cost; see `metricopt.methods.budget.Budget`."""
+
+    queries: int = 0
+    gradient_steps: int = 0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run, resolved: two specs with the same digest are the same run.
+
+    Attributes:
+        experiment: name of the table or figure, such as `table3`.
+        tier: `paper`, `local` or `smoke`.
+        block: part of the table, such as the sampling (`balanced`).
+        row: name of the method arm.
+        column: data set and metric, such as `a9a/f1`.
+        replicate: repetition index, from 0.
+        pipeline: the problem with its network.
+        metric: what the run works towards.
+        also: further metrics the result is judged by.
+        arm: how it is run.
+        budget: what one result may cost.
+        meta_tests: repetitions R within the run.
+        diagnose: whether a value function is checked on held-out trajectories.
+
+    Raises:
+        ConfigError: if a name is empty or no folder name, `replicate` is negative, or
+            a setting is not JSON-able.
+    """
+
+    experiment: str
+    tier: str
+    block: str
+    row: str
+    column: str
+    replicate: int
+    pipeline: Unit
+    metric: Unit
+    arm: Arm
+    budget: Spending = Spending()
+    also: tuple[Unit, ...] = ()
+    meta_tests: int = 1
+    diagnose: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("experiment", "tier"):
+            if not FOLDER_NAME.fullmatch(getattr(self, name)):
+                raise ConfigError(
+                    f"{name} must be letters, digits, '.', '_' or '-', "
+                    f"got {getattr(self, name)!r}"
+                )
+        if not (self.block and self.row and self.column):
+            raise ConfigError(f"block, row and column must not be empty, got {self}")
+        if isinstance(self.replicate, bool) or self.replicate < 0:
+            raise ConfigError(f"replicate must be 0 or more, got {self.replicate!r}")
+        canonical(encode(self))
+
+    @property
+    def metrics(self) -> tuple[Unit, ...]:
+        """All metrics the result is judged by, that of the run first."""
+        return (self.metric, *self.also)
+
+    @property
+    def digest(self) -> str:
+        """Identity of the run: sha256 of its canonical JSON, 64 hex digits."""
+        return hashlib.sha256(canonical(encode(self)).encode()).hexdigest()
+
+    @property
+    def cell(self) -> tuple[str, str, str, str, str, int]:
+        """Place in the tables: everything but the settings; also the sort key."""
+        return (
+            self.experiment,
+            self.tier,
+            self.block,
+            self.row,
+            self.column,
+            self.replicate,
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Folder in the run store, `<experiment>/<tier>/<readable>-<hash8>`."""
+        readable = f"{self.block}-{self.row}-{self.column}-r{self.replicate}"
+        readable = re.sub(r"[^A-Za-z0-9._-]+", "-", readable)[:100].lstrip(".-")
+        return Path(self.experiment, self.tier, f"{readable}-{self.digest[:8]}")
+
+    @classmethod
+    def from_json(cls, content: object) -> Self:
+        """Return the spec that `encode` made this content of.
+
+        Raises:
+            ConfigError: if the content is no spec; the message names the field.
+        """
+        return decode(cls, content)
+
+
+def check_unique(specs: Iterable[RunSpec]) -> None:
+    """Check that no two specs fill the same place of the same table.
+
+    Raises:
+        ConfigError: if two do, equal specs included; the message names the place.
+    """
+    seen: set[tuple[str, str, str, str, str, int]] = set()
+    for spec in specs:
+        if spec.cell in seen:
+            place = "/".join(str(part) for part in spec.cell)
+            raise ConfigError(f"expected one spec per run, got two for {place}")
+        seen.add(spec.cell)

@@ -1,0 +1,172 @@
+"""The run store, and the lines of records kept in git."""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.spec import RunSpec, check_unique
+from benchmarks.runs.upgrade import SchemaError, SpecMismatchError
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import write_atomically
+
+
+class RunStore:
+    """One folder per run; a run is complete when its `record.json` exists.
+
+    Several processes may use one store: a record appears whole, by a rename. A record
+    that is to be made again is marked as stale. It stays until the new one replaces
+    it, so that a killed run loses nothing and knows what is left to do.
+
+    Args:
+        root: folder of the store; made by the first write.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def ensure_writable(self) -> None:
+        """Make the folder and write to it, before any work is done.
+
+        Raises:
+            ConfigError: if that fails.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"the run store {self.root} must be a writable folder: {error.strerror}"
+            ) from error
+
+    def path(self, spec: RunSpec) -> Path:
+        """Return where the record of a spec lies or will lie."""
+        return self.root / spec.folder / "record.json"
+
+    def get(self, spec: RunSpec) -> RunRecord | None:
+        """Return the record of a spec, stale or not; None if it has not been run.
+
+        A torn record counts as none: a warning names it, and it is moved aside.
+
+        Raises:
+            SpecMismatchError: if the record was written for another spec.
+            SchemaError: if newer code wrote the record.
+        """
+        path = self.path(spec)
+        try:
+            record = RunRecord.from_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except SpecMismatchError as error:
+            raise SpecMismatchError(f"the record {path} was changed: {error}") from None
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
+        except (DataError, UnicodeDecodeError) as error:
+            _move_aside(path, error)
+            return None
+        if record.spec.digest != spec.digest:
+            raise SpecMismatchError(
+                f"the record {path} is of run {record.spec.digest[:12]}, "
+                f"expected {spec.digest[:12]}"
+            )
+        return record
+
+    def put(self, record: RunRecord) -> Path:
+        """Write a record atomically, no longer stale, and return its path."""
+        path = self.path(record.spec)
+        write_atomically(path, f"{record.to_json()}\n".encode())
+        # Last: a crash before it only repeats the run.
+        self._marker(record.spec).unlink(missing_ok=True)
+        return path
+
+    def mark_stale(self, specs: Iterable[RunSpec]) -> None:
+        """Mark the records of these specs as to be made again, where there are any."""
+        for spec in specs:
+            if self.path(spec).exists():
+                self._marker(spec).touch()
+
+    def is_stale(self, spec: RunSpec) -> bool:
+        """Return whether the record of a spec is to be made again."""
+        return self._marker(spec).exists()
+
+    def stale(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
+        """Return those of these specs whose records are to be made again.
+
+        If there are some before `mark_stale` was called, they are what an interrupted
+        run left to do.
+        """
+        return [spec for spec in specs if self.is_stale(spec)]
+
+    def _marker(self, spec: RunSpec) -> Path:
+        return self.path(spec).with_name("record.json.stale")
+
+
+def gather(store: RunStore, specs: Sequence[RunSpec]) -> list[RunRecord]:
+    """Return the records there are of these specs, in the order of their cells."""
+    check_unique(specs)
+    found = (store.get(spec) for spec in specs)
+    return sort_records(record for record in found if record is not None)
+
+
+def sort_records(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Return records ordered by experiment, tier, block, row, column, replicate."""
+    return sorted(records, key=lambda record: record.spec.cell)
+
+
+def jsonl(records: Iterable[RunRecord]) -> str:
+    """Return records as canonical JSON, sorted, one per line.
+
+    Raises:
+        ConfigError: if two records fill the same place.
+    """
+    ordered = sort_records(records)
+    check_unique(record.spec for record in ordered)
+    return "".join(f"{record.to_json()}\n" for record in ordered)
+
+
+def write_jsonl(path: str | Path, records: Iterable[RunRecord]) -> None:
+    """Write `jsonl` of these records atomically.
+
+    Raises:
+        ConfigError: if two records fill the same place.
+    """
+    write_atomically(Path(path), jsonl(records).encode())
+
+
+def read_jsonl(path: str | Path) -> list[RunRecord]:
+    """Read what `write_jsonl` wrote.
+
+    Raises:
+        DataError: if the file is missing, a line is no record, or two lines fill the
+            same place; the message names file and line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"expected records in {path}, and there is no such file")
+    records: dict[tuple[str, str, str, str, str, int], RunRecord] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = RunRecord.from_json(line)
+            except DataError as error:
+                raise DataError(f"{path} line {number}: {error}") from error
+            if record.spec.cell in records:
+                raise DataError(f"{path} line {number}: a second record of one run")
+            records[record.spec.cell] = record
+    return list(records.values())
+
+
+def _move_aside(path: Path, error: Exception) -> None:
+    """Keep a torn record for the curious; another process may have been faster."""
+    try:
+        os.replace(path, path.with_name("record.json.torn"))
+    except FileNotFoundError:
+        return
+    warnings.warn(
+        f"the record {path} is torn and counts as not run ({error}); "
+        f"it was moved to record.json.torn",
+        stacklevel=3,
+    )

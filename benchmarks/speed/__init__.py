@@ -1,0 +1,1 @@
+"""What is timed, side by side."""

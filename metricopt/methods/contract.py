@@ -1,0 +1,126 @@
+"""The contract of a method: a way to choose phi for a task within a budget."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from metricopt.methods.budget import Budget
+from metricopt.methods.result import FinetuneResult
+from metricopt.registry import Registry
+from metricopt.tasks.task import Task
+from metricopt.values.meta_trained import MetaTrained, Progress
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a method made once for a task, for all its runs to share.
+
+    Attributes:
+        queries: metric queries it took.
+        tensors: what is shared, by name.
+        facts: numbers that go with it, by name.
+    """
+
+    queries: int = 0
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+class Method(ABC):
+    """A way to choose phi for a task within a budget.
+
+    Whoever runs a method uses these five calls, never its class or its attributes.
+    Rows are independent repetitions (meta-tests) run in lock-step; each starts at a phi
+    of its own and is charged for its own queries plus all shared ones.
+    """
+
+    def suits(self, task: Task) -> bool:
+        """Return whether the method can work on a task."""
+        return True
+
+    def fitted(self, budget: Budget) -> "Method":
+        """Return the method with what it leaves open suited to a budget."""
+        return self
+
+    def preparation_key(self, budget: Budget) -> object | None:
+        """Return, JSON-able, what decides the outcome of `prepare` on a task.
+
+        Runs with equal keys may share one preparation. None: there is nothing to share.
+
+        Raises:
+            ConfigError: if the budget does not allow the preparation.
+        """
+        return None
+
+    def prepare(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        progress: Progress | None = None,
+    ) -> Preparation:
+        """Make what all runs on a task share, within the budget.
+
+        Args:
+            task: counts queries.
+            budget: of one result; what is spent here is charged to every run.
+            generator: source of all randomness.
+            progress: called on the way, where it takes more than a moment.
+
+        Raises:
+            ConfigError: if the budget does not allow it.
+        """
+        return Preparation()
+
+    @abstractmethod
+    def run(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
+    ) -> FinetuneResult:
+        """Choose phi for `rows` independent repetitions.
+
+        Args:
+            task: what to improve; counts queries.
+            budget: what may be spent for one row.
+            generator: source of all randomness.
+            rows: number of repetitions R.
+            prepared: what `prepare` returned for this task; made now if None.
+
+        Returns:
+            The chosen phi [R, d] with what was spent, the queries of the preparation
+            included; never more than the budget.
+        """
+
+    def value_function(self, prepared: Preparation) -> MetaTrained | None:
+        """Return the value function of a preparation; None if the method has none."""
+        return None
+
+
+METHODS: Registry[type[Method]] = Registry("method", "metricopt.methods")
+
+
+def resolve_method(method: str | Method) -> Method:
+    """Return a method by its name, with its default settings, or as it is.
+
+    Raises:
+        ConfigError: if there is no method of that name; the message lists the known.
+    """
+    if isinstance(method, Method):
+        return method
+    return METHODS.get(method)()
+
+
+def method_name(method: str | Method) -> str:
+    """Return the name of a method as registered, or that of its class."""
+    if isinstance(method, str):
+        return method
+    names = [name for name in METHODS if METHODS.get(name) is type(method)]
+    return names[0] if names else type(method).__name__

@@ -1,0 +1,110 @@
+"""What the two MetricOpt methods prepare: a value function, within a budget."""
+
+import math
+from dataclasses import asdict, replace
+
+from metricopt.errors import ConfigError
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import Preparation
+from metricopt.values.meta_trained import MetaTrained
+from metricopt.values.recipe import Recipe
+from metricopt.values.value_function import ValueFunction
+
+
+def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
+    """Return the recipe with trajectories as long as the run they prepare for.
+
+    Each is observed at 5 % of its steps, three at the least.
+    """
+    steps = max(1, budget.gradient_steps)
+    observations = min(steps, max(3, math.ceil(steps / 20)))
+    rollout = replace(recipe.rollout, steps=steps, observations=observations)
+    return replace(recipe, rollout=rollout)
+
+
+def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
+    """Return the recipe with as many tasks as the budget's queries allow.
+
+    Args:
+        recipe: how to train.
+        budget: limits the queries.
+        kept: queries kept for what follows meta-training.
+
+    Raises:
+        ConfigError: if not a single trajectory is left.
+    """
+    observations = recipe.rollout.observations
+    left = budget.queries - kept
+    if recipe.queries_on == "train":
+        # Two parts per block, each with one query at phi = 0.
+        left = left * recipe.block * observations // (recipe.block * observations + 2)
+    tasks = min(recipe.tasks, left // observations)
+    if tasks < 1:
+        raise ConfigError(
+            f"a budget of {budget.queries} queries, {kept} of them kept for later, "
+            f"allows no trajectory with {observations} observations"
+        )
+    return replace(recipe, tasks=tasks)
+
+
+def recipe_key(
+    recipe: Recipe,
+    budget: Budget,
+    *,
+    trajectories: str,
+    rate: float | None,
+    literal: bool,
+) -> dict[str, object]:
+    """Return, JSON-able, what decides the weights of a value function on a task.
+
+    Args:
+        recipe: fitted to the budget.
+        budget: its gradient steps decide the rate, unless that is given.
+        trajectories: optimizer of the loss trajectories.
+        rate: their learning rate, where it is given.
+        literal: whether it is trained for the published algorithm.
+    """
+    key = {
+        "recipe": asdict(recipe),
+        "trajectories": trajectories,
+        "literal": literal,
+        "steps": budget.gradient_steps,
+    }
+    return key if rate is None else key | {"rate": rate}
+
+
+def pack(trained: MetaTrained) -> Preparation:
+    """Return a trained value function as a preparation."""
+    facts = {
+        "spread": trained.spread,
+        "reach": trained.reach,
+        "tasks": float(trained.recipe.tasks),
+    }
+    return Preparation(trained.queries, trained.value_function.state_dict(), facts)
+
+
+def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:
+    """Return the value function of a preparation.
+
+    Args:
+        prepared: what `pack` returned.
+        recipe: it was trained with, but for the number of tasks.
+
+    Raises:
+        ConfigError: if the preparation holds no value function.
+    """
+    state, facts = prepared.tensors, prepared.facts
+    if "phi_mean" not in state or not {"spread", "reach", "tasks"} <= facts.keys():
+        raise ConfigError(
+            "the preparation must hold a value function with its spread, reach and "
+            f"tasks, got tensors {sorted(state)} and facts {sorted(facts)}"
+        )
+    value_function = ValueFunction(len(state["phi_mean"]))
+    value_function.load_state_dict(state)
+    return MetaTrained(
+        value_function.eval(),
+        replace(recipe, tasks=int(facts["tasks"])),
+        prepared.queries,
+        facts["spread"],
+        facts["reach"],
+    )

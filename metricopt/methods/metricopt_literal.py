@@ -1,0 +1,119 @@
+"""MetricOpt's pseudocode as it stands, to compare with.
+
+Source: Huang et al., CVPR 2021, Alg. 1.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.meta_preparation import (
+    fitted_recipe,
+    pack,
+    recipe_key,
+    suited_recipe,
+    unpack,
+)
+from metricopt.methods.result import FinetuneResult, last_step
+from metricopt.methods.step_choice import choose_step, trial_queries
+from metricopt.tasks.descent import Stepper, loss_optimizer, loss_rate, run, starts
+from metricopt.tasks.task import Task
+from metricopt.values.meta_trained import MetaTrained, Progress
+from metricopt.values.meta_training import meta_train
+from metricopt.values.optimizer import MetricOptimizer
+from metricopt.values.recipe import LITERAL, Recipe
+
+TRAJECTORIES = "sgd"
+
+
+@METHODS.register("metricopt-literal")
+@dataclass(frozen=True)
+class LiteralMetricOpt(Method):
+    """Algorithm 1 as published: plain SGD on u_t in native units, last step returned.
+
+    Attributes:
+        recipe: the published meta-training; its tasks are cut to the budget.
+        rate: learning rate of the loss trajectories; None for that of the task.
+        steps: candidates for alpha_t, which the paper does not give; the best on the
+            observe split over `TRIALS` runs each, which are charged.
+    """
+
+    recipe: Recipe = LITERAL
+    rate: float | None = None
+    steps: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+    def fitted(self, budget: Budget) -> "LiteralMetricOpt":
+        """Return the method with trajectories as long as the run it then guides."""
+        return replace(self, recipe=suited_recipe(self.recipe, budget))
+
+    def preparation_key(self, budget: Budget) -> dict[str, object]:
+        """Return what decides the value function on a task, JSON-able.
+
+        Raises:
+            ConfigError: if the budget does not allow a single trajectory.
+        """
+        return recipe_key(
+            self._recipe(budget),
+            budget,
+            trajectories=TRAJECTORIES,
+            rate=self.rate,
+            literal=True,
+        )
+
+    def prepare(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        progress: Progress | None = None,
+    ) -> Preparation:
+        """Meta-train as published with the queries left after choosing alpha.
+
+        Raises:
+            ConfigError: if the budget does not allow a single trajectory.
+        """
+        recipe, rate = self._recipe(budget), self.rate
+        if rate is None:
+            rate = loss_rate(task, TRAJECTORIES, budget.gradient_steps)
+        factory = loss_optimizer(TRAJECTORIES, rate)
+        return pack(meta_train(task, recipe, factory, generator, progress=progress))
+
+    def value_function(self, prepared: Preparation) -> MetaTrained:
+        """Return the value function of a preparation."""
+        return unpack(prepared, self.recipe)
+
+    def run(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
+    ) -> FinetuneResult:
+        """Train the value function, choose alpha, fine-tune all rows."""
+        prepared = prepared or self.prepare(task, budget, generator)
+        trained = self.value_function(prepared)
+
+        def finetune(step: float, rows: int) -> Tensor:
+            def factory(phi: torch.nn.Parameter) -> Stepper:
+                optimizer = torch.optim.SGD([phi], lr=step)
+                return MetricOptimizer(
+                    optimizer, trained.value_function, generator=generator
+                )
+
+            deviation = self.recipe.rollout.start_deviation
+            start = starts(task.size, rows, deviation, generator)
+            return run(task, factory, start, budget.gradient_steps, generator)[0]
+
+        step, spent = choose_step(task, self.steps, finetune)
+        queries = trained.queries + spent
+        result = last_step(finetune(step, rows), shared_queries=queries)
+        return replace(result, notes={"step": step, "spread": trained.spread})
+
+    def _recipe(self, budget: Budget) -> Recipe:
+        return fitted_recipe(self.recipe, budget, trial_queries(self.steps))

@@ -1,0 +1,62 @@
+"""What a network returns, one tensor or several, and what it is compared with."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Outputs = Tensor | tuple[Tensor, ...]
+"""What a network returns; every tensor of a tuple has the examples in the same axis."""
+
+Targets = Tensor | Sequence[Any]
+"""One target for each example: a tensor [N, ...], or a sequence of any N objects."""
+
+
+def leading(outputs: Outputs) -> Tensor:
+    """Return the first tensor of outputs: the one that tells their number and place."""
+    return outputs if isinstance(outputs, Tensor) else outputs[0]
+
+
+def each(function: Callable[[Tensor], Tensor], outputs: Outputs) -> Outputs:
+    """Return outputs with a function applied to every tensor of them."""
+    if isinstance(outputs, Tensor):
+        return function(outputs)
+    return tuple(map(function, outputs))
+
+
+def joined(parts: Sequence[Outputs], axis: int) -> Outputs:
+    """Return outputs joined along an axis, tensor by tensor."""
+    if isinstance(parts[0], Tensor):
+        return torch.cat(parts, axis)  # type: ignore[arg-type]
+    return tuple(torch.cat(tensors, axis) for tensors in zip(*parts, strict=True))
+
+
+def rows(outputs: Outputs) -> Iterator[Outputs]:
+    """Yield the outputs of every row, for outputs [B, ...] of B rows."""
+    if isinstance(outputs, Tensor):
+        yield from outputs
+    else:
+        yield from zip(*outputs, strict=True)
+
+
+def targets_at(targets: Targets, index: Tensor) -> Targets:
+    """Return the targets of some examples.
+
+    Args:
+        targets: of N examples.
+        index: places in [0, N), shape [n] or [B, n].
+
+    Returns:
+        A tensor with the shape of the index first, or a list of the same nesting.
+    """
+    if isinstance(targets, Tensor):
+        return targets[index.to(targets.device)]
+
+    def chosen(places: Any) -> Any:
+        if isinstance(places, list):
+            return [chosen(place) for place in places]
+        return targets[places]
+
+    found: list[Any] = chosen(index.tolist())
+    return found

@@ -1,0 +1,26 @@
+"""Whether one quantity ranks as another does."""
+
+import math
+
+from torch import Tensor
+
+CONSTANT = 1e-12
+"""Standard deviation below which values are taken for equal: rounding ranks nothing."""
+
+
+def rank_correlation(first: Tensor, second: Tensor) -> float:
+    """Return Spearman's rank correlation, in [-1, 1]; NaN where either is constant.
+
+    Equal values share the mean of their ranks.
+
+    Args:
+        first: values, any shape, at least one.
+        second: as many values.
+    """
+    # Imported here: it takes a while, and few callers of the library rank.
+    from scipy.stats import spearmanr
+
+    flat = [part.detach().flatten().double().cpu() for part in (first, second)]
+    if len(flat[0]) < 2 or min(part.std().item() for part in flat) < CONSTANT:
+        return math.nan
+    return float(spearmanr(*(part.numpy() for part in flat)).statistic)

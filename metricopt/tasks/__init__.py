@@ -1,0 +1,1 @@
+"""Tasks: what a method works against, and the examples they are made of."""

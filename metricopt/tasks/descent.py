@@ -1,0 +1,163 @@
+"""Plain fine-tuning of phi with the loss, many runs in lock-step, and its rate."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError, DivergedError
+from metricopt.tasks.task import Task
+
+
+class Stepper(Protocol):
+    """What a torch optimizer and a `MetricOptimizer` have in common."""
+
+    def zero_grad(self) -> None:
+        """Clear the gradient of phi."""
+
+    def step(self) -> None:
+        """Move phi along its gradient."""
+
+
+OptimizerFactory = Callable[[torch.nn.Parameter], Stepper]
+"""Makes what steps phi [B, d]."""
+
+LOSS_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+}
+LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+START_DEVIATION = 0.1
+"""Standard deviation of every coordinate of a random start."""
+TRIED = 4
+"""Runs each learning rate is tried with."""
+
+
+class LinearDecay:
+    """A stepper whose learning rate falls linearly to zero over `steps` steps."""
+
+    def __init__(
+        self, stepper: Stepper, optimizer: torch.optim.Optimizer, steps: int
+    ) -> None:
+        self._stepper = stepper
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: 1.0 - step / steps
+        )
+
+    def zero_grad(self) -> None:
+        """Clear the gradient of phi."""
+        self._stepper.zero_grad()
+
+    def step(self) -> None:
+        """Move phi, then lower the rate."""
+        self._stepper.step()
+        self._schedule.step()
+
+
+def loss_optimizer(name: str, rate: float) -> OptimizerFactory:
+    """Return a factory of a torch optimizer that follows the loss gradient.
+
+    Raises:
+        ConfigError: if the name is not one of `LOSS_OPTIMIZERS`.
+    """
+    if name not in LOSS_OPTIMIZERS:
+        known = ", ".join(LOSS_OPTIMIZERS)
+        raise ConfigError(f"unknown loss optimizer {name!r}; known: {known}")
+    kind = LOSS_OPTIMIZERS[name]
+    return lambda phi: kind([phi], lr=rate)  # type: ignore[call-arg]
+
+
+def starts(
+    size: int, rows: int, deviation: float, generator: torch.Generator
+) -> Tensor:
+    """Draw phi_0 ~ N(0, deviation^2 I), shape [rows, size]."""
+    return deviation * torch.randn(rows, size, generator=generator)
+
+
+def run(
+    task: Task,
+    optimizer: OptimizerFactory,
+    start: Tensor,
+    steps: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Fine-tune phi [B, d] for some steps.
+
+    Returns:
+        The path of phi, shape [B, T + 1, d], and the losses on it, shape [B, T].
+    """
+    phi = torch.nn.Parameter(start.clone())
+    stepper = optimizer(phi)
+    path = torch.empty(len(start), steps + 1, start.shape[1], dtype=start.dtype)
+    losses = torch.empty(len(start), steps, dtype=start.dtype)
+    for step in range(steps):
+        path[:, step] = phi.detach()
+        stepper.zero_grad()
+        loss = task.losses(phi, generator)
+        loss.sum().backward()
+        losses[:, step] = loss.detach()
+        stepper.step()
+    path[:, steps] = phi.detach()
+    return path, losses
+
+
+def select_rate(
+    task: Task,
+    optimizer: str,
+    steps: int,
+    generator: torch.Generator,
+    *,
+    start_deviation: float = START_DEVIATION,
+) -> float:
+    """Return the learning rate of `LEARNING_RATES` with the least mean loss.
+
+    Looks at losses of the train split only, averaged over the second half of a few
+    runs each: it costs no metric query. Rates that diverge are passed over.
+
+    Args:
+        task: gives the losses.
+        optimizer: one of `LOSS_OPTIMIZERS`.
+        steps: of every run, at least 1.
+        generator: source of starts and mini-batches.
+        start_deviation: phi_0 ~ N(0, start_deviation^2 I).
+
+    Raises:
+        DivergedError: if every rate diverges.
+    """
+    seed = int(torch.randint(2**62, (), generator=generator))
+    found: dict[float, float] = {}
+    for rate in LEARNING_RATES:
+        # The same starts and mini-batches for every rate.
+        same = torch.Generator().manual_seed(seed)
+        start = starts(task.size, TRIED, start_deviation, same)
+        try:
+            losses = run(task, loss_optimizer(optimizer, rate), start, steps, same)[1]
+        except DivergedError:
+            continue
+        found[rate] = losses[:, steps // 2 :].mean().item()
+    if not found:
+        raise DivergedError(f"the loss diverges at every rate of {LEARNING_RATES}")
+    return min(found, key=lambda rate: found[rate])
+
+
+def loss_rate(task: Task, optimizer: str, steps: int) -> float:
+    """Return the learning rate a task is fine-tuned at over so many steps.
+
+    It is found once, with seeds of the task's own: whoever asks first, all methods on
+    the task, and on those that share its rates, get the same.
+
+    Args:
+        task: gives the losses, and remembers the rate in `rates`.
+        optimizer: one of `LOSS_OPTIMIZERS`.
+        steps: of a run; for none the rate of one is taken.
+
+    Raises:
+        ConfigError: if there is no such optimizer.
+        DivergedError: if every rate diverges.
+    """
+    asked = (optimizer, max(1, steps))
+    if asked not in task.rates:
+        generator = task.seeds.generator("rate", optimizer)
+        task.rates[asked] = select_rate(task, *asked, generator)
+    return task.rates[asked]

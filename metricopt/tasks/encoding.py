@@ -1,0 +1,149 @@
+"""Examples as an adapter encodes them: computed once, where the network can be cut."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from metricopt.adapters.base import Adapter, Features
+from metricopt.outputs import Targets, targets_at
+from metricopt.tasks import passes
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import Split
+
+
+class Encoded(ABC):
+    """Examples of one split with the features an adapter has of them.
+
+    Attributes:
+        targets: of the N examples.
+        kept: whether the features are in memory, or are read when they are needed.
+    """
+
+    targets: Targets
+    kept: bool
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    @abstractmethod
+    def first(self) -> Features:
+        """Features of the first example, which tell shapes, types and place."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the features are."""
+        return self.first[0].device
+
+    @abstractmethod
+    def batch(self, index: slice | Tensor) -> Features:
+        """Return the features of some examples: a slice, or places [n] in [0, N)."""
+
+    @abstractmethod
+    def part(self, index: Tensor) -> "Encoded":
+        """Return some examples as a split of their own; index is [n] in [0, N)."""
+
+    def chunks(self, size: int) -> Iterator[Features]:
+        """Yield the features of all examples in order, so many at a time."""
+        for start in range(0, len(self), size):
+            yield self.batch(slice(start, start + size))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSplit(Encoded):
+    """Examples whose features are in memory, for many tasks to share.
+
+    Attributes:
+        features: what the adapter encoded of N examples.
+        targets: of the N examples.
+    """
+
+    features: Features
+    targets: Targets
+    kept = True
+
+    @property
+    def first(self) -> Features:
+        """Features of the first example."""
+        return tuple(part[:1] for part in self.features)
+
+    def batch(self, index: slice | Tensor) -> Features:
+        """Return the features of some examples."""
+        if isinstance(index, slice):
+            return tuple(part[index] for part in self.features)
+        places = index.to(self.features[0].device)
+        return tuple(part.index_select(0, places) for part in self.features)
+
+    def part(self, index: Tensor) -> "EncodedSplit":
+        """Return some examples as a split of their own."""
+        return EncodedSplit(self.batch(index), targets_at(self.targets, index))
+
+
+@dataclass(frozen=True, eq=False)
+class UncutSplit(Encoded):
+    """Examples of a network that cannot be cut, whose inputs are read when needed.
+
+    Attributes:
+        examples: give the inputs, which are all that is encoded.
+        targets: of the N examples.
+        places: of the N in `examples`; None for all of them in order.
+    """
+
+    examples: Examples
+    targets: Targets
+    places: Tensor | None = None
+    kept = False
+
+    @cached_property
+    def first(self) -> Features:
+        """Features of the first example."""
+        return self.batch(slice(1))
+
+    def batch(self, index: slice | Tensor) -> Features:
+        """Read the inputs of some examples."""
+        chosen = index if self.places is None else self.places[index]
+        return (self.examples.batch(chosen),)
+
+    def part(self, index: Tensor) -> "UncutSplit":
+        """Return some examples as a split of their own; nothing is read."""
+        places = index if self.places is None else self.places[index]
+        return UncutSplit(self.examples, targets_at(self.targets, index), places)
+
+    def chunks(self, size: int) -> Iterator[Features]:
+        """Read the inputs of all examples in order, at most so many at a time."""
+        numbers = max(1, self.first[0].numel())
+        yield from super().chunks(min(size, max(1, passes.NUMBERS_READ // numbers)))
+
+
+def encoded(adapter: Adapter, split: Examples | Encoded) -> Encoded:
+    """Return a split as the adapter encodes it; what is encoded already stays."""
+    return split if isinstance(split, Encoded) else encode(adapter, split)
+
+
+@torch.no_grad()
+def encode(adapter: Adapter, examples: Examples) -> Encoded:
+    """Return all examples with the adapter's features, computed in chunks.
+
+    Where the network cannot be cut, the features are the inputs: nothing is copied,
+    and examples that are not in memory are left where they are.
+    """
+    count = len(examples)
+    size = passes.encoding_pass(examples.batch(slice(1)).numel())
+    parts = []
+    for start in range(0, count, size):
+        inputs = examples.batch(slice(start, start + size))
+        parts.append(adapter.encode(inputs))
+        if start == 0 and len(parts[0]) == 1 and parts[0][0] is inputs:
+            return _uncut(examples)
+    features = tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return EncodedSplit(features, examples.targets)
+
+
+def _uncut(examples: Examples) -> Encoded:
+    if isinstance(examples, Split):
+        return EncodedSplit((examples.inputs,), examples.targets)
+    return UncutSplit(examples, examples.targets)

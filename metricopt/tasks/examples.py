@@ -1,0 +1,204 @@
+"""Examples: what a split offers, one that is read as needed, and the user's forms."""
+
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from metricopt.errors import DataError
+from metricopt.outputs import Targets
+from metricopt.tasks.sampling import Split
+
+BATCH_SIZE = 256
+"""Examples of a data set collated at a time."""
+CPU = torch.device("cpu")
+
+
+@runtime_checkable
+class Examples(Protocol):
+    """Labelled examples, in memory (`Split`) or read as they are needed (`LazySplit`).
+
+    Attributes:
+        targets: of the N examples, all in memory.
+    """
+
+    @property
+    def targets(self) -> Targets:
+        """Targets of the N examples, in memory."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Return the inputs of some examples, shape [n, ...].
+
+        Args:
+            index: a slice, or places in [0, N), shape [n], int64.
+        """
+
+
+class LazySplit:
+    """Examples of a data set that need not fit in memory: inputs are read when asked.
+
+    Targets are gathered at once, by reading every example, unless they are given. They
+    become one tensor where they are numbers, or tensors of one shape, and a list of
+    whatever they are else (boxes of objects, for a metric and a loss that take them).
+
+    Limits: inputs must be tensors, arrays or numbers of one shape. They are read one by
+    one in this process, whenever a mini-batch or a metric query needs them; where the
+    network can be cut, features are computed once and kept, and a metric query reads
+    nothing. What a data set draws at random is drawn anew at every reading.
+
+    Args:
+        examples: what has a length and gives the pair (input, target) of a place: a
+            map-style `Dataset` or a sequence.
+        targets: of all examples, where they are known.
+        device: where batches of inputs, and targets that are a tensor, are put.
+
+    Raises:
+        DataError: if there is no example, it is no pair, or the lengths differ.
+    """
+
+    def __init__(
+        self,
+        examples: Dataset[Any] | Sequence[Any],
+        *,
+        targets: Targets | None = None,
+        device: torch.device = CPU,
+    ) -> None:
+        if not hasattr(examples, "__len__") or not hasattr(examples, "__getitem__"):
+            raise DataError(
+                "a lazy split needs a data set with a length and places, got "
+                f"{type(examples).__name__}"
+            )
+        self._examples = examples
+        self._count = len(examples)
+        self._device = device
+        if self._count == 0:
+            raise DataError("a split needs at least one example, got an empty one")
+        if targets is None:
+            targets = _one_tensor([self._pair(at)[1] for at in range(self._count)])
+        if len(targets) != self._count:
+            raise DataError(
+                f"a split needs as many inputs as targets, got {self._count} inputs "
+                f"and {len(targets)} targets"
+            )
+        on_device = isinstance(targets, Tensor)
+        self.targets = targets.to(device) if on_device else targets  # type: ignore[union-attr]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Read the inputs of some examples, shape [n, ...].
+
+        Raises:
+            DataError: if an example is no pair, or their inputs differ in shape.
+        """
+        if isinstance(index, slice):
+            places = list(range(*index.indices(self._count)))
+        else:
+            places = index.tolist()
+        inputs = [torch.as_tensor(self._pair(place)[0]) for place in places]
+        shapes = {tuple(one.shape) for one in inputs}
+        if len(shapes) > 1:
+            some = ", ".join(map(str, sorted(shapes)[:3]))
+            raise DataError(f"inputs of one split must have one shape, got {some}")
+        return torch.stack(inputs).to(self._device)
+
+    def to(self, device: torch.device) -> "LazySplit":
+        """Return the same split with batches on a device; nothing is read."""
+        return LazySplit(self._examples, targets=self.targets, device=device)
+
+    def _pair(self, place: int) -> tuple[Any, Any]:
+        example = self._examples[place]
+        if not isinstance(example, tuple | list) or len(example) != 2:
+            raise DataError(
+                f"an example must be a pair (input, target), got {_describe(example)}"
+            )
+        return example[0], example[1]
+
+
+def _one_tensor(targets: list[Any]) -> Targets:
+    """Return targets as one tensor [N, ...], or as they are where they do not fit."""
+    if all(isinstance(target, numbers.Real) for target in targets):
+        return torch.tensor(targets)
+    if not all(isinstance(target, Tensor) for target in targets):
+        return targets
+    alike = len({(target.shape, target.dtype) for target in targets}) == 1
+    return torch.stack(targets) if alike else targets
+
+
+GivenExamples = Examples | tuple[Tensor, Tensor] | Dataset[Any] | DataLoader[Any]
+"""Inputs [N, ...] and targets [N], in any of the forms `as_split` reads."""
+
+
+def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Examples:
+    """Read all examples once and keep them on a device.
+
+    What a data set or loader draws at random, such as augmentation, is drawn once and
+    frozen: features before the adapter are computed once. A loader that shuffles, or
+    drops its last batch, is taken as it comes. A `LazySplit` alone is not read.
+
+    Args:
+        examples: a `Split`, a pair of tensors (inputs, targets), a data set of such
+            pairs, a loader of batches of them, or a `LazySplit`.
+        name: of the split, for messages.
+        device: where the network is.
+
+    Returns:
+        The split: inputs [N, ...] and targets [N].
+
+    Raises:
+        DataError: if there is no example, the lengths differ, or it is none of these.
+    """
+    if isinstance(examples, LazySplit):
+        return examples.to(device)
+    if isinstance(examples, Split):
+        inputs, targets = examples.inputs, examples.targets
+    elif isinstance(examples, Examples):
+        return examples
+    elif isinstance(examples, DataLoader):
+        inputs, targets = _read(examples, name)
+    elif isinstance(examples, Dataset):
+        if hasattr(examples, "__len__") and len(examples) == 0:
+            raise DataError(f"the {name} split is empty")
+        inputs, targets = _read(DataLoader(examples, BATCH_SIZE), name)
+    else:
+        inputs, targets = _tensors(examples, name)
+    if inputs.ndim == 0 or targets.ndim == 0:
+        raise DataError(
+            f"the {name} split needs inputs [N, ...] and targets [N], got shapes "
+            f"{list(inputs.shape)} and {list(targets.shape)}"
+        )
+    if len(inputs) == len(targets) == 0:
+        raise DataError(f"the {name} split is empty")
+    return Split(inputs.to(device), targets.to(device))
+
+
+def _read(batches: Iterable[object], name: str) -> tuple[Tensor, Tensor]:
+    pairs = [_tensors(batch, name) for batch in batches]
+    if not pairs:
+        raise DataError(f"the {name} split is empty")
+    inputs, targets = zip(*pairs, strict=True)
+    return torch.cat(inputs), torch.cat(targets)
+
+
+def _tensors(examples: object, name: str) -> tuple[Tensor, Tensor]:
+    if isinstance(examples, tuple | list) and len(examples) == 2:
+        inputs, targets = examples
+        if isinstance(inputs, Tensor) and isinstance(targets, Tensor):
+            return inputs, targets
+    raise DataError(
+        f"the {name} split must be a pair of tensors (inputs, targets), or a data set "
+        f"or loader of such pairs, got {_describe(examples)}"
+    )
+
+
+def _describe(examples: object) -> str:
+    kind = type(examples).__name__
+    if not isinstance(examples, tuple | list):
+        return kind
+    return f"{kind} of ({', '.join(type(part).__name__ for part in examples[:4])})"

@@ -1,0 +1,87 @@
+"""A task that loses nothing another one measures."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from metricopt.tasks.task import Task
+
+OnQuery = Callable[[int], object]
+"""Called with the number of observations just made."""
+
+
+class RecordedTask(Task):
+    """Another task, with the best phi observed kept and observations counted.
+
+    It shares the meter, the seeds and the rates of the task it wraps, so that whatever
+    is queried through either counts for both.
+
+    Args:
+        inner: any task.
+        rows: of phi observed at a time; None for all. Where a metric may fail at any
+            phi, 1 keeps what was measured just before.
+        on_query: called with the number of observations just made.
+
+    Attributes:
+        best: least cost observed and its phi [1, d]; None before the first query.
+        measured: observations that succeeded, those of a call that failed included.
+    """
+
+    def __init__(
+        self,
+        inner: Task,
+        *,
+        rows: int | None = None,
+        on_query: OnQuery | None = None,
+    ) -> None:
+        super().__init__(inner.size, seeds=inner.seeds)
+        self.meter, self.rates = inner.meter, inner.rates
+        self.best: tuple[float, Tensor] | None = None
+        self.measured = 0
+        self._inner = inner
+        self._rows = rows
+        self._on_query = on_query
+
+    def observe_untouched(self) -> float:
+        """Query the untouched network, phi = 0, and return its cost.
+
+        Raises:
+            MetricError, BudgetExceededError: as in `observe`.
+        """
+        return self.observe(torch.zeros(1, self.size)).item()
+
+    def count(self, observations: int) -> None:
+        """Count evaluations of the metric that were made beside the task.
+
+        Raises:
+            BudgetExceededError: if they exceed the limit.
+        """
+        self.meter.charge(observations)
+        self._measured(observations)
+
+    def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        return self._inner._losses(phi, generator)
+
+    def _observe(self, phi: Tensor) -> Tensor:
+        parts = phi.split(self._rows or max(1, len(phi)))
+        return torch.cat([self._recorded(part) for part in parts])
+
+    def _recorded(self, phi: Tensor) -> Tensor:
+        costs = self._inner._observe(phi)
+        least = int(costs.argmin())
+        if self.best is None or costs[least].item() < self.best[0]:
+            self.best = costs[least].item(), phi[least : least + 1].clone()
+        self._measured(len(phi))
+        return costs
+
+    def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        # Not compared with `best`: the costs are those of other examples.
+        costs = self._inner._observe_train(phi, generator)
+        self._measured(len(phi))
+        return costs
+
+    def _measured(self, observations: int) -> None:
+        self.measured += observations
+        if self._on_query is not None:
+            self._on_query(observations)

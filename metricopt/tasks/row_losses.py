@@ -1,0 +1,105 @@
+"""Losses of many rows of phi at once, each on examples of its own."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.outputs import Outputs, Targets, rows
+
+Loss = Callable[[Any, Any], Tensor]
+"""From outputs and targets of n examples to a scalar, differentiable."""
+RowLosses = Callable[[Outputs, Targets], Tensor]
+"""From outputs [B, n, C] and targets [B, n] to the loss of each row, [B]."""
+_Batched = Callable[[Tensor, Tensor], Tensor]
+
+
+def batched_loss(loss: Loss) -> RowLosses:
+    """Return the loss of each row: outputs [B, n, C], targets [B, n] -> [B].
+
+    A mean-reduced torch loss is taken once without reduction, which is many times
+    faster than a call per row; any other loss is called row by row, and so is every
+    loss where outputs are a tuple or targets are no tensor.
+    """
+    at_once = _at_once(loss)
+
+    def row_losses(outputs: Outputs, targets: Targets) -> Tensor:
+        tensors = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        if at_once is not None and tensors:
+            return at_once(outputs, targets)  # type: ignore[arg-type]
+        pairs = zip(rows(outputs), targets, strict=True)
+        return torch.stack([loss(output, target) for output, target in pairs])
+
+    return row_losses
+
+
+def _at_once(loss: Loss) -> _Batched | None:
+    # A subclass may mean something else; class weights enter the divisor of the mean.
+    plain = type(loss) in (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
+    if plain and loss.reduction == "mean" and loss.weight is None:  # type: ignore[attr-defined]
+        return _elementwise(loss)  # type: ignore[arg-type]
+    found: _Batched | None = getattr(loss, "row_losses", None)
+    return found
+
+
+def _elementwise(loss: nn.CrossEntropyLoss | nn.BCEWithLogitsLoss) -> _Batched:
+    per_example = copy.copy(loss)
+    per_example.reduction = "none"
+
+    def row_means(outputs: Tensor, targets: Tensor) -> Tensor:
+        flat_outputs, flat_targets = outputs.flatten(0, 1), targets.flatten(0, 1)
+        if isinstance(per_example, nn.BCEWithLogitsLoss):
+            # The labels of single logits may be [n] for [n, 1], and integers.
+            flat_targets = flat_targets.reshape(flat_outputs.shape).to(flat_outputs)
+        values: Tensor = per_example(flat_outputs, flat_targets)
+        counted = torch.ones_like(values, dtype=torch.bool)
+        labels = not flat_targets.is_floating_point()
+        if labels and isinstance(per_example, nn.CrossEntropyLoss):
+            counted = flat_targets.ne(per_example.ignore_index)
+        count = len(outputs)
+        return values.view(count, -1).sum(1) / counted.view(count, -1).sum(1)
+
+    return row_means
+
+
+class LossesInParts(torch.autograd.Function):
+    """Losses and gradients of a few rows at a time: activations stay in the cache.
+
+    Each row has a loss of its own, so that its gradient is known before the next is
+    begun, and the graph of all rows is never held.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        phi: Tensor,
+        index: Tensor,
+        rows: int,
+        losses: Callable[[Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        """Return the losses [B] of phi [B, d] on the examples index [B, n].
+
+        Args:
+            ctx: keeps the gradients for `backward`.
+            phi: adapter parameters, shape [B, d].
+            index: of the examples of each row, shape [B, n].
+            rows: how many are taken at a time.
+            losses: of some rows of phi on their examples.
+        """
+        values, gradients = [], []
+        for part, drawn in zip(phi.split(rows), index.split(rows), strict=True):
+            with torch.enable_grad():
+                part = part.detach().requires_grad_()
+                found = losses(part, drawn)
+                gradients += torch.autograd.grad(found.sum(), part)
+            values.append(found.detach())
+        ctx.save_for_backward(torch.cat(gradients))
+        return torch.cat(values)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients with respect to the arguments of `forward`."""
+        (gradients,) = ctx.saved_tensors
+        return upstream[:, None] * gradients, None, None, None

@@ -1,0 +1,98 @@
+"""Splits of labelled examples, and how mini-batches are drawn from them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples of one split, in memory.
+
+    Attributes:
+        inputs: network inputs, shape [N, ...].
+        targets: labels, shape [N] or [N, ...].
+    """
+
+    inputs: Tensor
+    targets: Tensor
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.targets):
+            raise DataError(
+                f"a split needs as many inputs as targets, got {len(self.inputs)} "
+                f"inputs and {len(self.targets)} targets"
+            )
+        if len(self.inputs) == 0:
+            raise DataError("a split needs at least one example, got an empty one")
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Return the inputs of some examples, shape [n, ...]."""
+        if isinstance(index, slice):
+            return self.inputs[index]
+        return self.inputs.index_select(0, index.to(self.inputs.device))
+
+
+class Sampler(ABC):
+    """Draws the examples of mini-batches, one mini-batch per row.
+
+    Args:
+        batch_size: examples n of one mini-batch.
+    """
+
+    def __init__(self, batch_size: int) -> None:
+        if batch_size < 1:
+            raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
+        self.batch_size = batch_size
+
+    @abstractmethod
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return indices of examples, shape [rows, n], int64."""
+
+
+class NaturalSampler(Sampler):
+    """Uniform over the examples, with replacement: the classes' natural shares."""
+
+    def __init__(self, n_examples: int, batch_size: int) -> None:
+        super().__init__(batch_size)
+        self.n_examples = n_examples
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return indices of examples, shape [rows, n], int64."""
+        shape = (rows, self.batch_size)
+        return torch.randint(self.n_examples, shape, generator=generator)
+
+
+class BalancedSampler(Sampler):
+    """Every class equally often in every mini-batch, with replacement.
+
+    Raises:
+        DataError: if only one class occurs in the targets.
+    """
+
+    def __init__(self, targets: Tensor, batch_size: int) -> None:
+        super().__init__(batch_size)
+        classes, counts = targets.unique(return_counts=True)
+        if len(classes) < 2:
+            raise DataError(
+                "class-balanced mini-batches need at least two classes, "
+                f"got only class {classes.tolist()}"
+            )
+        # Examples sorted by class: class c owns counts[c] places from starts[c] on.
+        self.order = torch.argsort(targets, stable=True)
+        slot = torch.arange(batch_size) % len(classes)
+        self.counts = counts[slot]
+        self.starts = (counts.cumsum(0) - counts)[slot]
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return indices of examples, shape [rows, n], int64."""
+        uniform = torch.rand(rows, self.batch_size, generator=generator)
+        place = (uniform * self.counts).long().minimum(self.counts - 1)
+        return self.order[self.starts + place]

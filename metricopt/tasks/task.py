@@ -1,0 +1,132 @@
+"""The contract every method works against: losses and metric queries, batched over phi.
+
+A task holds the train split (for gradients) and the observe split (for metric queries).
+It has no access to the test split; only whoever judges the method does.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DivergedError, ShapeError
+from metricopt.seeding import Seeds
+from metricopt.tasks.meter import Meter
+
+
+class Task(ABC):
+    """A frozen network theta with adapter phi, a loss and a black-box metric.
+
+    Its public names are all a method sees: losses, counted queries, and no metric,
+    outputs or labels to query in any other way.
+
+    Args:
+        size: number d of adapter parameters.
+        seeds: of what the task itself draws; fixed ones if None.
+
+    Attributes:
+        size: number d of adapter parameters.
+        meter: counts and limits metric queries.
+        loss_evaluations: mini-batch losses evaluated so far, one per row.
+        seeds: of what the task itself draws.
+        rates: learning rates found so far, see `metricopt.tasks.descent.loss_rate`.
+    """
+
+    def __init__(self, size: int, *, seeds: Seeds | None = None) -> None:
+        self.size = size
+        self.meter = Meter()
+        self.loss_evaluations = 0
+        self.seeds = seeds or Seeds("task")
+        self.rates: dict[tuple[str, int], float] = {}
+
+    @property
+    def queries(self) -> int:
+        """Metric queries made so far."""
+        return self.meter.queries
+
+    def losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        """Return the loss of each row of phi on a mini-batch of its own.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+            generator: source of the mini-batches.
+
+        Returns:
+            Losses, shape [B], differentiable in phi.
+
+        Raises:
+            ShapeError: if phi is not [B, d].
+            DivergedError: if a loss is not finite.
+        """
+        self._check(phi)
+        losses = self._losses(phi, generator)
+        if not bool(torch.isfinite(losses).all()):
+            bad = int((~torch.isfinite(losses)).nonzero()[0])
+            raise DivergedError(
+                f"the loss of row {bad} is {losses[bad].item()} at "
+                f"|phi| = {phi[bad].detach().norm().item():.3g}"
+            )
+        self.loss_evaluations += len(phi)
+        return losses
+
+    def observe(self, phi: Tensor) -> Tensor:
+        """Query the metric on the observe split, once per row of phi.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+
+        Returns:
+            Costs, shape [B], float64, lower is better, in [0, 1].
+
+        Raises:
+            ShapeError: if phi is not [B, d].
+            MetricError: if the metric fails; the message names it and the value.
+            BudgetExceededError: if the queries would exceed the limit of the meter.
+        """
+        return self._query(phi, self._observe, "observe")
+
+    def observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
+        """Query the metric on a fresh random part of the train split.
+
+        The part is as large as the observe split and the same for all rows. Fresh
+        examples cannot be over-fitted; the paper's Fig. S4 asks what they cost.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+            generator: draws the part.
+
+        Returns:
+            Costs, shape [B], float64, lower is better, in [0, 1].
+
+        Raises:
+            ShapeError, MetricError, BudgetExceededError: as in `observe`.
+        """
+        return self._query(
+            phi, lambda rows: self._observe_train(rows, generator), "train"
+        )
+
+    def _query(
+        self, phi: Tensor, query: Callable[[Tensor], Tensor], split: str
+    ) -> Tensor:
+        self._check(phi)
+        self.meter.require(len(phi))
+        with torch.no_grad():
+            costs = query(phi.detach())
+        self.meter.charge(len(phi), split)
+        return costs
+
+    def _check(self, phi: Tensor) -> None:
+        if phi.ndim != 2 or phi.shape[1] != self.size:
+            raise ShapeError(
+                f"phi must have shape [B, {self.size}], got {tuple(phi.shape)}"
+            )
+
+    @abstractmethod
+    def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor: ...
+
+    @abstractmethod
+    def _observe(self, phi: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor: ...

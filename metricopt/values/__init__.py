@@ -1,0 +1,1 @@
+"""Value functions: how they are made, trained, checked and followed."""

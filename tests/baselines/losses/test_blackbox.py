@@ -1,0 +1,280 @@
+"""Black-box ranks and their losses against golden vectors and loops that count."""
+
+import math
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.metrics import average_precision_score
+
+from baselines.losses.blackbox_ap import BlackboxAP
+from baselines.losses.blackbox_ranking import (
+    ap_loss,
+    log_log,
+    rank,
+    recall_loss,
+    standardise,
+)
+from baselines.losses.blackbox_recall import BlackboxRecall
+from metricopt.errors import ConfigError, ShapeError
+from tests.golden import assert_golden, load_golden
+
+WEIGHTS = {"loglog1p": log_log, "log1p": torch.log1p}
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def relevance(*shape, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator) < 0.4
+
+
+def naive_ranks(scores):
+    """Rank by counting who is ahead: larger, or equal and later."""
+    return [
+        1 + sum((t, j) > (s, i) for j, t in enumerate(scores))
+        for i, s in enumerate(scores)
+    ]
+
+
+def naive_recall(scores, relevant, margin):
+    terms = []
+    for row, flags in zip(scores.tolist(), relevant.tolist(), strict=True):
+        shifted = [s - margin * (f - 0.5) for s, f in zip(row, flags, strict=True)]
+        ranks = naive_ranks(shifted)
+        for i, flag in enumerate(flags):
+            if flag:
+                ahead = [j for j, r in enumerate(ranks) if r < ranks[i]]
+                irrelevant = sum(not flags[j] for j in ahead)
+                terms.append(math.log1p(math.log1p(irrelevant)))
+    return sum(terms) / len(terms)
+
+
+def naive_ap(scores, relevant, margin):
+    losses = []
+    for column, flags in zip(scores.T.tolist(), relevant.T.tolist(), strict=True):
+        shifted = [s - margin * (f - 0.5) for s, f in zip(column, flags, strict=True)]
+        ranks = naive_ranks(shifted)
+        own = [r for r, flag in zip(ranks, flags, strict=True) if flag]
+        if own:
+            precisions = [(1 + sum(q < r for q in own)) / r for r in own]
+            losses.append(1 - sum(precisions) / (len(own) + 1e-5))
+    return sum(losses) / len(losses)
+
+
+def test_ranker_golden():
+    names = []
+    for name, settings, inputs, expected, tolerance in load_golden("rambo_ranker"):
+        scores = inputs["scores"].requires_grad_()
+        ranks = rank(scores, settings["lambda"])
+        ranks.backward(inputs["upstream_grad"])
+        assert_golden(ranks.detach(), expected["ranks_normalised"], tolerance)
+        assert_golden(scores.grad, expected["grad_scores"], tolerance)
+        names.append(name)
+    assert len(names) == 3
+
+
+def test_recall_golden():
+    names = []
+    for name, settings, inputs, expected, tolerance in load_golden("rambo_recall"):
+        scores = inputs["scores"].requires_grad_()
+        loss = recall_loss(
+            scores,
+            inputs["relevance"] == 1,
+            margin=settings["margin"],
+            lam=settings["lambda"],
+            weight=WEIGHTS[settings["weight_fn"]],
+        )
+        loss.backward()
+        assert_golden(loss.detach(), expected["loss_length_denormalised"], tolerance)
+        gradient = expected["grad_scores_length_denormalised"]
+        assert_golden(scores.grad, gradient, tolerance)
+        names.append(name)
+    assert len(names) == 4
+
+
+def test_ap_golden():
+    names = []
+    for name, settings, inputs, expected, tolerance in load_golden("rambo_ap"):
+        memory = None
+        if "memory_scores" in inputs:
+            memory = (
+                inputs["memory_scores"].flatten(0, 1),
+                inputs["memory_targets"].flatten(0, 1) == 1,
+            )
+        assert (inputs["margin_multiplier_per_class"] == 1).all()
+        scores = inputs["scores"].requires_grad_()
+        loss = ap_loss(
+            scores,
+            inputs["targets"] == 1,
+            margin=settings["margin"],
+            lam=settings["lambda"],
+            interclass=settings["interclass_coef"],
+            memory=memory,
+        )
+        loss.backward()
+        assert_golden(loss.detach(), expected["loss"], tolerance)
+        assert_golden(scores.grad, expected["grad_scores"], tolerance)
+        names.append(name)
+    assert len(names) == 4
+
+
+def test_ranks_count_who_is_ahead_and_later_ones_win_ties():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(4, (2, 5, 9), generator=generator).double()
+    expected = [[naive_ranks(row) for row in part] for part in scores.tolist()]
+    torch.testing.assert_close(
+        rank(scores, 1.0), torch.tensor(expected, dtype=torch.float64) / 9
+    )
+    assert rank(torch.zeros(4), 1.0).tolist() == [1, 0.75, 0.5, 0.25]
+
+
+def test_gradient_is_the_change_of_ranks_under_the_perturbation():
+    scores, upstream, lam = draw(3, 7), draw(3, 7, seed=2), 0.8
+    scores.requires_grad_()
+    rank(scores, lam).backward(upstream)
+    moved = (scores.detach() + lam * upstream).tolist()
+    changes = [
+        [(b - a) / 7 / lam for a, b in zip(naive_ranks(s), naive_ranks(m), strict=True)]
+        for s, m in zip(scores.tolist(), moved, strict=True)
+    ]
+    torch.testing.assert_close(scores.grad, torch.tensor(changes).double())
+    assert scores.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 5.0])
+def test_losses_equal_loops_that_count(margin):
+    scores, relevant = draw(4, 12, 5), relevance(4, 12, 5)
+    relevant[0, :, 2] = relevant[0, 3] = False  # a class and a query without any
+    recall = recall_loss(scores, relevant, margin=margin, lam=1.0)
+    ap = ap_loss(scores, relevant, margin=margin, lam=1.0)
+    mixed = ap_loss(scores, relevant, margin=margin, lam=1.0, interclass=0.3)
+    for row, flags, *values in zip(scores, relevant, recall, ap, mixed, strict=True):
+        apart = naive_ap(row, flags, margin)
+        flat = naive_ap(row.reshape(-1, 1), flags.reshape(-1, 1), margin)
+        expected = [naive_recall(row, flags, margin), apart, 0.7 * apart + 0.3 * flat]
+        assert [value.item() for value in values] == pytest.approx(expected)
+
+
+def test_without_margin_it_is_average_precision():
+    scores, relevant = draw(40, 3), relevance(40, 3)
+    columns = zip(scores.T, relevant.T, strict=True)
+    precisions = [average_precision_score(flags, column) for column, flags in columns]
+    loss = ap_loss(scores, relevant, margin=0.0, lam=1.0)
+    assert loss.item() == pytest.approx(1 - sum(precisions) / 3, abs=1e-5)
+
+
+def test_nothing_relevant_is_zero_and_connected():
+    for loss in (recall_loss, ap_loss):
+        scores = draw(6, 3).requires_grad_()
+        nothing = torch.zeros(6, 3, dtype=torch.bool)
+        value = loss(scores, nothing, margin=0.1, lam=1.0)
+        value.backward()
+        assert value.item() == 0
+        assert scores.grad.abs().sum() == 0
+
+
+def test_memory_is_ranked_but_gets_no_gradient():
+    scores, relevant = draw(9, 3).requires_grad_(), relevance(9, 3)
+    old, old_relevant = draw(5, 3, seed=4).requires_grad_(), relevance(5, 3, seed=5)
+    loss = ap_loss(scores, relevant, margin=0.1, lam=50.0, memory=(old, old_relevant))
+    both = torch.cat([scores, old]), torch.cat([relevant, old_relevant])
+    assert loss.item() == pytest.approx(naive_ap(*both, 0.1))
+    loss.backward()
+    assert old.grad is None
+    assert scores.grad.abs().sum() > 0
+
+
+def test_standard_scores_make_margin_and_strength_relative():
+    scores = 40 * draw(2, 15, 4) + 7
+    standard = standardise(scores)
+    torch.testing.assert_close(standard.mean((1, 2)), torch.zeros(2).double())
+    torch.testing.assert_close(
+        standard.square().mean((1, 2)), torch.ones(2, dtype=torch.float64)
+    )
+    targets = torch.arange(15) % 4
+    for loss in (BlackboxRecall(4), BlackboxAP(4)):
+        small, large = draw(15, 4), 100 * draw(15, 4) - 30
+        gradients = []
+        for outputs in (small.requires_grad_(), large.requires_grad_()):
+            value = loss(outputs, targets)
+            gradients.append(torch.autograd.grad(value, outputs)[0])
+        assert loss(small, targets) == loss(large, targets)
+        assert gradients[0].abs().sum() > 0
+        torch.testing.assert_close(gradients[0], 100 * gradients[1])
+
+
+def test_recall_is_of_the_label_among_the_classes():
+    outputs = torch.tensor([[2.0, 1.0, -1.0, -2.0], [0.5, 3.0, 2.0, 1.0]])
+    loss = BlackboxRecall(4, margin=0.0)
+    weights = [math.log1p(math.log1p(ahead)) for ahead in range(4)]
+    for label, ahead in zip(range(4), ((0, 3), (1, 0), (2, 1), (3, 2)), strict=True):
+        value = loss(outputs, torch.full((2,), label))
+        expected = (weights[ahead[0]] + weights[ahead[1]]) / 2
+        assert value.item() == pytest.approx(expected)
+
+
+def test_one_logit_is_the_two_column_form_of_recall():
+    logit, targets = draw(20, 1), torch.arange(20) % 2
+    columns = torch.cat([torch.zeros_like(logit), logit], 1)
+    torch.testing.assert_close(
+        BlackboxRecall(1)(logit, targets), BlackboxRecall(2)(columns, targets)
+    )
+
+
+def digits():
+    """Pixels and labels of 1,000 digits to learn from and 797 to judge on."""
+    pixels, labels = load_digits(return_X_y=True)
+    inputs, targets = torch.tensor(pixels / 16), torch.tensor(labels)
+    order = torch.randperm(1797, generator=torch.Generator().manual_seed(0))
+    return [(inputs[part], targets[part]) for part in order.split([1000, 797])]
+
+
+def learned(loss, inputs, targets):
+    """Logits of a linear layer trained by mini-batches of 128."""
+    weight = (0.01 * draw(64, 10)).requires_grad_()
+    optimizer = torch.optim.Adam([weight], lr=0.01)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(300):
+        batch = torch.randint(len(inputs), (128,), generator=generator)
+        optimizer.zero_grad()
+        loss(inputs[batch] @ weight, targets[batch]).backward()
+        optimizer.step()
+    return weight.detach()
+
+
+def test_recall_learns_to_classify():
+    train, test = digits()
+    outputs = test[0] @ learned(BlackboxRecall(10), *train)
+    assert (outputs.argmax(1) == test[1]).double().mean() > 0.9
+
+
+def test_ap_learns_to_rank():
+    train, test = digits()
+    outputs = test[0] @ learned(BlackboxAP(10), *train)
+    precisions = [
+        average_precision_score(test[1] == label, outputs[:, label])
+        for label in range(10)
+    ]
+    assert sum(precisions) / 10 > 0.95
+
+
+def test_the_mini_batch_size_does_not_change_what_a_query_is_told():
+    outputs, targets = draw(12, 5).requires_grad_(), torch.arange(12) % 5
+    loss, gradients = BlackboxRecall(5), []
+    for times in (1, 4):
+        value = loss(outputs.repeat(times, 1), targets.repeat(times))
+        gradients.append(torch.autograd.grad(value, outputs)[0])
+    assert gradients[0].abs().sum() > 0
+    torch.testing.assert_close(*gradients)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ConfigError, match="lam must be above 0, got 0"):
+        rank(torch.zeros(3), 0)
+    for loss in (recall_loss, ap_loss):
+        with pytest.raises(ShapeError, match=r"one shape, got .* and "):
+            loss(draw(4, 3), relevance(4, 2), margin=0.0, lam=1.0)

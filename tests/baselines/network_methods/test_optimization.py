@@ -1,0 +1,102 @@
+"""Settings of a training, its optimiser and its rate."""
+
+import pytest
+import torch
+from torch import nn
+
+from baselines.losses.base import make_loss
+from baselines.network_methods.optimization import (
+    Training,
+    make_optimizer,
+    make_rates,
+)
+from metricopt.errors import ConfigError
+
+
+def rates_of(training, steps_per_epoch=4):
+    """The rate, and the first momentum of Adam, at every step."""
+    optimizer = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training)
+    schedule = make_rates(optimizer, training, steps_per_epoch)
+    (group,) = optimizer.param_groups
+    rates, momenta = [], []
+    for _ in range(training.epochs * steps_per_epoch):
+        rates.append(group["lr"])
+        momenta.append(group.get("momentum", group.get("betas", [None])[0]))
+        optimizer.step()
+        schedule.step()
+    return rates, momenta
+
+
+def test_one_cycle_rises_for_its_warm_up_and_ends_near_zero():
+    training = Training(10, 0.4, optimizer="sgd", warm_up=0.25)
+    rates, momenta = rates_of(training)
+    assert max(rates) == pytest.approx(0.4)
+    assert rates.index(max(rates)) == pytest.approx(len(rates) / 4, abs=1)
+    assert rates[-1] < 1e-3
+    assert set(momenta) == {0.9}
+
+
+def test_by_default_it_is_the_one_cycle_of_torch():
+    rates, momenta = rates_of(Training(5, 0.4))
+    adam = torch.optim.Adam(nn.Linear(2, 2).parameters(), lr=0.4)
+    expected = torch.optim.lr_scheduler.OneCycleLR(adam, 0.4, total_steps=20)
+    for rate, momentum in zip(rates, momenta, strict=True):
+        assert adam.param_groups[0]["lr"] == rate
+        assert adam.param_groups[0]["betas"][0] == momentum
+        adam.step()
+        expected.step()
+    assert len(set(momenta)) > 10
+
+
+def test_steps_divide_by_ten_at_half_and_three_quarters():
+    rates, _ = rates_of(Training(8, 0.1, optimizer="sgd", schedule="steps"))
+    rounded = [round(rate, 6) for rate in rates]
+    assert rounded == [0.1] * 16 + [0.01] * 8 + [0.001] * 8
+
+
+def test_a_constant_rate_stays():
+    assert set(rates_of(Training(3, 0.07, schedule="constant"))[0]) == {0.07}
+
+
+def test_what_a_loss_learns_decays_with_adam_and_not_with_sgd():
+    network, loss = nn.Linear(2, 4), make_loss("aucpr", classes=4)
+    sgd = Training(1, 0.1, optimizer="sgd", weight_decay=5e-4)
+    groups = make_optimizer(network, loss, sgd).param_groups
+    assert [group["weight_decay"] for group in groups] == [5e-4, 0.0]
+    assert [len(group["params"]) for group in groups] == [2, 2]
+    adam = Training(1, 0.1, weight_decay=5e-4)
+    (group,) = make_optimizer(network, loss, adam).param_groups
+    assert (group["weight_decay"], len(group["params"])) == (5e-4, 4)
+    plain = make_optimizer(network, make_loss("cross-entropy", classes=4), sgd)
+    assert len(plain.param_groups) == 1
+
+
+def test_sgd_has_the_momentum_it_is_given():
+    for momentum, nesterov in ((0.8, True), (0.8, False), (0.0, False)):
+        training = Training(
+            1, 0.1, optimizer="sgd", momentum=momentum, nesterov=nesterov
+        )
+        made = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training)
+        (group,) = made.param_groups
+        assert (group["momentum"], group["nesterov"]) == (momentum, nesterov)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("epochs", 0),
+        ("learning_rate", 0.0),
+        ("weight_decay", -1.0),
+        ("warm_up", 1.0),
+        ("momentum", 1.0),
+    ],
+)
+def test_settings_out_of_range_are_named(setting, value):
+    with pytest.raises(ConfigError, match=f"training needs .*got .*{setting}={value}"):
+        Training(**{"epochs": 1, "learning_rate": 0.1} | {setting: value})
+
+
+@pytest.mark.parametrize("setting", ["optimizer", "schedule", "precision"])
+def test_unknown_names_are_answered_with_the_known_ones(setting):
+    with pytest.raises(ConfigError, match=f"{setting} must be one of '.*got 'nope'"):
+        Training(1, 0.1, **{setting: "nope"})

@@ -1,0 +1,224 @@
+"""The training loop: it learns, keeps the best epoch, repeats, and stops in time."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from baselines.losses.base import LOSSES, RowLoss, make_loss
+from baselines.network_methods.batches import PermutedBatches, SampledBatches
+from baselines.network_methods.optimization import Training
+from baselines.network_methods.prediction import predict
+from baselines.network_methods.training import Hooks, TrainingRun, train
+from metricopt.errors import (
+    DivergedError,
+)
+from metricopt.metrics.callables import make_metric
+from metricopt.seeding import make_generator
+from metricopt.tasks.sampling import BalancedSampler, Split
+from tests.baselines.toy_images import ToyImages, image_network
+
+CROSS_ENTROPY = LOSSES.get("cross-entropy")
+IMAGE_TRAINING = Training(
+    3,
+    0.05,
+    optimizer="sgd",
+    weight_decay=5e-4,
+    warm_up=0.25,
+    precision="bfloat16",
+    channels_last=True,
+    keep_best=False,
+)
+
+
+def make_run(network, data, *, loss=CROSS_ENTROPY, seed="a", balanced=True, **more):
+    observe = more.pop("observe", data.observe)
+    settings = {"epochs": 8, "learning_rate": 0.02} | more
+    return TrainingRun(
+        network,
+        loss,
+        SampledBatches(data.train, 32, balanced=balanced),
+        Training(**settings),
+        generator=make_generator(seed),
+        observe=observe,
+    )
+
+
+def image_run(training=IMAGE_TRAINING, loss="cross-entropy", images=None):
+    return TrainingRun(
+        image_network(),
+        make_loss(loss, classes=4),
+        PermutedBatches(images or ToyImages(), 16),
+        training,
+        generator=make_generator("images"),
+    )
+
+
+def weights(network):
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[name], value) for name, value in second.items())
+
+
+def plain_loop(network, data, *, balanced, epochs, rate):
+    """What the loop does with its default settings, step by step."""
+    generator = make_generator("a")
+    kind = BalancedSampler(data.train.targets, 32)
+    optimizer = torch.optim.Adam(network.parameters(), lr=rate, fused=True)
+    rates = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, rate, total_steps=10 * epochs
+    )
+    observe = data.observe
+    if balanced:
+        sampler = BalancedSampler(observe.targets, len(observe))
+        (index,) = sampler.draw(1, generator)
+        observe = Split(observe.inputs[index], observe.targets[index])
+    seed = int(torch.randint(2**62, (), generator=generator))
+    scores = []
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        for _ in range(epochs):
+            drawn = (
+                kind.draw(10, generator)
+                if balanced
+                else torch.randint(len(data.train), (10, 32), generator=generator)
+            )
+            network.train()
+            for index in drawn:
+                outputs = network(data.train.inputs[index])
+                loss = CROSS_ENTROPY(outputs, data.train.targets[index])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                rates.step()
+            network.eval()
+            with torch.no_grad():
+                found = CROSS_ENTROPY(network(observe.inputs), observe.targets)
+            scores.append(float(found))
+    return scores
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_equals_a_plain_loop_to_the_bit(network, data, balanced):
+    start, epochs = weights(network), []
+    run = make_run(network, data, balanced=balanced, epochs=3, keep_best=False)
+    train(run, hooks=Hooks(epochs.append))
+    found = weights(network)
+    network.load_state_dict(start)
+    scores = plain_loop(network, data, balanced=balanced, epochs=3, rate=0.02)
+    assert [epoch.observe_score for epoch in epochs] == scores
+    assert same(found, network.state_dict())
+
+
+def test_image_training_equals_a_plain_loop_to_the_bit():
+    run = image_run()
+    train(run)
+    images, generator, losses = ToyImages(), make_generator("images"), []
+    network = image_network().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(
+        network.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4
+    )
+    rates = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.05, total_steps=12, pct_start=0.25, cycle_momentum=False
+    )
+    network.train()
+    for _ in range(3):
+        total = torch.zeros(())
+        for index in torch.randperm(64, generator=generator).split(16):
+            inputs = images.augmented(index, generator)
+            with torch.autocast("cpu", torch.bfloat16):
+                outputs = network(inputs)
+            loss = CROSS_ENTROPY(outputs.float(), images.targets[index])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rates.step()
+            total += loss.detach()
+        losses.append(float(total) / 4)
+    assert run.losses == losses
+    assert same(weights(run.network), network.state_dict())
+    assert torch.equal(run.generator.get_state(), generator.get_state())
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_learns(network, data, balanced):
+    train(make_run(network, data, balanced=balanced))
+    outputs = predict(network, data.test.inputs)
+    assert make_metric("f1").value(outputs, data.test.targets) > 0.93
+    assert not network.training
+
+
+def test_same_seed_same_weights_whatever_the_global_state(network, data):
+    results = []
+    start = weights(network)
+    for seed, noise in (("a", 1), ("a", 2), ("b", 1)):
+        network.load_state_dict(start)
+        torch.manual_seed(noise)
+        before = torch.get_rng_state()
+        train(make_run(network, data, seed=seed, epochs=2))
+        assert torch.equal(torch.get_rng_state(), before)
+        results.append(predict(network, data.test.inputs))
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+
+
+def test_divergence_is_reported_and_the_last_good_state_kept(network, data):
+    calls, kept = 0, []
+
+    def fails_in_third_epoch(outputs, targets):
+        nonlocal calls
+        calls += 1
+        loss = CROSS_ENTROPY(outputs, targets)
+        return loss * math.nan if calls == 25 else loss
+
+    hooks = Hooks(lambda _epoch: kept.append(weights(network)))
+    run = make_run(network, data, loss=fails_in_third_epoch, keep_best=False)
+    with pytest.raises(
+        DivergedError, match=r"became nan in epoch 3 of 8; .* its state after epoch 2"
+    ):
+        train(run, hooks=hooks)
+    assert len(kept) == 2
+    assert same(kept[-1], network.state_dict())
+    assert not network.training
+
+
+def test_hooks_and_losses_are_told_of_every_step(network, data):
+    seen = []
+
+    class Noting(Hooks):
+        def before_step(self, step, steps):
+            seen.append(("hook", step, steps))
+
+    class NotingLoss(RowLoss):
+        def before_step(self, step, steps):
+            seen.append(("loss", step, steps))
+
+        def _row_losses(self, outputs, targets):
+            return outputs.square().mean((1, 2))
+
+    train(make_run(network, data, loss=NotingLoss(1), epochs=2), hooks=Noting())
+    expected = [(who, step, 20) for step in range(20) for who in ("hook", "loss")]
+    assert seen == expected
+
+
+def test_outputs_are_float32_near_those_without_autocast():
+    run = image_run()
+    inputs = ToyImages().batch(slice(5))
+    with torch.no_grad():
+        found, exact = run.forward(inputs), run.network(inputs)
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, exact)
+    torch.testing.assert_close(found, exact, rtol=0.05, atol=0.05)
+
+
+def test_weight_decay_shrinks_the_weights(data):
+    norms = []
+    for decay in (0.0, 1.0):
+        network = nn.Linear(30, 1)
+        nn.init.ones_(network.weight)
+        train(make_run(network, data, weight_decay=decay, keep_best=False))
+        norms.append(network.weight.norm().item())
+    assert norms[1] < 0.5 * norms[0]

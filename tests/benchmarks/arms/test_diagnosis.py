@@ -1,0 +1,22 @@
+"""Diagnosis of a value function: outside the budget, with points for figures."""
+
+from dataclasses import replace
+
+from tests.benchmarks.arms.arm_cases import metricopt_spec, record_of
+
+NAMES = {"spearman", "spearman_loss", "spearman_guided", "loss_spearman", "value_error"}
+POINTS = ("health_true", "health_predicted", "embedding_x", "embedding_cost")
+
+
+def test_diagnosis_is_outside_the_budget_and_draws_in_replicate_0_only():
+    spec = metricopt_spec(diagnose=True)
+    found, plain = record_of(spec), record_of(metricopt_spec())
+    notes = found.notes
+    assert set(notes) >= NAMES and not set(plain.notes) & NAMES
+    assert all(-1 <= notes[name] <= 1 for name in sorted(NAMES - {"value_error"}))
+    assert "embedding_x" not in notes
+    # The result is that of the run without it, and costs as much.
+    assert (found.test, found.queried) == (plain.test, plain.queried)
+    notes = record_of(replace(spec, replicate=0)).notes
+    assert len({len(notes[name]) for name in POINTS}) == 1
+    assert len(notes["path_steps"]) == len(notes["path_loss_cost"]) == 10

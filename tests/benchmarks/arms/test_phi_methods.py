@@ -1,0 +1,193 @@
+"""Arms that choose phi: budgets, preparations that runs share, and settings."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.arms.contract import ARMS, run_arm
+from benchmarks.arms.phi_methods import make_method
+from benchmarks.execution.runner import execute
+from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.runs.artifacts import cache_kinds
+from benchmarks.runs.record import VALUE_FUNCTION
+from benchmarks.runs.spec import Arm
+from benchmarks.runs.store import RunStore
+from metricopt.errors import ConfigError
+from metricopt.methods import metricopt as metricopt_method
+from metricopt.methods.metricopt import MetricOpt
+from tests.benchmarks.arms.arm_cases import (
+    METRICOPT,
+    RECIPE,
+    assert_values,
+    metricopt_spec,
+    record_of,
+)
+from tests.benchmarks.pipelines.pipeline_cases import (
+    STEPS,
+    make_spec,
+    method_spec,
+    tabular_unit,
+)
+
+ROWS = 2
+METHODS = {
+    "untouched": (0, {}),
+    "loss-only": (0, {}),
+    "loss-only-dense": (STEPS, {}),
+    "random-search": (20, {}),
+    "cma-es": (20, {}),
+    "guided-cma": (20, {}),
+    "metricopt": (80, METRICOPT),
+    "metricopt-literal": (80, {"recipe": RECIPE, "steps": [0.1, 0.3]}),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_stay_within_their_budget(name):
+    queries, settings = METHODS[name]
+    record = record_of(method_spec(name, queries, settings=settings))
+    assert_values(record.values("observe"), ROWS)
+    assert_values(record.values("test"), ROWS)
+    assert record.shared_queries <= record.queries <= queries
+    assert record.queries == queries or name.startswith("metricopt")
+    assert 0 <= record.gradient_steps <= STEPS
+    assert record.trace[-1].test["f1"] == record.values("test")
+    for point in record.trace:
+        assert_values(point.test["f1"], ROWS)
+        assert point.queries <= queries
+        if point.observe:
+            assert_values(point.observe["f1"], ROWS)
+    # Shared queries were made once, the others for every row.
+    own = ROWS * (record.queries - record.shared_queries)
+    assert sum(record.queried.values()) == own + record.shared_queries
+
+
+def test_the_untouched_network_is_that_of_theta():
+    spec = method_spec("untouched", metric="mcr")
+    record = record_of(spec)
+    pipeline = make_pipeline(spec.pipeline, spec.replicate)
+    errors = []
+    for split in (pipeline.splits.observe, pipeline.splits.test):
+        with torch.no_grad():
+            positive = pipeline.theta(split.inputs)[:, 0] > 0
+        errors.append((positive != split.targets.bool()).double().mean().item())
+    assert record.values("observe") == pytest.approx([errors[0]] * ROWS, abs=1e-6)
+    assert record.values("test") == pytest.approx([errors[1]] * ROWS, abs=1e-6)
+
+
+def test_a_run_is_the_same_when_its_value_function_is_read(monkeypatch):
+    spec = metricopt_spec(replicate=2)
+    made = record_of(spec)
+
+    def fail(self, *arguments, **named):
+        raise AssertionError("the value function was trained again")
+
+    monkeypatch.setattr(MetricOpt, "prepare", fail)
+    # Its seconds, too, are those of the training.
+    assert record_of(spec) == made
+    assert made.seconds[VALUE_FUNCTION] > 0
+
+
+def test_runs_that_share_a_value_function_are_both_charged_for_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path))
+    trained = []
+    prepare = MetricOpt.prepare
+
+    def counted(self, *arguments, **named):
+        trained.append(prepare(self, *arguments, **named))
+        return trained[-1]
+
+    monkeypatch.setattr(MetricOpt, "prepare", counted)
+    first = metricopt_spec(row="first")
+    # It differs in what comes after the training alone.
+    longer = replace(first, row="second", meta_tests=3)
+    one, other = record_of(first), record_of(longer)
+    (preparation,) = trained
+    assert preparation.queries == 48
+    assert one.queries == other.queries == 48 + 6
+    assert one.shared_queries == other.shared_queries == 48 + 6
+    assert one.queried == other.queried == {"observe": 48 + 6}
+    assert one.seconds == other.seconds
+    assert cache_kinds()["preparation"][0] == 1
+    # Another metric or another network makes another one.
+    record_of(replace(first, metric=replace(first.metric, name="mcr")))
+    record_of(replace(first, pipeline=tabular_unit(sampling="natural")))
+    assert len(trained) == cache_kinds()["preparation"][0] == 3
+
+
+def test_a_value_function_is_not_shared_by_rows_that_train_differently():
+    """More candidate steps leave fewer queries for meta-training."""
+    for steps in ([0.4, 0.8], [0.1, 0.2, 0.4, 0.8]):
+        settings = {"recipe": RECIPE | {"tasks": 60}, "steps": steps}
+        record = record_of(method_spec("metricopt", 80, settings=settings, replicate=3))
+        assert 70 < record.queries <= 80
+
+
+def test_runs_that_prepare_something_are_known_before():
+    prepares = ARMS.get("method").prepares
+    assert prepares(metricopt_spec())
+    assert not prepares(method_spec("cma-es", 20))
+    assert not ARMS.get("network").prepares(make_spec(Arm("network", "any")))
+    assert not ARMS.get("threshold-shift").prepares(make_spec(Arm("threshold-shift")))
+
+
+def test_spending_more_than_the_budget_is_recorded_as_failed(tmp_path, monkeypatch):
+    # As if the method had forgotten what choosing its step costs.
+    monkeypatch.setattr(metricopt_method, "trial_queries", lambda steps: 0)
+    settings = {"recipe": RECIPE | {"tasks": 60}, "steps": [0.4, 0.8]}
+    spec = method_spec("metricopt", 80, settings=settings, replicate=4)
+    pipeline = make_pipeline(spec.pipeline, spec.replicate)
+    record = execute(spec, pipeline, RunStore(tmp_path), {})
+    assert record.status == "failed"
+    assert record.message == (
+        "metricopt may spend 80 metric queries on one result, and spent 84"
+    )
+
+
+def test_settings_reach_the_method():
+    settings = {
+        "recipe": {"tasks": 3, "rollout": {"steps": 7}},
+        "steps": [0.5],
+        "optimizer": "adam",
+    }
+    found = make_method(Arm("method", "metricopt", settings))
+    assert (found.recipe.tasks, found.recipe.rollout.steps) == (3, 7)
+    assert found.recipe.rollout.observations == MetricOpt().recipe.rollout.observations
+    assert (found.steps, found.optimizer) == ((0.5,), "adam")
+    assert settings["recipe"] == {"tasks": 3, "rollout": {"steps": 7}}
+    with pytest.raises(ConfigError, match=r"MetricOpt has no setting pace; known: rec"):
+        make_method(Arm("method", "metricopt", {"pace": 1}))
+
+
+def test_an_oracle_searches_on_test_and_says_so():
+    spec = make_spec(Arm("oracle", "cma-es"), queries=20, meta_tests=ROWS)
+    record = record_of(spec)
+    assert record.queried == {"test": 20 * ROWS}
+    assert record.trace[-1].observe == record.trace[-1].test
+    assert record.values("test") == record.trace[-1].test["f1"]
+
+
+@pytest.mark.parametrize(
+    ("arm", "text"),
+    [
+        (Arm("magic"), r"unknown kind of arm 'magic'; known: class-offsets, method, "),
+        (Arm("method", "magic"), r"unknown method 'magic'; known: "),
+        (Arm("network", "magic"), r"unknown network method 'magic'; known: "),
+    ],
+)
+def test_unknown_arms(arm, text):
+    spec = make_spec(arm)
+    with pytest.raises(ConfigError, match=text):
+        run_arm(spec, make_pipeline(spec.pipeline, spec.replicate))
+
+
+def test_a_method_that_does_not_suit_the_tasks_is_refused(monkeypatch):
+    monkeypatch.setattr(MetricOpt, "suits", lambda self, task: False)
+    spec = metricopt_spec()
+    with pytest.raises(
+        ConfigError, match="metricopt does not suit tasks of the pipeline tabular"
+    ):
+        run_arm(spec, make_pipeline(spec.pipeline, spec.replicate))

@@ -1,0 +1,199 @@
+"""The command line on a small table that is really run, and errors of its parts."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.cli import jobs
+from benchmarks.cli.main import main
+from benchmarks.cli.verbs import verify
+from benchmarks.experiments.registry import EXPERIMENTS
+from benchmarks.runs.paths import ROOT
+from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
+from tests.benchmarks.report.small_table import small_experiment
+
+RUN = ("table3", "--tier", "smoke", "--replicates", "1", "--workers", "1")
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch, tmp_path_factory):
+    """Give every test folders of its own, but one cache of artifacts."""
+    cache = tmp_path_factory.getbasetemp() / "cli-cache"
+    monkeypatch.setenv("METRICOPT_CACHE", str(cache))
+    monkeypatch.setenv("METRICOPT_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("METRICOPT_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(jobs, "COMMITTED_RESULTS", tmp_path / "results")
+    monkeypatch.setattr(verify, "COMMITTED_RESULTS", tmp_path / "results")
+    monkeypatch.setattr(jobs, "OWN_RESULTS", tmp_path / "results" / "own")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    small = small_experiment("table3")
+    monkeypatch.setitem(EXPERIMENTS._units, "table3", small)
+    return small
+
+
+def fails(capsys, *arguments):
+    """Return the one sentence a command ends with."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in captured.err + captured.out
+    return lines[0].removeprefix("error: ")
+
+
+def test_missing_data_offline(tmp_path, capsys):
+    text = fails(capsys, "table3", "--tier", "local", "--offline")
+    assert text.startswith("a9a (full) needs ")
+    assert str(tmp_path / "data" / "a9a") in text
+    assert text.endswith("run `./reproduce.sh data fetch a9a`")
+    assert not (tmp_path / "results").exists()
+
+
+def test_data_root_that_is_a_file(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    text = fails(capsys, *RUN, "--data", "file")
+    assert text == f"expected a folder, and {tmp_path / 'file'} is a file"
+
+
+def test_results_folder_that_is_a_file(tmp_path, capsys, small):
+    (tmp_path / "file").touch()
+    text = fails(capsys, *RUN, "--results", "file")
+    folder = tmp_path / "file" / "table3" / "smoke"
+    assert text.startswith(f"the results folder {folder} must be writable:")
+    assert not list((tmp_path / "store").glob("*"))
+
+
+@pytest.mark.parametrize("store", ["file", "file/store"])
+def test_store_that_is_a_file_or_below_one(tmp_path, capsys, small, store):
+    (tmp_path / "file").touch()
+    text = fails(capsys, *RUN, "--store", store)
+    assert text == f"expected a folder, and {tmp_path / 'file'} is a file"
+
+
+def test_store_that_refuses_to_be_written(tmp_path, capsys, small, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(13, "Permission denied")
+
+    # Root may write everywhere, so that file modes would not do.
+    monkeypatch.setattr("benchmarks.runs.store.tempfile.TemporaryFile", refuse)
+    store = tmp_path / "store"
+    assert fails(capsys, *RUN) == (
+        f"the run store {store} must be a writable folder: Permission denied"
+    )
+
+
+def test_nothing_was_run(tmp_path, capsys):
+    text = fails(capsys, "report", "table3", "--tier", "smoke")
+    assert text == "no run of table3 (smoke) is finished yet"
+    text = fails(capsys, "verify", "table3", "--tier", "smoke")
+    assert text == f"there is no report of table3 in {tmp_path / 'results'}"
+
+
+def test_plan_counts_what_is_missing(capsys, small):
+    assert main(["plan", "table3", "--tier", "smoke", "--replicates", "2"]) == 0
+    header, row = capsys.readouterr().out.splitlines()[:2]
+    assert header.split()[:4] == ["experiment", "tier", "runs", "missing"]
+    assert row.split()[:4] == ["table3", "smoke", "8", "8"]
+
+
+def test_plan_needs_no_data(tmp_path, capsys):
+    assert main(["plan", "table1", "table3", "--tier", "paper"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert [row[0] for row in rows] == ["table1", "table3"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):
+    """A value function's seconds are part of the total of the run that trained it."""
+    counts(capsys, "--commit-results")
+    path = tmp_path / "results" / "table3" / "smoke" / "records.jsonl"
+    slow = [
+        dataclasses.replace(record, seconds={"total": 7_200, "value function": 7_000})
+        for record in read_jsonl(path)
+    ]
+    write_jsonl(path, slow)
+    command = ("plan", "table3", "--replicates", "2", "--tier", "smoke")
+    assert main(command) == 0
+    same = capsys.readouterr().out.splitlines()[1].split()[4:]
+    path.parent.rename(path.parent.with_name("local"))
+    assert main(command) == 0
+    other = capsys.readouterr().out.splitlines()[1].split()[4:]
+    # Of twice four runs, the first four are done.
+    assert same[0] == f"{4 * 2 / min(os.cpu_count() or 1, 16):.2f}"
+    assert other[:3] == ["0.00", "+", "4"]
+
+
+def counts(capsys, *arguments):
+    """Run the small table; return how many runs were made, and of how many."""
+    assert main([*RUN, *arguments]) == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    words = line.removeprefix("table3 (smoke): ").split()
+    return int(words[0]), int(words[2])
+
+
+def test_done_runs_are_not_repeated_and_lost_ones_are(tmp_path, capsys, small):
+    assert counts(capsys) == (4, 4)
+    report = tmp_path / "results" / "own" / "table3" / "smoke"
+    before = {path: path.stat().st_mtime_ns for path in report.iterdir()}
+    tables = {name: (report / name).read_bytes() for name in ("table.md", "table.csv")}
+    assert {"records.jsonl", "table.tex", "time.md"} <= {p.name for p in before}
+
+    assert counts(capsys) == (0, 4)
+    assert {path: path.stat().st_mtime_ns for path in report.iterdir()} == before
+
+    specs = small.specs("smoke", 1, True)
+    store = RunStore(tmp_path / "store")
+    kept = {spec: store.path(spec).stat().st_mtime_ns for spec in specs}
+    store.path(specs[2]).unlink()
+    assert counts(capsys) == (1, 4)
+    changed = [s for s in specs if store.path(s).stat().st_mtime_ns != kept[s]]
+    assert changed == [specs[2]]
+    assert {name: (report / name).read_bytes() for name in tables} == tables
+
+    assert counts(capsys, "--fresh") == (4, 4)
+    assert {name: (report / name).read_bytes() for name in tables} == tables
+    check_reports(report, capsys)
+
+
+def check_reports(report, capsys):
+    """Check `verify` and `report` on the results of a run."""
+    arguments = ["verify", "table3", "--tier", "smoke", "--results", "results/own"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1 reports rebuilt from their records: 0 problems"
+    ]
+    page = report / "table.csv"
+    intact = page.read_text()
+    page.write_text(intact.replace("0.", "0.1", 1))
+    assert main(arguments) == 1
+    problem, summary = capsys.readouterr().out.splitlines()
+    assert problem.startswith(f"{page} line ")
+    assert summary.endswith("1 problems")
+
+    assert main(["report", "table3", "--tier", "smoke", "--replicates", "1"]) == 0
+    assert page.read_text() == intact
+
+
+def test_a_table_is_run_by_several_processes_from_another_folder(tmp_path):
+    """Folders that are called like our packages do not mislead the processes."""
+    for name in ("metricopt", "benchmarks", "tests"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('shadowed')\n")
+    command = [
+        *(sys.executable, "-P", "-m", "tests.benchmarks.report.small_table"),
+        *("table3", "--tier", "smoke", "--replicates", "1", "--workers", "2"),
+        *("--results", "mine", "--store", "runs"),
+    ]
+    inherited = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, env=inherited, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "mine" / "table3" / "smoke" / "table.md").is_file()
+    assert len(list((tmp_path / "runs").rglob("record.json"))) == 4

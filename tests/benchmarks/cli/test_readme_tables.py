@@ -1,0 +1,63 @@
+import pytest
+
+from benchmarks.cli.readme import first_table
+from benchmarks.experiments.registry import find_experiment
+from metricopt.errors import DataError
+from tests.benchmarks.report.report_cases import make_arm
+
+LAYOUT = find_experiment("table3").layout("local")
+
+
+def _trace(values):
+    return [(0, queries, [value], [value]) for queries, value in values.items()]
+
+
+@pytest.fixture
+def records():
+    searched = {"queries": 5000, "trace": _trace({50: 0.3, 1500: 0.2})}
+    return [
+        *make_arm("cross-entropy", [0.41, 0.43]),
+        *make_arm("threshold-shift", [0.15], queries=700),
+        *make_arm("cma-es", [0.1, 0.2], **searched),
+        *make_arm("metricopt", [0.16, 0.18], queries=4900),
+        *make_arm("metricopt-q150", [0.17, 0.21, 0.19], queries=150),
+        *make_arm("cma-es", [0.6, 0.7], column="a9a/f1", queries=50),
+        *make_arm("cma-es", [0.5], column="a9a/mcr", block="natural", queries=50),
+    ]
+
+
+def _rows(table):
+    lines = [line.strip("| ").split("|") for line in table.splitlines() if "|" in line]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    return {(metric, method): values for metric, method, *values in cells}
+
+
+def test_rows_by_hand(records):
+    rows = _rows(first_table(LAYOUT, records))
+    error, f1 = "a9a MCR ↓", "a9a F ↑"
+    budgets = ["50", "150", "500", "1,500", "5,000"]
+    assert rows["metric", "after"] == [f"{queries} queries" for queries in budgets]
+    metricopt = ["·", ".1900±.0200", "·", "·", ".1700±.0141"]
+    assert rows[error, "MetricOpt (SGD)"] == metricopt
+    held, later, final = ".3000±.0000", ".2000±.0000", ".1500±.0707"
+    assert rows[error, "CMA-ES"] == [held, held, held, later, final]
+    assert rows[error, "random search"] == ["·"] * 5
+    assert rows[f1, "CMA-ES"] == [".6500±.0707"] * 5
+    assert rows[f1, "MetricOpt (SGD)"] == ["·"] * 5
+
+
+def test_data_replicates_and_references_are_told(records):
+    error, f1 = first_table(LAYOUT, records).splitlines()[-2:]
+    assert error == (
+        "- a9a MCR ↓ (a9a-sample, 3 replicates), to compare with: CE, untouched (phi = "
+        "0) .4200±.0141; CE fine-tune, last step ·; CE fine-tune, dense eval ·; "
+        "threshold shift .1500."
+    )
+    assert f1.startswith("- a9a F ↑ (a9a-sample, 2 replicates), to compare with: CE")
+
+
+def test_a_table_without_runs_is_refused(records):
+    with pytest.raises(DataError, match="no finished run of a search in 'a9a/mcr'"):
+        first_table(LAYOUT, [r for r in records if "/f1" in r.spec.column])
+    with pytest.raises(DataError, match="no finished run of a search in 'a9a/f1' yet"):
+        first_table(LAYOUT, [r for r in records if "/mcr" in r.spec.column])

@@ -1,0 +1,87 @@
+"""Networks before runs: each once, after what it goes on from, on all cores."""
+
+import os
+
+import pytest
+import torch
+
+from benchmarks.execution.prepare import networks_of, release_all, train_all
+from benchmarks.experiments import table2
+from benchmarks.experiments.shared import problems
+from benchmarks.pipelines.contract import Prerequisite
+from metricopt.errors import DivergedError
+from tests.benchmarks.pipelines.pipeline_cases import method_spec
+
+
+class Network(Prerequisite):
+    """Notes that it was made, and on how many threads."""
+
+    def __init__(self, name, made, *, error=None):
+        self.name = self.digest = name
+        self.made, self.error = made, error
+
+    @property
+    def is_ready(self):
+        return self.is_made
+
+    @property
+    def is_made(self):
+        return self.name in self.made
+
+    def make(self):
+        if self.error is not None:
+            raise self.error
+        self.made[self.name] = torch.get_num_threads()
+
+    def release(self):
+        return {"network": self.name, "MB": "0.10"}
+
+
+def test_networks_come_after_those_they_go_on_from(monkeypatch):
+    monkeypatch.setattr(problems, "resolve_variant", lambda *a, **o: "full")
+    names = [theta.name for theta in networks_of(table2.specs("local", 1, True))]
+    assert len(names) == len(set(names)) == 9
+    for loss in ("blackbox-ap", "aucpr"):
+        place = names.index(f"cifar10-resnet32-{loss}-r0")
+        assert names.index("cifar10-resnet32-cross-entropy-r0") < place
+
+
+def test_tabular_runs_need_no_network_before_them():
+    assert networks_of([method_spec("untouched")]) == []
+
+
+def test_missing_networks_are_made_on_all_cores():
+    torch.set_num_threads(1)
+    made = {"there": 1}
+    train_all([Network(name, made) for name in ("there", "a", "b")])
+    assert made == {"there": 1, "a": os.cpu_count(), "b": os.cpu_count()}
+    assert torch.get_num_threads() == 1
+
+
+def test_a_diverging_network_does_not_keep_the_others_from_being_made(capsys):
+    made = {}
+    diverges = Network("wild", made, error=DivergedError("the loss became nan"))
+    train_all([diverges, Network("calm", made)])
+    assert list(made) == ["calm"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        "network 1 of 2: wild",
+        "wild: the loss became nan",
+        "network 2 of 2: calm",
+    ]
+
+
+def test_an_interrupt_gives_the_threads_back():
+    torch.set_num_threads(1)
+    with pytest.raises(KeyboardInterrupt):
+        train_all([Network("long", {}, error=KeyboardInterrupt())])
+    assert torch.get_num_threads() == 1
+
+
+def test_released_networks_are_listed():
+    lines = release_all([Network("one", {}), Network("two", {})]).splitlines()
+    assert [line.split() for line in lines] == [
+        ["network", "MB"],
+        ["one", "0.10"],
+        ["two", "0.10"],
+    ]

@@ -1,0 +1,61 @@
+"""The layouts of every experiment go with its specs."""
+
+import pytest
+
+from benchmarks.experiments.registry import experiment_names, find_experiment
+from benchmarks.experiments.shared.images import network_of
+from benchmarks.report.cells import judge
+from benchmarks.runs.tiers import TIERS
+from tests.benchmarks.runs.record_cases import make_record
+
+CASES = [(name, tier) for name in experiment_names() for tier in TIERS]
+
+
+def specs_of(name, tier):
+    return find_experiment(name).specs(tier, 1, None)
+
+
+@pytest.mark.parametrize(("name", "tier"), CASES)
+def test_every_run_has_a_place_and_every_place_a_run(name, tier):
+    layout, specs = find_experiment(name).layout(tier), specs_of(name, tier)
+    assert {spec.row for spec in specs} <= set(layout.row_names)
+    columns = {column.source for column in layout.columns}
+    assert {spec.column for spec in specs} == columns
+    assert {spec.block for spec in specs} == {block.name for block in layout.blocks}
+
+
+@pytest.mark.parametrize(("name", "tier"), CASES)
+def test_columns_show_a_metric_that_their_runs_are_judged_by(name, tier):
+    specs = specs_of(name, tier)
+    for column in find_experiment(name).layout(tier).columns:
+        own = [spec for spec in specs if spec.column == column.source]
+        shown = {column.metric.label, column.compare_metric} - {""}
+        for spec in own:
+            assert shown <= {unit.label for unit in spec.metrics}
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_hand_made_records_of_all_runs_make_a_table(name):
+    records = [
+        make_record(spec, [0.5, 0.25], data={"variant": "none"})
+        for spec in specs_of(name, "smoke")
+    ]
+    layout = find_experiment(name).layout("smoke")
+    cells = judge(layout.fitted(records), records)
+    assert len(cells) == len({record.spec.cell for record in records})
+    assert not [cell.trouble for cell in cells if cell.trouble]
+
+
+def test_runs_share_a_network_if_problem_backbone_and_replicate_are_the_same():
+    specs = {spec.row: spec for spec in specs_of("table1", "local")}
+    name = network_of(specs["cma-es"])
+    assert name.startswith("cifar10, resnet32, cross-entropy, replicate 0 (")
+    assert network_of(specs["metricopt"]) == name
+    # It goes on from that network: another one, of the same loss.
+    longer = network_of(specs["longer"])
+    assert longer.startswith("cifar10, resnet32, cross-entropy, replicate 0 (")
+    assert longer != name
+    assert network_of(specs["large-margin"]) != name
+    ablation = {spec.row: spec for spec in specs_of("figs4", "local")}
+    assert len({network_of(spec) for spec in ablation.values()}) == 1
+    assert network_of(ablation["earlier"]) == name

@@ -1,0 +1,88 @@
+"""The specs of every experiment and tier: the same runs as before specs were typed.
+
+A revision that is raised on purpose makes new runs; the tables concerned then leave
+`tests/data/spec_digests.json`.
+"""
+
+import json
+
+import pytest
+
+from benchmarks.experiments.registry import experiment_names, find_experiment
+from benchmarks.pipelines.images.settings import ImageSettings
+from benchmarks.pipelines.tabular_settings import TabularSettings
+from benchmarks.runs.codec import decode, encode
+from benchmarks.runs.spec import check_unique
+from benchmarks.runs.store import read_jsonl
+from benchmarks.runs.tiers import TIERS
+from metricopt.errors import ConfigError
+from tests.source_tree import ROOT
+
+FROZEN = json.loads((ROOT / "tests" / "data" / "spec_digests.json").read_text())
+SETTINGS = {"tabular": TabularSettings, "images": ImageSettings}
+COMMITTED = sorted((ROOT / "results").glob("*/local/records.jsonl"))
+
+
+@pytest.fixture(autouse=True)
+def variants(monkeypatch):
+    """Have the data variants that the frozen digests were made with, data or not."""
+    monkeypatch.setattr(
+        "benchmarks.experiments.shared.problems.resolve_variant",
+        lambda name, *, offline: FROZEN["variants"][name],
+    )
+
+
+def specs_of(name, tier, replicates=None):
+    return find_experiment(name).specs(tier, replicates, True)
+
+
+@pytest.mark.parametrize("table", FROZEN["tables"])
+def test_specs_are_those_of_the_untyped_code_as_upgraded(table):
+    name, tier = table.split("/")
+    found = {}
+    for spec in specs_of(name, tier):
+        place = f"{spec.block}/{spec.row}/{spec.column}"
+        found.setdefault(place, []).append((spec.replicate, spec.digest[:10]))
+    upgraded = {
+        place: list(enumerate(pair.split()[1] for pair in pairs))
+        for place, pairs in FROZEN["tables"][table].items()
+    }
+    assert {place: sorted(own) for place, own in found.items()} == upgraded
+
+
+def test_frozen_tables_are_there():
+    tables = {f"{name}/{tier}" for name in experiment_names() for tier in TIERS}
+    assert set(FROZEN["tables"]) <= tables
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parts[-3])
+def test_committed_records_are_of_the_experiments_specs(path):
+    name = path.parts[-3]
+    built = {spec.digest for spec in specs_of(name, "local")}
+    committed = {record.spec.digest for record in read_jsonl(path)}
+    assert committed == built
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_settings_are_read_back_and_places_are_unique(name):
+    specs = specs_of(name, "smoke")
+    check_unique(specs)
+    for spec in specs:
+        settings = decode(SETTINGS[spec.pipeline.name], spec.pipeline.settings)
+        assert encode(settings) == spec.pipeline.settings
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_replicates_change_nothing_else(name):
+    whole = {spec.digest for spec in specs_of(name, "paper", 2)}
+    first = {spec.digest for spec in specs_of(name, "paper", 1)}
+    assert first < whole
+    assert len(whole) == 2 * len(first)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_what_the_command_line_asks_for_is_checked(name):
+    with pytest.raises(ConfigError, match="unknown tier 'huge'; known: paper, local"):
+        specs_of(name, "huge")
+    with pytest.raises(ConfigError, match="replicates must be at least 1, got 0"):
+        specs_of(name, "smoke", 0)

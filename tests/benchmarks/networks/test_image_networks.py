@@ -1,0 +1,50 @@
+"""Image networks by name: shapes, and weights that a seed decides."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.networks.contract import IMAGE_NETWORKS, build_network
+from metricopt.errors import ConfigError
+
+INPUTS = {"digit-net": (1, 8, 8), "small": (3, 32, 32), "resnet32": (3, 32, 32)}
+
+
+def build(name, seed=0):
+    return build_network(name, lambda features: nn.Linear(features, 7), seed)
+
+
+def test_every_network_is_known_here():
+    assert set(IMAGE_NETWORKS) == set(INPUTS)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_network_is_a_sequence_from_images_to_outputs(name):
+    network = build(name)
+    assert isinstance(network, nn.Sequential)
+    assert isinstance(network[-1], nn.Linear)
+    assert network(torch.randn(4, *INPUTS[name])).shape == (4, 7)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_the_seed_alone_decides_the_weights(name):
+    state = torch.get_rng_state()
+    one, same, other = build(name, 3), build(name, 3), build(name, 4)
+    assert torch.equal(torch.get_rng_state(), state)
+    pairs = zip(one.state_dict().values(), same.state_dict().values(), strict=True)
+    assert all(torch.equal(left, right) for left, right in pairs)
+    assert not torch.equal(one[0].weight, other[0].weight)
+
+
+def test_convolutions_have_hes_initialisation():
+    for layer in build("resnet32").modules():
+        if isinstance(layer, nn.Conv2d):
+            deviation = math.sqrt(2 / (9 * layer.out_channels))
+            assert layer.weight.std().item() == pytest.approx(deviation, rel=0.15)
+
+
+def test_an_unknown_network_is_refused():
+    with pytest.raises(ConfigError, match=r"unknown image network 'vgg'; known: .*sma"):
+        build("vgg")

@@ -1,0 +1,182 @@
+"""Pre-trained networks: trained once, released, found, and refused if damaged."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.execution.prepare import networks_of, prepare
+from benchmarks.execution.runner import run_all
+from benchmarks.experiments import table2
+from benchmarks.pipelines.images import released
+from benchmarks.pipelines.images import theta as thetas
+from benchmarks.pipelines.images.released import read_released
+from benchmarks.pipelines.images.theta import (
+    find_theta,
+    is_ready,
+    is_trained,
+    release_theta,
+    trained_here,
+)
+from benchmarks.pipelines.images.weights import weights_digest
+from benchmarks.runs.store import RunStore
+from metricopt.errors import ConfigError, DataError
+from tests.benchmarks.pipelines.images.image_cases import (
+    changed,
+    pipeline_of,
+    spec_of,
+)
+
+
+@pytest.fixture
+def spec():
+    return pipeline_of().theta_spec
+
+
+@pytest.fixture
+def elsewhere(monkeypatch, tmp_path):
+    """Return what moves to a machine on which nothing was trained, or can be."""
+
+    def fail(*arguments):
+        raise AssertionError("a network was trained")
+
+    def move():
+        monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "elsewhere"))
+        monkeypatch.setattr(thetas, "train_theta", fail)
+
+    return move
+
+
+def test_theta_is_trained_once_and_stored_in_half(spec):
+    artifact = trained_here(spec)
+    assert is_trained(spec) and not spec.checkpoint.exists()
+    assert artifact.tensors["0.weight"].dtype == torch.float16
+    assert artifact.facts["weights"] == weights_digest(artifact.tensors)
+    assert len(artifact.facts["losses"]) == 6
+    theta = find_theta(spec).network
+    assert theta[0].weight.dtype == torch.float32
+    assert torch.equal(theta[0].weight, artifact.tensors["0.weight"].float())
+
+
+def test_every_epoch_is_reported(spec, tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path))
+    epochs = []
+    trained_here(spec, epochs.append)
+    assert [(epoch.number, epoch.epochs) for epoch in epochs] == [
+        (number, 6) for number in range(1, 7)
+    ]
+    trained_here(spec, epochs.append)
+    assert len(epochs) == 6
+
+
+def test_released_weights_are_taken_where_nothing_was_trained(spec, elsewhere):
+    artifact = trained_here(spec)
+    record = json.loads(release_theta(spec).with_suffix(".json").read_text())
+    assert record["observe_mcr"] == artifact.facts["observe_mcr"]
+    assert "commit" in record["environment"]
+    assert record["spec"]["problem"]["dataset"] == "digits"
+    elsewhere()
+    assert not is_trained(spec) and is_ready(spec)
+    found = find_theta(spec).network.state_dict()
+    assert torch.equal(found["0.weight"], artifact.tensors["0.weight"].float())
+
+
+def test_a_training_under_way_takes_precedence_over_released_weights(spec, elsewhere):
+    trained_here(spec)
+    release_theta(spec)
+    elsewhere()
+    spec.checkpoint.parent.mkdir(parents=True)
+    spec.checkpoint.touch()
+    assert not is_ready(spec)
+    with pytest.raises(AssertionError, match="a network was trained"):
+        find_theta(spec)
+
+
+def test_released_weights_that_changed_are_refused(spec, elsewhere):
+    record = release_theta(spec).with_suffix(".json")
+    wrong = json.loads(record.read_text()) | {"weights": "0" * 64}
+    record.write_text(json.dumps(wrong))
+    elsewhere()
+    with pytest.raises(DataError, match=r"must hold the weights 0000.*, got "):
+        find_theta(spec)
+
+
+def test_a_network_of_another_recipe_is_not_taken(spec):
+    path = release_theta(spec)
+    longer = replace(spec.backbone.pretraining, epochs=7)
+    other = replace(spec, backbone=replace(spec.backbone, pretraining=longer))
+    assert other.name == spec.name and path.exists()
+    assert read_released(other.name, other.digest) is None
+    with pytest.raises(ConfigError, match="holds a network of another recipe"):
+        released.release(other.name, other.digest, {}, trained_here(spec))
+
+
+def test_released_weights_without_their_record_are_refused(spec):
+    release_theta(spec).with_suffix(".json").unlink()
+    with pytest.raises(DataError, match="needs its record"):
+        read_released(spec.name, spec.digest)
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec"])
+def test_damaged_weights_are_refused(spec, content):
+    release_theta(spec).write_bytes(content)
+    with pytest.raises(DataError, match="is no whole safetensors file; restore it"):
+        read_released(spec.name, spec.digest)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}"])
+def test_damaged_records_of_weights_are_refused(spec, content):
+    release_theta(spec).with_suffix(".json").write_text(content)
+    with pytest.raises(DataError, match="is no record of a network; restore it"):
+        read_released(spec.name, spec.digest)
+
+
+def test_a_released_network_is_one_line_of_a_table(spec, tmp_path):
+    trained_here(spec)
+    (network,) = networks_of([spec_of("cross-entropy")])
+    line = network.release()
+    assert network.is_ready and network.is_made
+    assert line["network"] == network.name == "digits-digit-net-cross-entropy-r0"
+    assert (line["epochs"], float(line["MB"]) > 0) == ("6", True)
+    assert 0 < float(line["error on observe"]) < 0.2
+    assert len(list((tmp_path / "weights").iterdir())) == 2
+
+
+def test_runs_of_a_diverging_network_are_recorded_as_such(tmp_path, monkeypatch):
+    specs = []
+    for row in ("cross-entropy", "loss-only"):
+        spec = spec_of(row)
+        wild = spec.pipeline.settings["backbone"]["pretraining"] | {"rate": 1e30}
+        specs.append(changed(spec, "backbone", pretraining=wild))
+    trainings = []
+    train = thetas.train
+
+    def counted(*arguments, **options):
+        trainings.append(arguments)
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(thetas, "train", counted)
+    store = RunStore(tmp_path / "store")
+    prepare(specs)
+    run_all(specs, store, workers=1)
+    for record in map(store.get, specs):
+        assert record.status == "diverged"
+        assert "the loss became" in record.message
+        assert set(record.data) == {"variant", "digest"}
+        assert (record.queries, record.test, record.trace) == (0, {}, ())
+    assert len(trainings) == 1
+
+
+def test_a_warm_network_goes_on_from_cross_entropy(spec):
+    warm = pipeline_of("blackbox").theta_spec
+    assert warm.start == spec
+    start, end = (find_theta(each).network[0].weight for each in (warm.start, warm))
+    moved = (start - end).norm() / start.norm()
+    assert 0 < moved < 0.5
+
+
+def test_what_the_aucpr_loss_learned_is_kept_and_frozen():
+    digits = pipeline_of("aucpr", experiment=table2)
+    assert digits.loss.multipliers.std() > 0
+    assert not any(weight.requires_grad for weight in digits.loss.parameters())

@@ -1,0 +1,66 @@
+"""Hand-written records and a small layout for the tests of tables and reports."""
+
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.runs.spec import Unit
+from tests.benchmarks.runs import record_cases
+
+MCR = Column("a9a/mcr", "A9A MCR", Unit("mcr"), paper_column="a9a/mcr")
+F1 = Column("a9a/f1", "A9A F1", Unit("f1"), paper_column="a9a/f1")
+JAC = Column(
+    "a9a/jac",
+    "A9A JAC",
+    Unit("jaccard"),
+    paper_column="a9a/jac",
+    not_comparable="another index",
+)
+LAYOUT = TableLayout(
+    experiment="table3",
+    title="Table 3",
+    caption="Two arms.",
+    convention="class 1 is positive at threshold 0.5",
+    blocks=(
+        Block("balanced", "Balanced"),
+        Block("natural", "Natural", not_comparable="other sampling"),
+    ),
+    rows=(
+        Row("loss-only", "loss only", paper_row="ce"),
+        Row("shift", "threshold shift", base_row="loss-only"),
+        Row("metricopt", "MetricOpt", base_row="loss-only", paper_row="metricopt"),
+        Row("metricopt-q50", "MetricOpt, 50 queries", base_row="loss-only"),
+    ),
+    columns=(MCR, F1, JAC),
+    paper_table="Table 3",
+    loss_only_row="loss-only",
+    threshold_shift_row="shift",
+    query_budgets=(50, 150),
+)
+
+
+def make_record(row, replicate, found, *, column="a9a/mcr", trace=(), **fields):
+    """A record of tier local; its metric is that of the column, or mcr."""
+    metric = {"a9a/f1": "f1", "a9a/jac": "jaccard", "torn": "f1"}.get(column, "mcr")
+    metric = fields.pop("metric", metric)
+    names = ("block", "also", "pipeline")
+    parts = {name: fields.pop(name) for name in names if name in fields}
+    place = {"column": column, "tier": "local", "metric": Unit(metric)}
+    spec = record_cases.make_spec(row, replicate, **place, **parts)
+    points = record_cases.make_trace(metric, *trace)
+    fields = {"data": {"variant": "a9a-sample"}, "trace": points} | fields
+    return record_cases.make_record(spec, found, **fields)
+
+
+def make_arm(row, values, **fields):
+    """One record per value, two meta-tests each that lie 0.001 to either side."""
+    return [
+        make_record(row, replicate, [value - 0.001, value + 0.001], **fields)
+        for replicate, value in enumerate(values)
+    ]
+
+
+TRACE = (
+    (0, 10, [0.30, 0.32], [0.31, 0.33]),
+    (0, 50, [0.20, 0.22], [0.21, 0.23]),
+    (0, 151, None, [0.11, 0.13]),
+)
+"""Step, queries, metric on observe and on test."""

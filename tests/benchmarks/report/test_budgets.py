@@ -1,0 +1,87 @@
+"""Tables at a budget of queries, rows with a budget, and what runs cost."""
+
+import math
+
+import pytest
+
+from benchmarks.report import tables
+from benchmarks.report.cells import judge
+from benchmarks.report.curves import at_budget
+from benchmarks.report.layout import split_budget
+from benchmarks.report.reading import Reading
+from benchmarks.report.time_page import time_table
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    MCR,
+    TRACE,
+    make_arm,
+    make_record,
+)
+
+BALANCED = LAYOUT.blocks[0]
+ARMS = [
+    *make_arm("loss-only", [0.20, 0.22, 0.21]),
+    *make_arm("shift", [0.15, 0.16, 0.155]),
+    *make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800),
+]
+
+
+def _cell(records, row):
+    (cell,) = [c for c in judge(LAYOUT, records) if c.row.name == row]
+    return cell
+
+
+def test_equal_queries_table():
+    records = [
+        make_record("shift", 0, [0.1], trace=TRACE, queries=151),
+        make_record("shift", 1, [0.1], trace=TRACE, queries=151),
+        make_record("metricopt-q50", 0, [0.16], queries=50),
+        make_record("metricopt", 0, [0.15], queries=4800, trace=TRACE[1:]),
+        make_record("loss-only", 0, [0.1], status="diverged"),
+    ]
+    table = tables.equal_queries_table(LAYOUT, records, BALANCED, MCR)
+    assert list(table) == ["method", "50 queries", "150 queries"]
+    assert table.values.tolist() == [
+        ["threshold shift", ".2200±.0000 / .2100", ".2200±.0000 / .2100"],
+        ["MetricOpt", ".1600 / .1600", ".2200 / .2100"],
+    ]
+    assert at_budget(records, "metricopt", 50, Reading(MCR)) == [0.16]
+
+
+def test_rows_with_a_budget_are_listed_but_not_tested():
+    records = [*ARMS, *make_arm("metricopt-q50", [0.161, 0.179, 0.170], queries=50)]
+    cell = _cell(records, "metricopt-q50")
+    assert cell.against_base.p_holm is None
+    assert cell.verdict == ""
+    assert _cell(records, "metricopt").against_base.p_holm == pytest.approx(
+        _cell(ARMS, "metricopt").against_base.p_holm
+    )
+    lines = tables.long_table(judge(LAYOUT, records)).set_index("row")
+    assert math.isnan(lines.loc["metricopt-q50"]["p"])
+    assert lines.loc["metricopt-q50"]["cost_gain"] == pytest.approx(0.04)
+    assert cell.gap_closed == pytest.approx(0.04 / 0.055)
+    main = tables.main_table(LAYOUT, judge(LAYOUT, records), BALANCED)
+    assert "MetricOpt, 50 queries" not in main["method"].tolist()
+    assert split_budget("cma-es-q500") == ("cma-es", 500)
+    assert split_budget("cma-es") == ("cma-es", None)
+
+
+def test_time_table():
+    first, second = {"train": 1.0, "search": 2.0}, {"train": 3.0}
+    records = [
+        make_record("shift", 0, [0.1], queries=5, seconds=first, gradient_steps=7),
+        make_record("shift", 1, [0.1], queries=15, seconds=second, gradient_steps=7),
+    ]
+    table = time_table(LAYOUT, records)
+    assert table.to_dict("records") == [
+        {
+            "method": "threshold shift",
+            "runs": "2",
+            "queries": "5-15",
+            "shared queries": "0",
+            "steps": "7",
+            "search s": "2.00",
+            "train s": "2.00",
+            "total s": "3.00",
+        }
+    ]

@@ -1,0 +1,232 @@
+"""Figures of Fig. 1, of mismatch, and of searches with one meta-test."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from benchmarks.report.columns import Column
+from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
+from benchmarks.report.figures.looks import FIXED_ARMS, arm_styles, look
+from benchmarks.report.figures.loss_and_metric import loss_and_metric
+from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.runs.spec import Unit
+from tests.benchmarks.report.report_cases import make_record
+
+BLOCK = Block("balanced", "Balanced")
+LAYOUT = TableLayout(
+    experiment="table3",
+    title="Three columns",
+    caption="",
+    convention="",
+    blocks=(BLOCK,),
+    rows=(
+        Row("loss-only", "loss only"),
+        Row("metricopt-literal", "literal", "loss-only"),
+        Row("metricopt", "MetricOpt", "loss-only"),
+        Row("cma-es", "CMA-ES", "loss-only"),
+        Row("offsets", "offsets", "loss-only"),
+    ),
+    columns=(
+        Column("served", "served", Unit("mcr")),
+        Column("torn", "torn", Unit("f1")),
+        Column("empty", "empty", Unit("mcr")),
+    ),
+    loss_only_row="loss-only",
+    unit="meta-test",
+    mismatch_rows=("metricopt", "cma-es"),
+)
+PATHS = {
+    "path_steps": [5.0, 15.0, 25.0],
+    "path_loss_loss": [0.9, 0.8, 0.7],
+    "path_loss_cost": [0.5, 0.45, 0.4],
+    "path_guided_loss": [0.9, 0.85, 0.8],
+    "path_guided_cost": [0.5, 0.4, None],
+}
+
+
+def _record(row, test, *, column="served", **fields):
+    return make_record(row, 0, test, column=column, **fields)
+
+
+def _mismatch_records():
+    return [
+        _record("loss-only", [0.2, 0.2]),
+        _record("metricopt", [0.19, 0.17], notes={"loss_spearman": 0.9}),
+        _record("cma-es", [0.22]),
+        _record("offsets", [0.10]),
+        _record("loss-only", [0.7, 0.5], column="torn"),
+        _record("metricopt", [0.9, 0.8], column="torn", notes={"loss_spearman": -0.2}),
+        _record("loss-only", [0.3, 0.3], column="empty"),
+    ]
+
+
+def _bars(panel):
+    """Points with their lower and upper ends, by label."""
+    found = {}
+    for container in panel.containers:
+        line, _, (bar,) = container
+        ends = [segment[:, 1].tolist() for segment in bar.get_segments()]
+        found[container.get_label()] = (line.get_xydata().tolist(), ends)
+    return found
+
+
+def test_gain_over_mismatch_by_hand():
+    (panel,) = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK).axes
+    bars = _bars(panel)
+    assert set(bars) == {"MetricOpt", "CMA-ES"}
+    points, ends = bars["MetricOpt"]
+    # torn: costs .3 .5 and .1 .2, gains .2 .3 of .4: 62.5 % +- 100 * .0707 / .4;
+    # served: gains .01 .03 of .2: 10 % +- 100 * .01414 / .2.
+    assert np.array(points) == pytest.approx(np.array([[-0.2, 62.5], [0.9, 10.0]]))
+    half = [100 * 0.1 / np.sqrt(2) / 0.4, 100 * 0.02 / np.sqrt(2) / 0.2]
+    expected = [[62.5 - half[0], 62.5 + half[0]], [10 - half[1], 10 + half[1]]]
+    assert np.array(ends) == pytest.approx(np.array(expected))
+    assert np.array(bars["CMA-ES"][0]) == pytest.approx(np.array([[0.9, -10.0]]))
+
+
+def test_columns_are_named_in_order_of_mismatch():
+    figure = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK)
+    (panel,) = figure.axes
+    assert [text.get_text() for text in panel.texts] == ["torn", "served"]
+    assert [text.xy[0] for text in panel.texts] == [-0.2, 0.9]
+    assert panel.get_xlabel().startswith("rank correlation of loss and cost")
+
+
+def test_names_of_close_columns_are_kept_apart():
+    records = _mismatch_records()
+    notes = {"loss_spearman": 0.899}
+    records.append(_record("metricopt", [0.2], column="empty", notes=notes))
+    (panel,) = gain_over_mismatch(LAYOUT, records, BLOCK).axes
+    low, high = panel.get_xlim()
+    assert [text.get_text() for text in panel.texts] == ["torn", "empty", "served"]
+    places = [text.get_position()[0] for text in panel.texts]
+    expected = [-0.2, 0.899, 0.899 + 0.05 * (high - low)]
+    assert places == pytest.approx(expected, abs=1e-3)
+
+
+def test_gain_over_mismatch_without_anything_to_gain():
+    records = _mismatch_records()
+    no_rows = dataclasses.replace(LAYOUT, mismatch_rows=())
+    assert gain_over_mismatch(no_rows, records, BLOCK) is None
+    no_base = dataclasses.replace(LAYOUT, loss_only_row=None)
+    assert gain_over_mismatch(no_base, records, BLOCK) is None
+    unnoted = [dataclasses.replace(record, notes={}) for record in records]
+    assert gain_over_mismatch(LAYOUT, unnoted, BLOCK) is None
+    perfect = [
+        _record("loss-only", [0.0, 0.0]),
+        _record("metricopt", [0.0, 0.1], notes={"loss_spearman": 0.9}),
+    ]
+    assert gain_over_mismatch(LAYOUT, perfect, BLOCK) is None
+    assert "gain_over_mismatch-balanced" in draw_all(LAYOUT, records)
+
+
+def test_loss_and_metric_of_fig_1():
+    other = PATHS | {"path_loss_loss": [9.0, 9.0, 9.0]}
+    records = [
+        _record("metricopt-literal", [0.1], notes=other),
+        _record("metricopt", [0.1], notes=PATHS),
+        _record("metricopt", [0.1], column="torn"),
+    ]
+    figure = loss_and_metric(LAYOUT, records, BLOCK)
+    left, right = figure.axes
+    shown = {
+        side: {
+            line.get_label(): line.get_xydata().tolist() for line in side.get_lines()
+        }
+        for side in (left, right)
+    }
+    # The last cost is unknown, and so all of its step is left out.
+    assert shown[left] == {
+        "loss, loss only": [[5.0, 0.9], [15.0, 0.8]],
+        "loss, with the value function": [[5.0, 0.9], [15.0, 0.85]],
+    }
+    assert shown[right] == {
+        "cost, loss only": [[5.0, 0.5], [15.0, 0.45]],
+        "cost, with the value function": [[5.0, 0.5], [15.0, 0.4]],
+    }
+    assert left.get_ylabel() == "training loss (dashed)"
+    assert right.get_ylabel() == "served, on observe (solid)"
+    assert left.get_title() == "served ↓"
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 4
+
+
+def test_the_title_over_few_panels_has_two_lines():
+    records = [
+        _record("metricopt", [0.1], column=column.name, notes=PATHS)
+        for column in LAYOUT.columns
+    ]
+    for count, gap in ((1, "\n"), (2, "\n"), (3, " ")):
+        figure = loss_and_metric(LAYOUT, records[:count], BLOCK)
+        expected = f"Three columns{gap}(Balanced): loss and metric"
+        assert figure.get_suptitle() == expected
+
+
+def test_loss_and_metric_needs_all_its_notes():
+    partial = {name: values for name, values in PATHS.items() if "guided" not in name}
+    records = [_record("metricopt", [0.1], notes=partial)]
+    assert loss_and_metric(LAYOUT, records, BLOCK) is None
+
+
+def test_query_curves_show_an_arm_known_at_its_end_alone_as_a_point():
+    records = [_record("metricopt", [0.1, 0.3], queries=90)]
+    (panel,) = query_curves(LAYOUT, records, BLOCK).axes
+    (test,) = panel.containers
+    assert test.get_label() == "MetricOpt"
+    assert test[0].get_xydata().tolist() == [[90.0, pytest.approx(0.2)]]
+
+
+def test_query_curves_of_one_meta_test_reach_all_queries():
+    trace = ((0, 1, [0.21], [0.20]), (0, 90, [0.16], [0.15]))
+    searches = ((0, 10, [0.2, 0.2], [0.2, 0.3]), (0, 99, None, [0.1, 0.1]))
+    records = [
+        _record("offsets", [0.15], trace=trace, queries=1200),
+        _record("cma-es", [0.1, 0.1], trace=searches, queries=99),
+    ]
+    (panel,) = query_curves(LAYOUT, records, BLOCK).axes
+    lines = {line.get_label(): line for line in panel.get_lines()}
+    assert lines["offsets"].get_xdata().tolist() == [1, 90, 1200]
+    assert lines["offsets"].get_ydata().tolist() == [0.20, 0.15, 0.15]
+    assert lines["CMA-ES"].get_ydata() == pytest.approx([0.25, 0.1])
+    bands = [band.get_datalim(panel.transData) for band in panel.collections]
+    spread = 0.1 / np.sqrt(2)
+    assert bands[0].y0 == pytest.approx(0.1)
+    assert bands[0].y1 == pytest.approx(0.25 + spread)
+    assert (bands[1].y0, bands[1].y1) == pytest.approx((0.15, 0.20))
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 40, 100])
+def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
+    names = [*FIXED_ARMS, *(f"arm-{number}" for number in range(100))][:count]
+    layout = dataclasses.replace(
+        LAYOUT,
+        rows=tuple(Row(name, name.title()) for name in names),
+        loss_only_row=None,
+        mismatch_rows=(),
+    )
+    looks = arm_styles(layout)
+    assert len(set(looks.values())) == len(looks) == count
+    records = [_record(name, [0.1], queries=90) for name in names]
+    (panel,) = query_curves(layout, records, BLOCK).axes
+    assert len(panel.containers) == count
+
+
+def test_a_ninth_fixed_arm_gets_the_next_look(monkeypatch):
+    nine = (*FIXED_ARMS, "class-offsets")
+    monkeypatch.setattr("benchmarks.report.figures.looks.FIXED_ARMS", nine)
+    rows = tuple(Row(name, name) for name in (*nine, "free"))
+    layout = dataclasses.replace(LAYOUT, rows=rows, mismatch_rows=())
+    looks = arm_styles(layout)
+    assert [looks[name] for name in nine] == [look(number) for number in range(9)]
+    assert looks["free"] == look(9)
+
+
+def test_arms_look_the_same_in_every_experiment():
+    looks = arm_styles(LAYOUT)
+    assert looks["MetricOpt"] == ("#0072B2", "-", "o")
+    assert looks["CMA-ES"] == ("#D55E00", "-", "o")
+    assert looks["loss only"] == ("#999999", "-", "o")
+    assert looks["offsets"] == ("#009E73", "-", "o")

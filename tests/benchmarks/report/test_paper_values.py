@@ -1,0 +1,60 @@
+import pytest
+
+from benchmarks.report.paper_values import (
+    PAPER_VALUES,
+    ROW_LABELS,
+    find_paper_value,
+    paper_rows,
+)
+
+
+def test_every_place_is_printed_once_and_has_a_label():
+    places = [(v.table, v.row, v.column) for v in PAPER_VALUES]
+    assert len(set(places)) == len(places) == 11 + 11 + 18
+    assert {v.row for v in PAPER_VALUES} == set(ROW_LABELS)
+    assert {v.unit for v in PAPER_VALUES} == {"fraction"}
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "rows", "values", "deviations"),
+    [
+        (
+            "Table 1",
+            "cifar10/mcr",
+            "ce large-margin l2t-dlf moew ala blackbox dense metricopt-sgd "
+            "metricopt-learned metricopt-sgd-large-margin "
+            "metricopt-learned-large-margin",
+            "7.51 7.01 6.95 6.71 6.79 6.84 7.19 6.63 6.58 6.56 6.47",
+            "- - - 0.08 0.07 0.05 0.16 0.05 0.06 0.06 0.07",
+        ),
+        (
+            "Table 2",
+            "cifar10/aucpr",
+            "ce aucroc aucpr moew ala blackbox dense metricopt-sgd metricopt-learned "
+            "metricopt-sgd-aucpr metricopt-learned-aucpr",
+            "84.6 94.2 94.2 94.6 94.9 94.4 90.8 95.7 96.2 96.6 97.2",
+            "- - - 0.11 0.14 0.07 0.18 0.12 0.09 0.10 0.08",
+        ),
+    ],
+)
+def test_percent_of_tables_1_and_2(table, column, rows, values, deviations):
+    assert paper_rows(table) == tuple(rows.split())
+    printed = [find_paper_value(table, row, column) for row in rows.split()]
+    assert [f"{100 * v.value:.4g}" for v in printed] == values.split()
+    found = ["-" if v.std is None else f"{100 * v.std:.2f}" for v in printed]
+    assert found == deviations.split()
+
+
+def test_carried_numbers_say_so():
+    noted = {v.row: v.note for v in PAPER_VALUES if v.table == "Table 2" and v.note}
+    assert set(noted) == {"ce", "aucroc", "aucpr"}
+    assert all("carried over" in note for note in noted.values())
+    assert not any(v.note for v in PAPER_VALUES if v.table == "Table 1")
+
+
+def test_table_3():
+    assert paper_rows("Table 3") == ("ce", "lo", "cs", "sl", "metricopt")
+    assert find_paper_value("Table 3", "sl", "cov/jac").value == 0.7808
+    assert "legacy" in find_paper_value("Table 3", "metricopt", "a9a/jac").note
+    assert find_paper_value("Table 3", "metricopt", "cov/f1").value == 0.8013
+    assert find_paper_value("Table 3", "lo", "cov/f1") is None

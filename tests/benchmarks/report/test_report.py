@@ -1,0 +1,214 @@
+import dataclasses
+import io
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from benchmarks.report.figures.ablation_rows import ablation_rows
+from benchmarks.report.figures.ablation_scatter import ablation_scatter
+from benchmarks.report.figures.cost_curves import cost_curves
+from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.figures.embedding_tsne import embedding_tsne
+from benchmarks.report.figures.looks import arm_styles
+from benchmarks.report.figures.panels import to_png
+from benchmarks.report.figures.predicted_against_true import predicted_against_true
+from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.page import build, terminal_page, write_report
+from benchmarks.runs.record import VALUE_FUNCTION
+from benchmarks.runs.store import read_jsonl
+from metricopt.errors import DataError
+from tests.benchmarks.report.page_cases import BLOCK, LAYOUT, RECORDS
+from tests.benchmarks.report.report_cases import make_arm, make_record
+
+NAMES = [
+    "ablation_rows-balanced.png",
+    "ablation_scatter-balanced.png",
+    "cost_curves-balanced.png",
+    "embedding_tsne-balanced.png",
+    "predicted_against_true-balanced.png",
+    "query_curves-balanced.png",
+    "records.jsonl",
+    "table.csv",
+    "table.md",
+    "table.tex",
+    "time.md",
+]
+
+
+@pytest.fixture(scope="module")
+def contents():
+    return build(LAYOUT, RECORDS)
+
+
+@pytest.fixture
+def folder(tmp_path, contents):
+    (tmp_path / "embedding_tsne-old.png").write_bytes(b"")
+    write_report(LAYOUT, list(reversed(RECORDS)), tmp_path)
+    return tmp_path
+
+
+def test_report_writes_its_files_and_removes_stale_figures(folder, contents):
+    assert sorted(path.name for path in folder.iterdir()) == NAMES
+    assert read_jsonl(folder / "records.jsonl")[0].spec.row == "loss-only"
+    for name, content in contents.items():
+        assert (folder / name).read_bytes() == content
+
+
+def test_page_says_what_it_shows(contents):
+    page = contents["table.md"].decode()
+    for line in (
+        "- Tier: local",
+        "- Data: a9a-sample (A9A MCR)",
+        "- Convention: class 1 is positive at threshold 0.5",
+        "- Tested against loss only: threshold shift; MetricOpt.",
+        "- A9A JAC: not comparable with the paper: another index",
+        "- Balanced, threshold shift, A9A MCR: diverged 1/4: the loss was nan at 7",
+        "![cost_curves-balanced.png](cost_curves-balanced.png)",
+        "### Balanced, A9A MCR ↓",
+        "## Beside Table 3",
+    ):
+        assert line in page.splitlines()
+    assert ".1700±.0090 (3) +" in page
+    assert "73 % (rho 0.85)" in page
+    assert "\n## Natural" not in page
+
+
+def test_page_without_a_threshold_shift_shows_the_value_functions():
+    layout = dataclasses.replace(LAYOUT, threshold_shift_row=None)
+    page = build(layout, RECORDS)["table.md"].decode()
+    assert "## Gap closed" not in page
+    assert "in noise" not in page
+    after = page.split("\n## Value functions\n")[1]
+    assert after.lstrip().startswith("`rho`: Spearman correlation of the value")
+    assert "| rho 0.85 " in after
+
+
+def test_tables_do_not_depend_on_the_clock_or_the_order(contents):
+    slow = [dataclasses.replace(r, seconds={"search": 99.0}) for r in RECORDS]
+    again = build(LAYOUT, slow[::-1])
+    changed = {name for name in contents if contents[name] != again[name]}
+    assert changed == {"time.md"}
+
+
+def test_a_terminal_shows_the_tables_and_where_the_rest_is(folder, contents):
+    shown = terminal_page(folder)
+    page = contents["table.md"].decode()
+    assert shown.startswith(page[:300])
+    assert "## Gap closed" in shown
+    for heading in ("## At equal queries", "## Figures", "## Notes"):
+        assert heading in page
+        assert heading not in shown
+    last = f"The whole report, with figures and notes: {folder / 'table.md'}"
+    assert shown.splitlines()[-2:] == ["", last]
+
+
+def test_the_training_of_value_functions_is_told_apart():
+    text = build(LAYOUT, RECORDS)["time.md"].decode()
+    assert "value function" not in text
+    told = {VALUE_FUNCTION: 7.0, "total": 9.0}
+    records = [dataclasses.replace(r, seconds=told) for r in RECORDS]
+    text = build(LAYOUT, records)["time.md"].decode()
+    assert "`value function s`: seconds spent training the value function" in text
+    assert " value function s |" in text
+
+
+def test_user_settings_do_not_change_figures(contents):
+    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9}):
+        again = build(LAYOUT, RECORDS)
+    assert again == contents
+
+
+def test_records_of_another_experiment_write_nothing(tmp_path):
+    with pytest.raises(DataError, match="expected records of 'fig1', got 'table3'"):
+        write_report(
+            dataclasses.replace(LAYOUT, experiment="fig1"), RECORDS, tmp_path / "x"
+        )
+    assert not (tmp_path / "x").exists()
+
+
+def test_png_is_deterministic_and_free_of_metadata():
+    first, second = (to_png(cost_curves(LAYOUT, RECORDS, BLOCK)) for _ in range(2))
+    assert first == second
+    assert b"matplotlib" not in first.lower()
+    assert b"tEXt" not in first
+    pixels = imread(io.BytesIO(first))
+    assert np.unique(pixels.reshape(-1, 4), axis=0).shape[0] > 10
+
+
+def test_cost_curves_show_the_mean_of_every_arm_with_a_trace():
+    figure = cost_curves(LAYOUT, RECORDS, BLOCK)
+    (panel,) = figure.axes
+    lines = {line.get_label(): line for line in panel.get_lines()}
+    assert set(lines) == {"loss only", "MetricOpt"}
+    np.testing.assert_allclose(lines["MetricOpt"].get_ydata(), [0.3, 0.28, 0.26])
+    assert panel.get_ylabel() == "A9A MCR\n(fraction, lower is better)"
+    assert panel.get_title() == "A9A MCR ↓"
+
+
+def test_query_curves_leave_out_zero_queries():
+    (panel,) = query_curves(LAYOUT, RECORDS, BLOCK).axes
+    lines = {line.get_label(): line.get_xdata() for line in panel.get_lines()}
+    assert panel.get_xscale() == "log"
+    np.testing.assert_array_equal(lines["loss only"], [5, 10])
+
+
+def test_scatter_leaves_out_missing_pairs():
+    (panel,) = predicted_against_true(LAYOUT, RECORDS, BLOCK).axes
+    clouds = {dots.get_label(): dots.get_offsets() for dots in panel.collections[::2]}
+    assert set(clouds) == {"MetricOpt", "MetricOpt, 50 queries"}
+    assert len(clouds["MetricOpt"]) == 3 * 2
+    np.testing.assert_allclose(clouds["MetricOpt"][:2], [[0.1, 0.1], [0.2, 0.3]])
+
+
+def test_predictions_beyond_the_panel_are_hollow_at_its_edge():
+    notes = {"health_true": [0.1, 0.2], "health_predicted": [0.1, 9.0]}
+    records = [make_record("metricopt", 0, [0.1], notes=notes)]
+    (panel,) = predicted_against_true(LAYOUT, records, BLOCK).axes
+    inside, beyond = panel.collections
+    np.testing.assert_allclose(inside.get_offsets(), [[0.1, 0.1]])
+    np.testing.assert_allclose(beyond.get_offsets(), [[0.2, 0.3]])
+    assert len(inside.get_facecolors()) and not len(beyond.get_facecolors())
+
+
+def test_embedding_shows_the_first_row_that_has_one():
+    panel = embedding_tsne(LAYOUT, RECORDS, BLOCK).axes[0]
+    (dots,) = panel.collections
+    np.testing.assert_allclose(dots.get_offsets(), [[0, 0], [1, 1], [2, 0]])
+    np.testing.assert_allclose(dots.get_array(), [0.1, 0.2, 0.3])
+
+
+def test_ablation_shows_error_against_final_metric():
+    figure = ablation_scatter(LAYOUT, RECORDS, BLOCK)
+    (panel,) = figure.axes
+    assert panel.get_xlabel() == "error of the value function, as a cost"
+    points = {
+        container.get_label(): container[0].get_xydata()[0]
+        for container in panel.containers
+    }
+    np.testing.assert_allclose(points["MetricOpt"], [0.0, 0.17])
+    np.testing.assert_allclose(points["MetricOpt, 50 queries"], [0.1, 0.175])
+
+
+def test_ablated_rows_are_named_and_loss_only_is_a_line():
+    plain = dataclasses.replace(LAYOUT, ablation_rows=())
+    assert ablation_rows(plain, RECORDS, BLOCK) is None
+    layout = dataclasses.replace(LAYOUT, ablation_rows=("metricopt", "shift"))
+    records = [*make_arm("loss-only", [0.2, 0.3]), *make_arm("metricopt", [0.1, 0.2])]
+    (panel,) = ablation_rows(layout, records, BLOCK).axes
+    names = [text.get_text() for text in panel.get_yticklabels()]
+    assert names == ["loss only", "MetricOpt"]
+    (container,) = panel.containers
+    np.testing.assert_allclose(container[0].get_xydata(), [[0.25, 0], [0.15, 1]])
+    np.testing.assert_allclose(panel.get_lines()[-1].get_xdata(), [0.25, 0.25])
+
+
+def test_figures_without_data_are_none():
+    plain = make_arm("loss-only", [0.2, 0.3])
+    assert draw_all(LAYOUT, plain) == {}
+
+
+def test_every_row_looks_different():
+    looks = arm_styles(LAYOUT)
+    assert len(set(looks.values())) == len(looks) == len(LAYOUT.rows)

@@ -1,0 +1,252 @@
+import dataclasses
+import math
+
+import pytest
+
+from benchmarks.report import tables
+from benchmarks.report.cells import BETTER, SAME, UNTESTED, WORSE, judge
+from benchmarks.report.layout import Row
+from benchmarks.report.render import to_csv
+from metricopt.errors import ConfigError, DataError
+from tests.benchmarks.report.report_cases import (
+    F1,
+    JAC,
+    LAYOUT,
+    MCR,
+    make_arm,
+    make_record,
+)
+
+BALANCED, NATURAL = LAYOUT.blocks
+LOSS_ONLY = make_arm("loss-only", [0.20, 0.22, 0.21])
+# Paired with LOSS_ONLY: gains 0.05, 0.06, 0.055 and 0.039, 0.041, 0.040.
+SHIFT = make_arm("shift", [0.15, 0.16, 0.155])
+METRICOPT = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
+ARMS = [*LOSS_ONLY, *SHIFT, *METRICOPT]
+
+
+def _cell(records, row, column=MCR, block=BALANCED):
+    cells = judge(LAYOUT, records)
+    (cell,) = [
+        cell
+        for cell in cells
+        if (cell.row.name, cell.column, cell.block) == (row, column, block)
+    ]
+    return cell
+
+
+def _p_value(t):
+    """Two-sided p value of t with 2 degrees of freedom, in closed form."""
+    return 1 - t / math.sqrt(2 + t * t)
+
+
+def test_cell_numbers_by_hand():
+    cell = _cell(ARMS, "metricopt")
+    assert cell.mean == pytest.approx(0.17)
+    assert cell.std == pytest.approx(0.009)
+    versus = cell.against_base
+    assert versus.differences == pytest.approx((0.039, 0.041, 0.040))
+    assert versus.p_value == pytest.approx(_p_value(0.04 * math.sqrt(3) / 0.001))
+    assert cell.gap_closed == pytest.approx(0.04 / 0.055)
+    assert tables.number_text(cell) == ".1700±.0090 (3)"
+
+
+def test_p_values_are_adjusted_over_the_whole_table():
+    weaker = _p_value(0.055 * math.sqrt(3) / 0.005)
+    stronger = _p_value(0.04 * math.sqrt(3) / 0.001)
+    assert _cell(ARMS, "shift").against_base.p_holm == pytest.approx(weaker)
+    assert _cell(ARMS, "metricopt").against_base.p_holm == pytest.approx(2 * stronger)
+    other = make_arm("loss-only", [0.20, 0.22, 0.21], block="natural")
+    other += make_arm("shift", [0.20, 0.22, 0.21], block="natural")
+    assert _cell([*ARMS, *other], "shift").against_base.p_holm == pytest.approx(
+        2 * weaker
+    )
+    assert _cell([*ARMS, *other], "shift", block=NATURAL).verdict == SAME
+
+
+def test_verdicts():
+    assert _cell(ARMS, "loss-only").verdict == ""
+    assert _cell(ARMS, "metricopt").verdict == BETTER
+    worse = [*LOSS_ONLY, *make_arm("metricopt", [0.24, 0.261, 0.25])]
+    assert _cell(worse, "metricopt").verdict == WORSE
+    same = [*LOSS_ONLY, *make_arm("metricopt", [0.21, 0.21, 0.21])]
+    assert _cell(same, "metricopt").verdict == SAME
+    assert _cell(METRICOPT, "metricopt").verdict == UNTESTED
+    single = [LOSS_ONLY[0], METRICOPT[0]]
+    assert _cell(single, "metricopt").verdict == UNTESTED
+    assert tables.number_text(_cell(single, "metricopt")) == ".1610 (1)"
+
+
+def test_higher_is_better_turns_the_verdict():
+    base = make_arm("loss-only", [0.60, 0.62, 0.61], column="a9a/f1")
+    lower = make_arm("metricopt", [0.561, 0.579, 0.570], column="a9a/f1")
+    cell = _cell([*base, *lower], "metricopt", F1)
+    assert cell.against_base.differences == pytest.approx((-0.039, -0.041, -0.040))
+    assert cell.verdict == WORSE
+
+
+def test_only_shared_replicates_are_paired():
+    records = [*LOSS_ONLY[1:], *METRICOPT[:2]]
+    versus = _cell(records, "metricopt").against_base
+    assert versus.differences == pytest.approx((0.041,))
+
+
+def test_paper_verdicts():
+    cell = _cell(ARMS, "metricopt")
+    assert cell.paper_difference == pytest.approx(0.17 - 0.1369)
+    assert cell.paper_verdict == "short of it by .0331"
+    assert _cell(ARMS, "shift").paper_verdict == ""
+    better = make_arm("metricopt", [0.70, 0.71], column="a9a/f1")
+    assert _cell(better, "metricopt", F1).paper_verdict == "reaches the paper"
+    equal = make_arm("metricopt", [0.69336, 0.69336], column="a9a/f1")
+    assert _cell(equal, "metricopt", F1).paper_verdict == "reaches the paper"
+    short = make_arm("metricopt", [0.68, 0.68], column="a9a/f1")
+    assert _cell(short, "metricopt", F1).paper_verdict == "short of it by .0134"
+    other = make_arm("metricopt", [0.9, 0.9], column="a9a/jac")
+    verdict = _cell(other, "metricopt", JAC).paper_verdict
+    assert verdict == "not comparable: another index"
+    natural = make_arm("metricopt", [0.1, 0.1], block="natural")
+    verdict = _cell(natural, "metricopt", block=NATURAL).paper_verdict
+    assert verdict == "not comparable: other sampling"
+
+
+def test_trouble_is_shown_and_left_out_of_the_mean():
+    bad = [
+        make_record("shift", 3, [float("nan")], status="diverged"),
+        make_record("shift", 4, [], status="failed"),
+        make_record("shift", 5, [float("nan")]),
+    ]
+    cell = _cell([*ARMS, *bad], "shift")
+    assert cell.trouble == "diverged 1/6, failed 2/6"
+    assert cell.mean == pytest.approx(0.155)
+    table = tables.main_table(LAYOUT, judge(LAYOUT, [*ARMS, *bad]), BALANCED)
+    assert table.iloc[1, 1] == ".1550±.0050 (3) + diverged 1/6, failed 2/6"
+    table = tables.main_table(LAYOUT, judge(LAYOUT, bad[:1]), BALANCED)
+    assert table.iloc[0, 1] == "diverged 1/1"
+
+
+def test_main_table_in_full():
+    table = tables.main_table(LAYOUT, judge(LAYOUT, ARMS), BALANCED)
+    assert list(table) == ["method", "A9A MCR ↓", "A9A F1 ↑", "A9A JAC ↑", "queries"]
+    assert table.values.tolist() == [
+        ["loss only", ".2100±.0100 (3)", "·", "·", "0"],
+        ["threshold shift", ".1550±.0050 (3) +", "·", "·", "0"],
+        ["MetricOpt", ".1700±.0090 (3) +", "·", "·", "4,800"],
+        ["paper: cross-entropy", ".1520", "·", "·", ""],
+        ["paper: Lovász-Softmax", "·", "·", ".8461*", ""],
+        ["paper: cost-sensitive", "·", ".6823", "·", ""],
+        ["paper: learned surrogate loss", ".1502", ".6866", ".8488*", ""],
+        ["paper: MetricOpt", ".1369", ".6934", ".8691*", ""],
+    ]
+
+
+def test_paper_table_in_full():
+    table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
+    assert table.values.tolist()[:2] == [
+        [
+            "Balanced",
+            "A9A MCR ↓",
+            "loss only",
+            ".2100±.0100 (3)",
+            ".1520",
+            "+.0580",
+            "short of it by .0580",
+        ],
+        [
+            "Balanced",
+            "A9A MCR ↓",
+            "MetricOpt",
+            ".1700±.0090 (3)",
+            ".1369",
+            "+.0331",
+            "short of it by .0331",
+        ],
+    ]
+
+
+def test_paper_table_names_what_is_not_built():
+    table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
+    lines = table[table["ours"] == "not built yet"]
+    assert lines[["column", "method", "paper"]].values.tolist() == [
+        ["A9A JAC ↑", "Lovász-Softmax", ".8461"],
+        ["A9A F1 ↑", "cost-sensitive", ".6823"],
+        ["A9A MCR ↓", "learned surrogate loss", ".1502"],
+        ["A9A F1 ↑", "learned surrogate loss", ".6866"],
+        ["A9A JAC ↑", "learned surrogate loss", ".8488"],
+    ]
+    assert set(lines["block"]) == {"Balanced"}
+    assert set(lines["difference"]) | set(lines["verdict"]) == {"·"}
+    # Built, but not run: what is missing is a run, not a method.
+    assert "MetricOpt" not in table[table["column"] == "A9A F1 ↑"]["method"].tolist()
+
+
+def test_long_table_has_one_line_of_numbers_per_cell():
+    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes={"spearman": [0.8, 0.6]})
+    table = tables.long_table(judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]))
+    line = table.set_index("row").loc["metricopt"]
+    assert len(table) == 3
+    assert line["n"] == 3
+    assert line["mean"] == pytest.approx(0.17)
+    assert line["observe_mean"] == pytest.approx(0.17)
+    assert line["cost_gain"] == pytest.approx(0.04)
+    assert line["cost_gain_low"] == pytest.approx(0.039)
+    assert line["cost_gain_high"] == pytest.approx(0.041)
+    assert line["difference"] == pytest.approx(0.0331)
+    assert line["gap_closed"] == pytest.approx(0.04 / 0.055)
+    assert line["spearman"] == pytest.approx(0.7)
+    assert line["verdict"] == BETTER
+
+
+def test_gap_table():
+    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes={"spearman": 0.93})
+    table = tables.gap_table(
+        LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]), BALANCED
+    )
+    assert table.values.tolist() == [["MetricOpt", "73 % (rho 0.93)", "·", "·"]]
+    noise = make_arm("shift", [0.15, 0.25, 0.20])
+    table = tables.gap_table(
+        LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *noise, *noted]), BALANCED
+    )
+    assert table.values.tolist() == [["MetricOpt", "in noise (rho 0.93)", "·", "·"]]
+    plain = dataclasses.replace(LAYOUT, threshold_shift_row=None)
+    table = tables.gap_table(plain, judge(plain, [*LOSS_ONLY, *noted]), BALANCED)
+    assert table.values.tolist() == [["MetricOpt", "rho 0.93", "·", "·"]]
+
+
+def test_only_the_time_table_depends_on_the_clock():
+    slow = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800, seconds={"x": 9})
+    quick = tables.long_table(judge(LAYOUT, ARMS))
+    other = tables.long_table(judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *slow]))
+    assert to_csv(quick) == to_csv(other)
+
+
+def test_records_that_cannot_share_a_table():
+    with pytest.raises(DataError, match="expected records of 'table3', got none"):
+        judge(LAYOUT, [])
+    with pytest.raises(DataError, match="the row 'cma', which the layout of 'table3'"):
+        judge(LAYOUT, make_arm("cma", [0.1]))
+    tier = dataclasses.replace(LOSS_ONLY[0].spec, tier="paper")
+    mixed = [LOSS_ONLY[0], dataclasses.replace(LOSS_ONLY[0], spec=tier)]
+    with pytest.raises(DataError, match="shows one tier, got local, paper"):
+        judge(LAYOUT, mixed)
+    other = make_arm("shift", [0.1], data={"variant": "a9a"})
+    with pytest.raises(DataError, match="column 'a9a/mcr', got a9a, a9a-sample"):
+        judge(LAYOUT, [*LOSS_ONLY, *other])
+    spec = dataclasses.replace(LOSS_ONLY[0].spec, experiment="fig1")
+    with pytest.raises(DataError, match="expected records of 'table3', got 'fig1'"):
+        judge(LAYOUT, [dataclasses.replace(LOSS_ONLY[0], spec=spec)])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": (Row("a", "A"), Row("a", "B"))}, "expected one row 'a', got two"),
+        ({"loss_only_row": "none"}, "refers to the row 'none' it lacks"),
+        ({"rival_row": "none"}, "refers to the row 'none' it lacks"),
+        ({"mismatch_rows": ("shift", "none")}, "refers to the row 'none' it lacks"),
+        ({"unit": "run"}, "must be replicate or meta-test, got 'run'"),
+    ],
+)
+def test_bad_layout(change, message):
+    with pytest.raises(ConfigError, match=message):
+        dataclasses.replace(LAYOUT, **change)

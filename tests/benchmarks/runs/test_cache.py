@@ -1,0 +1,124 @@
+"""What the cache holds, what is removed from it, and what never is."""
+
+import os
+
+import pytest
+import torch
+
+from benchmarks.runs.artifacts import (
+    Artifact,
+    artifact_path,
+    cache_kinds,
+    clear,
+    get_or_make,
+    size_limit,
+)
+from benchmarks.runs.paths import cache_root, store_root
+from benchmarks.runs.store import RunStore
+from metricopt.errors import ConfigError
+from tests.benchmarks.runs.record_cases import make_record, make_spec
+
+KILOBYTE = 1_000
+LIMIT = "METRICOPT_CACHE_GIGABYTES"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("METRICOPT_STORE", raising=False)
+    monkeypatch.delenv(LIMIT, raising=False)
+
+
+def keep(kind, key, *, used=None):
+    """Make an artifact of a kilobyte and a little, last used at some second."""
+    tensors = {"part": torch.zeros(KILOBYTE // 4)}
+    get_or_make(kind, key, lambda: Artifact(tensors, {}))
+    path = artifact_path(kind, key)
+    if used is not None:
+        os.utime(path, (used, used))
+    return path
+
+
+def test_kinds_count_files_and_bytes():
+    for path, size in (("parsed/a", 7), ("pretraining/b", 5)):
+        (cache_root() / path).parent.mkdir(parents=True)
+        (cache_root() / path).write_bytes(b"x" * size)
+    sizes = [keep("theta", key).stat().st_size for key in (1, 2)]
+    store = RunStore(store_root())
+    record = store.put(make_record(make_spec()))
+    assert cache_kinds() == {
+        "parsed": (1, 7),
+        "pretraining": (1, 5),
+        "features": (0, 0),
+        "theta": (2, sum(sizes)),
+        "runs": (1, record.stat().st_size),
+    }
+
+
+def test_an_empty_cache_has_the_usual_kinds():
+    assert set(cache_kinds()) == {"parsed", "pretraining", "features", "runs"}
+    assert set(cache_kinds().values()) == {(0, 0)}
+
+
+def test_clear_removes_the_named_kinds_alone():
+    theta, values = keep("theta", 1), keep("values", 1)
+    clear(["values", "parsed"])
+    assert theta.exists()
+    assert not values.exists()
+    with pytest.raises(KeyError, match="nothing"):
+        clear(["nothing"])
+
+
+def test_clear_removes_runs_and_nothing_beside_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_STORE", str(tmp_path / "store"))
+    store = RunStore(store_root())
+    store.put(make_record(make_spec()))
+    store.mark_stale([make_spec()])
+    mine = tmp_path / "store" / "table3" / "smoke" / "notes.txt"
+    mine.write_text("of the user")
+    clear(["runs"])
+    assert store.get(make_spec()) is None
+    assert [path for path in store.root.rglob("*") if path.is_file()] == [mine]
+    assert cache_kinds()["runs"] == (0, 0)
+
+
+def test_features_unused_for_longest_make_room(monkeypatch):
+    """With a limit of 2.5 files, the third one takes the place of the oldest."""
+    first, second = keep("features", 1, used=100), keep("features", 2, used=200)
+    keep("features", 1)
+    assert first.stat().st_mtime > 200
+    monkeypatch.setenv(LIMIT, str(2.5 * second.stat().st_size / 1e9))
+    third = keep("features", 3)
+    assert (first.exists(), second.exists(), third.exists()) == (True, False, True)
+
+
+def test_only_features_are_removed(monkeypatch):
+    theta = keep("theta", 1, used=100)
+    monkeypatch.setenv(LIMIT, "0")
+    features = keep("features", 1)
+    other = keep("features", 2)
+    assert theta.exists()
+    assert not features.exists()
+    assert other.exists()
+    assert keep("theta", 2).exists()
+
+
+def test_an_artifact_comes_back_from_a_cache_that_is_read_only(monkeypatch):
+    keep("features", 1)
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    found = get_or_make("features", 1, lambda: pytest.fail("it was there"))
+    assert found.tensors["part"].shape == (KILOBYTE // 4,)
+
+
+def test_the_limit_is_a_number_of_gigabytes(monkeypatch):
+    assert size_limit() == 20e9
+    monkeypatch.setenv(LIMIT, "0.5")
+    assert size_limit() == 0.5e9
+    for text in ("-1", "much", "nan"):
+        monkeypatch.setenv(LIMIT, text)
+        with pytest.raises(ConfigError, match=f"at least 0, got '{text}'"):
+            size_limit()

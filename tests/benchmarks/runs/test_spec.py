@@ -1,0 +1,68 @@
+"""Specs: their identity, their folder, and what they refuse."""
+
+import hashlib
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks.runs.spec import Unit, check_unique
+from metricopt.errors import ConfigError
+from tests.benchmarks.runs.record_cases import make_spec
+
+SPEC = make_spec()
+
+
+def test_digest_is_sha256_of_canonical_json():
+    text = (
+        '{"also":[],"arm":{"from_theta":false,"kind":"method","name":"cma-es",'
+        '"schedule":{},"settings":{}},"block":"balanced",'
+        '"budget":{"gradient_steps":0,"queries":0},"column":"a9a/f1",'
+        '"diagnose":false,"experiment":"table3","meta_tests":1,'
+        '"metric":{"name":"f1","settings":{}},'
+        '"pipeline":{"name":"tabular","settings":{"a":[2],"b":1}},"replicate":2,'
+        '"row":"cma-es","tier":"smoke"}'
+    )
+    assert SPEC.digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_digest_ignores_the_order_of_settings_and_tells_values_apart():
+    same = make_spec(pipeline=Unit("tabular", {"a": (2,), "b": 1}))
+    assert same.digest == SPEC.digest
+    other = make_spec(pipeline=Unit("tabular", {"a": [2], "b": 1.5}))
+    assert other.digest != SPEC.digest
+
+
+def test_folder_is_readable_and_unique():
+    folder = f"table3/smoke/balanced-cma-es-a9a-f1-r2-{SPEC.digest[:8]}"
+    assert SPEC.folder == Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tier": "../x"}, "tier must be letters"),
+        ({"experiment": ""}, "experiment must be letters"),
+        ({"row": ""}, "must not be empty"),
+        ({"replicate": -1}, "replicate must be 0 or more, got -1"),
+        ({"metric": Unit("f1", {"a": math.nan})}, "expected values that JSON can hold"),
+        ({"metric": Unit("f1", {"a": object()})}, "expected values that JSON can hold"),
+    ],
+)
+def test_bad_spec(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        make_spec(**fields)
+
+
+def test_a_label_tells_the_settings():
+    assert Unit("f1").label == "f1"
+    assert Unit("recall", {"k": 4, "a": "x"}).label == "recall(a=x, k=4)"
+
+
+def test_duplicates_are_named():
+    again = make_spec(metric=Unit("mcr"))
+    place = "table3/smoke/balanced/cma-es/a9a/f1/2"
+    for twice in ([SPEC, SPEC], [SPEC, again]):
+        with pytest.raises(ConfigError, match=f"got two for {place}"):
+            check_unique(twice)
+    check_unique([SPEC, make_spec(replicate=3)])

@@ -1,0 +1,148 @@
+"""phi files: round trip, what they are checked for, and atomic writing."""
+
+import hashlib
+import os
+import struct
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.export import fingerprint, load_phi, save_phi, state_digest
+from metricopt.adapters.film import FiLM
+from metricopt.errors import ConfigError, ShapeError
+from tests.metricopt import adapter_networks as networks
+
+IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def _film(seed: int = 0, **settings) -> FiLM:
+    network = networks.randomise(networks.ResNet(), seed)
+    return FiLM(network, IMAGES, **({"size": 6} | settings))
+
+
+def test_round_trip_gives_the_same_network(tmp_path: Path) -> None:
+    phi = torch.randn(6)
+    path = tmp_path / "phi.safetensors"
+    first = _film()
+    save_phi(path, phi.clone().requires_grad_(), first)
+    second = _film()
+    loaded = load_phi(path, second)
+    assert torch.equal(loaded, phi)
+    assert not loaded.requires_grad
+    with first.attach(phi), second.attach(loaded):
+        assert torch.equal(first.network(IMAGES), second.network(IMAGES))
+    assert path.stat().st_size < 2000
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_dynamic_bias_round_trip(tmp_path: Path) -> None:
+    adapter = DynamicBias(networks.mlp(), size=3)
+    path = tmp_path / "phi"
+    save_phi(path, torch.arange(3.0), adapter)
+    save_phi(path, torch.arange(3.0, dtype=torch.float64) + 1, adapter)
+    expected = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    assert torch.equal(load_phi(str(path), adapter), expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 7}, "saved for size 6, but this adapter has size 7"),
+        ({"sites": ["stem.1"]}, r'sites \["stage2.bn2"\], .* sites \["stem.1"\]'),
+        ({"form": "direct", "size": None}, "saved for size 6, .* has size 32"),
+    ],
+)
+def test_another_adapter_is_refused(
+    tmp_path: Path, settings: dict, message: str
+) -> None:
+    path = tmp_path / "phi"
+    save_phi(path, torch.zeros(6), _film())
+    with pytest.raises(ConfigError, match=message):
+        load_phi(path, _film(**settings))
+
+
+def test_another_form_seed_or_class_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "phi"
+    save_phi(path, torch.zeros(32), _film(size=32))
+    with pytest.raises(ConfigError, match=r"saved for form generator, .* form direct"):
+        load_phi(path, _film(form="direct", size=32))
+    network = _film().network
+    with pytest.raises(
+        ConfigError, match="saved for seed 0, but this adapter has seed 1"
+    ):
+        load_phi(path, FiLM(network, IMAGES, size=32, seed=1))
+    with pytest.raises(ConfigError, match=r"saved for adapter FiLM, .* DynamicBias"):
+        load_phi(path, DynamicBias(network, size=32))
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "phi"
+    adapter = _film()
+    save_phi(path, torch.zeros(6), adapter)
+    with pytest.raises(ConfigError, match=r"saved for theta [0-9a-f]{64}, but this"):
+        load_phi(path, _film(seed=1))
+    adapter.network.stem[1].running_mean[0] += 1e-6
+    with pytest.raises(ConfigError, match="saved for theta"):
+        load_phi(path, adapter)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    adapter = _film()
+    with pytest.raises(ConfigError, match=r"there is no file .*absent"):
+        load_phi(tmp_path / "absent", adapter)
+    (tmp_path / "text").write_text("hello, this is no tensor file")
+    with pytest.raises(ConfigError, match="text is no file of save_phi"):
+        load_phi(tmp_path / "text", adapter)
+    save_file({"other": torch.zeros(6)}, tmp_path / "other")
+    with pytest.raises(ConfigError, match="other is no file of save_phi"):
+        load_phi(tmp_path / "other", adapter)
+    save_file({"phi": torch.zeros(6)}, tmp_path / "bare")
+    with pytest.raises(ConfigError, match="bare was saved for format None"):
+        load_phi(tmp_path / "bare", adapter)
+
+
+def test_a_failed_write_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = _film()
+    path = tmp_path / "phi"
+    save_phi(path, torch.ones(6), adapter)
+    with pytest.raises(ShapeError, match=r"phi must have shape \[6\], got \(5,\)"):
+        save_phi(path, torch.zeros(5), adapter)
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("metricopt.files.os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_phi(path, torch.zeros(6), adapter)
+    assert torch.equal(load_phi(path, adapter), torch.ones(6))
+    assert os.listdir(tmp_path) == ["phi"]
+
+
+def test_the_digest_of_a_state_is_that_of_headings_and_bytes() -> None:
+    state = {
+        "second": torch.arange(6.0).view(2, 3).t(),
+        "first": torch.tensor(3, dtype=torch.int64),
+        "none": "no tensor",
+    }
+    parts = [
+        b"first torch.int64 ()\n",
+        struct.pack("<q", 3),
+        b"second torch.float32 (3, 2)\n",
+        struct.pack("<6f", 0, 3, 1, 4, 2, 5),
+    ]
+    assert state_digest(state) == hashlib.sha256(b"".join(parts)).hexdigest()
+    parts[0], parts[2] = b"first()", b"second(3, 2)"
+    expected = hashlib.sha256(b"".join(parts)).hexdigest()
+    assert state_digest(state, "{name}{shape}") == expected
+
+
+def test_fingerprint_is_that_of_the_values() -> None:
+    same = [fingerprint(networks.randomise(networks.ResNet())) for _ in range(2)]
+    assert same[0] == same[1]
+    half = networks.randomise(networks.ResNet()).to(torch.bfloat16)
+    assert fingerprint(half) != same[0]

@@ -1,0 +1,50 @@
+"""Digits, a network for them, and short calls of `finetune` to compare."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from sklearn.metrics import f1_score
+from torch import Tensor, nn
+
+from metricopt import Budget, Finetuned, FinetuneOptions, Method, finetune
+from metricopt.methods.result import FinetuneResult, last_step
+from tests.metricopt.digits_network import splits
+
+TRAIN, OBSERVE, TEST = splits()
+MACRO_F1 = partial(f1_score, average="macro")
+QUICK = FinetuneOptions("random-search", queries=12, steps=4, progress=False)
+
+# A declared direction is tried on outputs that are perfect, and inverted.
+TRIED = 2
+
+
+def improve(model: nn.Module, options: FinetuneOptions = QUICK, **other) -> Finetuned:
+    given = {
+        "train": TRAIN,
+        "observe": OBSERVE,
+        "loss": nn.CrossEntropyLoss(),
+        "metric": MACRO_F1,
+    }
+    return finetune(model, **(given | other), options=options)
+
+
+@torch.no_grad()
+def macro_f1(model: nn.Module, split: tuple[Tensor, Tensor]) -> float:
+    return f1_score(split[1], model(split[0]).argmax(1), average="macro")
+
+
+@dataclass(frozen=True)
+class Proposes(Method):
+    """Proposes one number everywhere, after a number of queries of its own."""
+
+    value: float
+    queries: int = 0
+
+    def run(
+        self, task, budget: Budget, generator, *, rows: int = 1, prepared=None
+    ) -> FinetuneResult:
+        phi = torch.full((rows, 1, task.size), self.value)
+        for _ in range(self.queries):
+            task.observe(phi[:, 0])
+        return last_step(phi, shared_queries=self.queries)

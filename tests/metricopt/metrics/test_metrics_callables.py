@@ -1,0 +1,255 @@
+"""Metrics made of names, scikit-learn functions, accumulating objects, callables."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+import torch
+
+from metricopt.errors import ConfigError, MetricError
+from metricopt.metrics.base import METRICS
+from metricopt.metrics.callables import make_metric
+from metricopt.metrics.checks import check_metric
+from metricopt.metrics.f1 import F1
+
+GENERATOR = torch.Generator().manual_seed(7)
+ONE = torch.randn(60, 1, generator=GENERATOR)
+TWO = torch.randn(60, 2, generator=GENERATOR)
+FOUR = torch.randn(60, 4, generator=GENERATOR)
+BINARY = torch.randint(2, (60,), generator=GENERATOR)
+CLASSES = torch.randint(4, (60,), generator=GENERATOR)
+
+
+def share_right(outputs, targets):
+    return float(((outputs[:, 0] >= 0) == (targets == 1)).double().mean())
+
+
+class Accumulator:
+    """An accuracy in the shape of torchmetrics; keeps what it was given."""
+
+    higher_is_better = True
+
+    def __init__(self):
+        self.seen = []
+        self.resets = 0
+
+    def reset(self):
+        self.seen, self.resets = [], self.resets + 1
+
+    def update(self, predictions, targets):
+        self.seen.append((predictions, targets))
+
+    def compute(self):
+        hits = [self._hits(*pair) for pair in self.seen]
+        return torch.cat(hits).double().mean()
+
+    def _hits(self, predictions, targets):
+        if predictions.ndim == 1:
+            return (predictions >= 0.5) == (targets == 1)
+        return predictions.argmax(1) == targets
+
+
+class ClassAccumulator(Accumulator):
+    num_classes = 2
+
+
+class ModuleAccumulator(torch.nn.Module, Accumulator):
+    higher_is_better = None
+
+    def __init__(self):
+        torch.nn.Module.__init__(self)
+        Accumulator.__init__(self)
+
+    def forward(self, predictions, targets):
+        raise AssertionError("only update and compute are to be called")
+
+
+def test_names_and_metrics_are_returned_as_they_are():
+    metric = make_metric("f1")
+    assert type(metric) is F1
+    assert make_metric(metric) is metric
+    assert make_metric(metric, higher_is_better=True, name="f1") is metric
+    # A registered metric with settings is named by them: top-k is top-5 by default.
+    assert {make_metric(name).name for name in METRICS} == set(METRICS) - {"top-k"}
+
+
+def test_unknown_name_lists_the_known():
+    with pytest.raises(ConfigError, match="unknown metric 'f2'; known: aucpr, aucpr-m"):
+        make_metric("f2")
+
+
+@pytest.mark.parametrize(
+    "declared", [{"higher_is_better": False}, {"name": "mine"}, {"low": -1.0}]
+)
+def test_declaration_that_contradicts_a_finished_metric(declared):
+    with pytest.raises(ConfigError, match=r"metric 'f1' is defined as Declaration\(hi"):
+        make_metric("f1", **declared)
+
+
+@pytest.mark.parametrize(
+    ("function", "higher"),
+    [
+        (sk.accuracy_score, True),
+        (sk.f1_score, True),
+        (sk.jaccard_score, True),
+        (sk.zero_one_loss, False),
+        (sk.hamming_loss, False),
+        (sk.mean_absolute_error, False),
+    ],
+)
+@pytest.mark.parametrize("outputs", [ONE, TWO], ids=["one", "two"])
+def test_sklearn_functions_of_labels(function, higher, outputs):
+    metric = make_metric(function)
+    labels = outputs[:, 0] >= 0 if outputs.shape[1] == 1 else outputs.argmax(1)
+    expected = function(BINARY.numpy(), labels.long().numpy())
+    assert metric.value(outputs, BINARY) == pytest.approx(expected)
+    assert metric.higher_is_better is higher
+    assert metric.name == function.__name__
+    assert check_metric(metric, outputs, BINARY) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "higher"),
+    [
+        (sk.roc_auc_score, True),
+        (sk.average_precision_score, True),
+        (sk.brier_score_loss, False),
+        (sk.log_loss, False),
+    ],
+)
+@pytest.mark.parametrize("outputs", [ONE, TWO], ids=["one", "two"])
+def test_sklearn_functions_of_scores(function, higher, outputs):
+    metric = make_metric(function, high=20.0)
+    logit = outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
+    expected = function(BINARY.numpy(), torch.sigmoid(logit.double()).numpy())
+    assert metric.value(outputs, BINARY) == pytest.approx(expected)
+    assert metric.higher_is_better is higher
+    assert check_metric(metric, outputs, BINARY) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, partial], ids=["partial", "nested"])
+def test_partial_of_sklearn_functions(wrap):
+    metric = make_metric(wrap(partial(sk.f1_score, average="macro")), name="macro")
+    expected = sk.f1_score(CLASSES, FOUR.argmax(1), average="macro")
+    assert metric.value(FOUR, CLASSES) == pytest.approx(expected)
+    assert (metric.name, metric.higher_is_better) == ("macro", True)
+
+
+def test_partial_of_sklearn_function_of_class_scores():
+    metric = make_metric(partial(sk.roc_auc_score, multi_class="ovr"))
+    probabilities = FOUR.double().softmax(1).numpy()
+    expected = sk.roc_auc_score(CLASSES, probabilities, multi_class="ovr")
+    assert metric.value(FOUR, CLASSES) == pytest.approx(expected)
+    assert metric.name == "roc_auc_score"
+
+
+def test_sklearn_function_without_a_direction():
+    with pytest.raises(ConfigError, match="'matthews_corrcoef' does not say which"):
+        make_metric(sk.matthews_corrcoef)
+    metric = make_metric(sk.matthews_corrcoef, higher_is_better=True, low=-1.0)
+    expected = sk.matthews_corrcoef(BINARY, ONE[:, 0] >= 0)
+    assert metric.value(ONE, BINARY) == pytest.approx(expected)
+
+
+def test_sklearn_function_of_something_else():
+    text = (
+        r"hinge_loss takes \(y_true, pred_decision\), not \(y_true, y_pred\): wrap it"
+    )
+    with pytest.raises(ConfigError, match=text):
+        make_metric(sk.hinge_loss)
+
+
+def test_sklearn_undefined_values_are_quiet_or_refused():
+    negative = torch.full((60, 1), -1.0)
+    assert make_metric(sk.precision_score).value(negative, BINARY) == 0.0
+    with pytest.raises(MetricError, match="'roc_auc_score' returned nan"):
+        make_metric(sk.roc_auc_score).value(ONE, torch.ones_like(BINARY))
+
+
+def test_sklearn_errors_are_named():
+    with pytest.raises(
+        MetricError, match="'f1_score' raised ValueError: Target is mult"
+    ):
+        make_metric(sk.f1_score).value(FOUR, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("spec", "outputs", "expected"),
+    [
+        (Accumulator(), ONE, torch.sigmoid(ONE.double())[:, 0]),
+        (Accumulator(), TWO, TWO.double().softmax(1)[:, 1]),
+        (ClassAccumulator(), TWO, TWO.double().softmax(1)),
+        (ClassAccumulator(), ONE, torch.cat([-ONE, ONE], 1).double().sigmoid()),
+        (Accumulator(), FOUR, FOUR.double().softmax(1)),
+    ],
+)
+def test_accumulating_objects(spec, outputs, expected):
+    targets = CLASSES if outputs.shape[1] == 4 else BINARY
+    metric = make_metric(spec)
+    first = metric.value(outputs, targets)
+    again = metric.value(outputs, targets)
+    assert first == again
+    assert first == pytest.approx(1 - make_metric("mcr").value(outputs, targets))
+    assert (len(spec.seen), spec.resets) == (1, 2)
+    torch.testing.assert_close(spec.seen[0][0], expected)
+    assert (metric.name, metric.higher_is_better) == (type(spec).__name__, True)
+    assert check_metric(metric, outputs, targets) == first
+
+
+def test_module_without_a_direction():
+    with pytest.raises(ConfigError, match="'ModuleAccumulator' does not say which dir"):
+        make_metric(ModuleAccumulator())
+    metric = make_metric(ModuleAccumulator(), higher_is_better=True)
+    assert metric.value(ONE, BINARY) == pytest.approx(share_right(ONE, BINARY))
+
+
+def test_plain_callable():
+    metric = make_metric(share_right, higher_is_better=True)
+    rows = torch.stack([ONE, -ONE])
+    expected = [share_right(row, BINARY) for row in rows]
+    assert metric.values(rows, BINARY).tolist() == expected
+    assert (metric.name, metric.low, metric.high) == ("share_right", 0.0, 1.0)
+
+
+def test_plain_callable_without_a_direction():
+    text = (
+        "metric 'share_right' does not say which direction is better: pass "
+        "higher_is_better=True or higher_is_better=False"
+    )
+    with pytest.raises(ConfigError) as caught:
+        make_metric(share_right)
+    assert str(caught.value) == text
+
+
+def test_callable_gets_no_gradients():
+    metric = make_metric(
+        lambda outputs, targets: np.mean(outputs.numpy() > 0), higher_is_better=True
+    )
+    assert metric.value(ONE.clone().requires_grad_(), BINARY) > 0
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (0.0, 0.0), (0.0, float("inf"))])
+def test_empty_or_infinite_range(low, high):
+    with pytest.raises(ConfigError, match="needs a finite range low < high, got low="):
+        make_metric(share_right, higher_is_better=True, low=low, high=high)
+
+
+def test_class_instead_of_object():
+    with pytest.raises(
+        ConfigError, match=r"got the class Accumulator: pass Accumulator"
+    ):
+        make_metric(Accumulator)
+
+
+def test_something_else():
+    with pytest.raises(ConfigError, match="or a callable, got int 3"):
+        make_metric(3)
+
+
+@pytest.mark.parametrize("spec", [sk.f1_score, share_right], ids=["sklearn", "plain"])
+def test_metrics_travel_to_worker_processes(spec):
+    metric = make_metric(spec, higher_is_better=True)
+    copy = pickle.loads(pickle.dumps(metric))
+    assert copy.value(ONE, BINARY) == metric.value(ONE, BINARY)

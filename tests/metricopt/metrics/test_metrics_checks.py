@@ -1,0 +1,173 @@
+"""What a metric may return, and the check of a metric before training."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from metricopt.errors import DataError, MetricError, ShapeError
+from metricopt.metrics.callables import make_metric
+from metricopt.metrics.checks import check_metric
+
+OUTPUTS = torch.tensor([[1.0], [-2.0], [0.5], [-0.1], [3.0]])
+TARGETS = torch.tensor([1, 0, 0, 1, 1])
+
+
+def accuracy(outputs, targets):
+    return ((outputs[:, 0] >= 0) == (targets == 1)).double().mean()
+
+
+def returning(result, **settings):
+    settings = {"higher_is_better": True, "name": "mine", **settings}
+    return make_metric(lambda outputs, targets: result, **settings)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        0.5,
+        np.float32(0.5),
+        np.array(0.5),
+        np.array([0.5]),
+        torch.tensor(0.5),
+        torch.tensor([[0.5]], dtype=torch.float16),
+        Fraction(1, 2),
+    ],
+)
+def test_numbers_are_accepted(result):
+    value = returning(result).value(OUTPUTS, TARGETS)
+    assert type(value) is float
+    assert value == 0.5
+
+
+@pytest.mark.parametrize("result", [1, np.int64(1), torch.tensor(1), 1 + 1e-12])
+def test_integers_and_rounding_are_accepted(result):
+    assert returning(result).value(OUTPUTS, TARGETS) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("0.5", "metric 'mine' must return a number, got str '0.5'"),
+        (b"1", "metric 'mine' must return a number, got bytes"),
+        (None, "metric 'mine' must return a number, got NoneType 'None'"),
+        (True, "metric 'mine' must return a number, got bool 'True'"),
+        (np.bool_(True), "metric 'mine' must return a number, got bool"),
+        (torch.tensor(False), "metric 'mine' must return a number, got Tensor"),
+        (0.5 + 0j, "metric 'mine' must return a number, got complex"),
+        ([0.5], "metric 'mine' must return a number, got list"),
+        (torch.zeros(3), r"one number, got Tensor of shape \[3\]"),
+        (np.zeros((2, 2)), r"one number, got ndarray of shape \[2, 2\]"),
+        (torch.zeros(0), r"one number, got Tensor of shape \[0\]"),
+        (math.nan, "metric 'mine' returned nan"),
+        (math.inf, "metric 'mine' returned inf"),
+        (1.5, r"metric 'mine' returned 1.5, outside its range \[0, 1\]"),
+        (-0.1, r"metric 'mine' returned -0.1, outside its range \[0, 1\]"),
+    ],
+)
+def test_anything_else_is_refused(result, text):
+    metric = returning(result)
+    for call in (metric.value, check_metric_of(metric)):
+        with pytest.raises(MetricError, match=text):
+            call(OUTPUTS, TARGETS)
+    with pytest.raises(MetricError, match=text):
+        metric.values(OUTPUTS[None], TARGETS)
+
+
+def check_metric_of(metric):
+    return lambda outputs, targets: check_metric(metric, outputs, targets)
+
+
+def test_an_exception_is_named_and_kept():
+    def failing(outputs, targets):
+        raise KeyError("threshold")
+
+    metric = make_metric(failing, higher_is_better=True)
+    with pytest.raises(MetricError, match="'failing' raised KeyError: 'thr") as caught:
+        check_metric(metric, OUTPUTS, TARGETS)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_check_returns_the_initial_value():
+    metric = make_metric(accuracy, higher_is_better=True)
+    assert check_metric(metric, OUTPUTS, TARGETS) == pytest.approx(0.6)
+
+
+def test_wrong_direction_against_inverted_predictions():
+    metric = make_metric(accuracy, higher_is_better=False)
+    text = (
+        "metric 'accuracy' is declared higher_is_better=False, but perfect "
+        "predictions score 1 and inverted ones 0; check the direction, and that the "
+        "metric reads the outputs as logits"
+    )
+    with pytest.raises(MetricError) as caught:
+        check_metric(metric, OUTPUTS, TARGETS)
+    assert str(caught.value) == text
+
+
+def test_perfect_predictions_worse_than_the_network():
+    def timid(outputs, targets):
+        return float(outputs.abs().max() < 5)
+
+    metric = make_metric(timid, higher_is_better=True)
+    text = "perfect predictions score 0 and the untouched network 1;"
+    with pytest.raises(MetricError, match=text):
+        check_metric(metric, OUTPUTS, TARGETS)
+
+
+def test_error_on_perfect_predictions_is_reported():
+    def fragile(outputs, targets):
+        return 0.2 if outputs.abs().max() < 5 else math.nan
+
+    with pytest.raises(MetricError, match="metric 'fragile' returned nan"):
+        check_metric(make_metric(fragile, higher_is_better=True), OUTPUTS, TARGETS)
+
+
+def test_class_logits_and_direction():
+    def first_class(outputs, targets):
+        return float((outputs.argmax(1) != targets).double().mean())
+
+    outputs = torch.eye(3).repeat(2, 1)
+    targets = torch.tensor([0, 1, 2, 2, 1, 0])
+    good = make_metric(first_class, higher_is_better=False)
+    assert check_metric(good, outputs, targets) == pytest.approx(1 / 3)
+    bad = make_metric(first_class, higher_is_better=True)
+    with pytest.raises(MetricError, match="perfect predictions score 0 and inverted"):
+        check_metric(bad, outputs, targets)
+
+
+@pytest.mark.parametrize("targets", [torch.linspace(0, 1, 5), torch.arange(5)])
+def test_targets_that_are_no_labels_skip_the_perfect_outputs(targets):
+    calls = []
+
+    def gap(outputs, targets):
+        calls.append(outputs)
+        return 0.25
+
+    metric = make_metric(gap, higher_is_better=False)
+    assert check_metric(metric, OUTPUTS, targets) == 0.25
+    assert len(calls) == 1
+
+
+def test_empty_targets():
+    with pytest.raises(DataError, match="'f1' needs at least one target, got none"):
+        check_metric(make_metric("f1"), OUTPUTS[:0], TARGETS[:0])
+
+
+@pytest.mark.parametrize("name", ["f1", "aucpr", "g-mean", "jaccard"])
+def test_one_class_where_two_are_needed(name):
+    text = f"'{name}' needs targets of two classes or more, all 5 targets are 1"
+    with pytest.raises(DataError, match=text):
+        check_metric(make_metric(name), OUTPUTS, torch.ones(5, dtype=torch.long))
+
+
+def test_one_class_where_one_is_enough():
+    ones = torch.ones(5, dtype=torch.long)
+    assert check_metric(make_metric("mcr"), OUTPUTS, ones) == pytest.approx(0.4)
+
+
+def test_wrong_outputs():
+    with pytest.raises(ShapeError, match=r"needs outputs \[N, C\], got \[5\]"):
+        check_metric(make_metric("mcr"), OUTPUTS[:, 0], TARGETS)

@@ -1,0 +1,104 @@
+"""Registered metrics on degenerate and wrong inputs."""
+
+import math
+
+import pytest
+import torch
+
+from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
+from metricopt.metrics.base import METRICS
+from metricopt.metrics.confusion import predict_labels
+from metricopt.metrics.top_k import TopK
+
+
+def value(name, outputs, targets):
+    return METRICS.get(name)().value(outputs, targets)
+
+
+DEGENERATE = {
+    # name: (all-negative targets, none or all predicted positive; then all-positive)
+    "mcr": (0.0, 1.0, 1.0, 0.0),
+    "f1": (0.0, 0.0, 0.0, 1.0),
+    "f-macro": (1.0, 0.0, 0.0, 1.0),
+    "jaccard": (0.0, 0.0, 0.0, 1.0),
+    "jaccard-macro": (1.0, 0.0, 0.0, 1.0),
+    "jaccard-legacy": (1.0, 0.0, 0.0, 1.0),
+    "g-mean": (1.0, 0.0, 0.0, 1.0),
+    "worst-class-error": (0.0, 1.0, 1.0, 0.0),
+    "aucpr": (0.0, 0.0, 1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_one_class_targets(name):
+    actual = tuple(
+        value(name, torch.full((4, 1), logit), torch.full((4,), label))
+        for label in (0, 1)
+        for logit in (-1.0, 1.0)
+    )
+    assert actual == DEGENERATE[name]
+
+
+def test_zero_logit_predicts_positive_and_first_of_tied_classes_wins():
+    assert predict_labels(torch.zeros(2, 3, 1)).tolist() == [[1, 1, 1], [1, 1, 1]]
+    for classes in (2, 3):
+        assert predict_labels(torch.ones(4, classes)).tolist() == [0, 0, 0, 0]
+    assert predict_labels(torch.tensor([[1.0, 1.0], [0.0, 1.0]])).tolist() == [0, 1]
+
+
+def test_g_mean_does_not_underflow_over_many_classes():
+    targets = torch.arange(1500).repeat(2)
+    outputs = torch.nn.functional.one_hot(targets, 1500).float()
+    outputs[1500:] = outputs[1500:].roll(1, 1)
+    assert value("g-mean", outputs, targets) == pytest.approx(0.5)
+
+
+def test_average_precision_of_saturated_probabilities():
+    outputs = torch.tensor([[0.0, 60.0], [0.0, 50.0], [0.0, 40.0]])
+    assert value("aucpr", outputs, torch.tensor([1, 0, 0])) == 1.0
+
+
+@pytest.mark.parametrize("name", ["f1", "jaccard"])
+def test_binary_metrics_refuse_more_classes(name):
+    text = (
+        f"metric '{name}' is binary and needs C = 1 or 2 outputs per example, got C = 3"
+    )
+    with pytest.raises(ShapeError, match=text):
+        value(name, torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "least"), [("top-5", 4, 5), ("top-1", 1, 2)]
+)
+def test_top_k_refuses_too_few_classes(name, classes, least):
+    with pytest.raises(
+        ShapeError, match=f"C >= {least} class logits, got C = {classes}"
+    ):
+        value(name, torch.zeros(4, classes), torch.tensor([0, 1, 0, 1]))
+
+
+def test_top_k_refuses_no_guess():
+    with pytest.raises(ConfigError, match="top-k needs k >= 1, got 0"):
+        TopK(0)
+
+
+@pytest.mark.parametrize("name", ["mcr", "aucpr"])
+def test_labels_out_of_range(name):
+    text = rf"metric '{name}' needs labels in \[0, 1\], got labels from -1 to 2"
+    with pytest.raises(DataError, match=text):
+        value(name, torch.zeros(3, 1), torch.tensor([2, 0, -1]))
+
+
+def test_targets_that_are_no_labels():
+    text = r"needs integer labels of shape \[N\], got torch.float32 of shape \[3\]"
+    with pytest.raises(DataError, match=text):
+        value("mcr", torch.zeros(3, 1), torch.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["mcr", "aucpr"])
+def test_nan_outputs(name):
+    outputs = torch.tensor([[0.0], [math.nan]])
+    with pytest.raises(
+        MetricError, match=f"metric '{name}' was given outputs with NaN"
+    ):
+        value(name, outputs, torch.tensor([0, 1]))

@@ -1,0 +1,104 @@
+"""Examples of the user: every form gives the same split, all else a plain error."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from metricopt.errors import DataError
+from metricopt.tasks.examples import BATCH_SIZE, as_split
+from metricopt.tasks.sampling import Split
+
+CPU = torch.device("cpu")
+INPUTS = torch.arange(2.0 * (BATCH_SIZE + 3)).view(-1, 2)
+TARGETS = torch.arange(BATCH_SIZE + 3) % 3
+
+
+class Augmented(Dataset):
+    """Gives plain numbers as labels, and other inputs each time it is asked."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        if index >= len(self):
+            raise IndexError
+        return torch.rand(2), index
+
+
+class Stream(IterableDataset):
+    def __init__(self, examples: int) -> None:
+        self.examples = examples
+
+    def __iter__(self):
+        return zip(INPUTS[: self.examples], TARGETS[: self.examples], strict=True)
+
+
+FORMS = {
+    "pair": (INPUTS, TARGETS),
+    "list": [INPUTS, TARGETS],
+    "split": Split(INPUTS, TARGETS),
+    "data set": TensorDataset(INPUTS, TARGETS),
+    "stream": Stream(len(TARGETS)),
+    "loader": DataLoader(TensorDataset(INPUTS, TARGETS), 50),
+    "any batches": DataLoader([(INPUTS[:9], TARGETS[:9])] * 2, None),
+}
+
+
+@pytest.mark.parametrize(
+    "form", ["pair", "list", "split", "data set", "stream", "loader"]
+)
+def test_every_form_gives_the_same_split(form: str) -> None:
+    split = as_split(FORMS[form], name="train", device=CPU)
+    assert torch.equal(split.inputs, INPUTS)
+    assert torch.equal(split.targets, TARGETS)
+
+
+def test_batches_are_joined() -> None:
+    split = as_split(FORMS["any batches"], name="train", device=CPU)
+    assert torch.equal(split.inputs, INPUTS[:9].repeat(2, 1))
+    assert torch.equal(split.targets, TARGETS[:9].repeat(2))
+
+
+def test_augmentation_is_drawn_once() -> None:
+    split = as_split(Augmented(), name="train", device=CPU)
+    assert split.inputs.shape == (5, 2)
+    assert torch.equal(split.targets, torch.arange(5))
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        (INPUTS[:0], TARGETS[:0]),
+        TensorDataset(INPUTS[:0], TARGETS[:0]),
+        Stream(0),
+        DataLoader(TensorDataset(INPUTS[:3], TARGETS[:3]), 4, drop_last=True),
+    ],
+    ids=["pair", "data set", "stream", "loader that drops all"],
+)
+def test_an_empty_split_is_refused(empty: object) -> None:
+    with pytest.raises(DataError, match=r"^the observe split is empty$"):
+        as_split(empty, name="observe", device=CPU)
+
+
+@pytest.mark.parametrize(
+    ("examples", "got"),
+    [
+        (INPUTS, "Tensor"),
+        ((INPUTS, TARGETS, TARGETS), r"tuple of \(Tensor, Tensor, Tensor\)"),
+        ((INPUTS.numpy(), TARGETS.numpy()), r"tuple of \(ndarray, ndarray\)"),
+        (TensorDataset(INPUTS), r"list of \(Tensor\)"),
+        (DataLoader([{"x": 1.0}]), "dict"),
+        (None, "NoneType"),
+    ],
+)
+def test_other_things_are_refused(examples: object, got: str) -> None:
+    message = f"^the train split must be a pair of tensors .*, got {got}$"
+    with pytest.raises(DataError, match=message):
+        as_split(examples, name="train", device=CPU)
+
+
+def test_wrong_shapes_are_refused() -> None:
+    with pytest.raises(DataError, match="as many inputs as targets, got 5 inputs and"):
+        as_split((INPUTS[:5], TARGETS), name="train", device=CPU)
+    with pytest.raises(DataError, match=r"got shapes \[259, 2\] and \[\]"):
+        as_split((INPUTS, torch.tensor(1)), name="train", device=CPU)
