@@ -1,11 +1,14 @@
 """The contract of an arm: one registered way to fill a row of a table."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
+from benchmarks.arms.audit import AuditedMetric, check_counted, check_reported
 from benchmarks.pipelines.choices import Chosen
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
+from metricopt.metrics.base import Metric
 from metricopt.registry import Registry
 
 
@@ -18,14 +21,14 @@ class ArmKind:
     """How rows of one kind are run.
 
     Attributes:
-        run: chooses on the pipeline what the runner then judges. It never sees the
-            test split.
+        run: chooses on the pipeline what the runner then judges, querying the metric
+            it is given, which is audited. It never sees the test split.
         prepares: whether the run a spec describes first makes something dear that it
             shares with other runs; such runs get a worker of their own.
         reads_test: whether it may query the test split; for oracles alone.
     """
 
-    run: Callable[[RunSpec, Pipeline], Chosen]
+    run: Callable[[RunSpec, Pipeline, Metric], Chosen]
     prepares: Callable[[RunSpec], bool] = _prepares_nothing
     reads_test: bool = False
 
@@ -42,7 +45,11 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
         FairnessError: if what it spent is not what it reports.
     """
     kind = ARMS.get(spec.arm.kind)
-    if kind.reads_test:
-        return kind.run(spec, pipeline)
-    with pipeline.sealed():
-        return kind.run(spec, pipeline)
+    metric = AuditedMetric(pipeline.metric(spec.metric))
+    with nullcontext() if kind.reads_test else pipeline.sealed():
+        chosen = kind.run(spec, pipeline, metric)
+    name = spec.arm.name or spec.arm.kind
+    counted = sum(chosen.evaluations.values())
+    check_counted(name, evaluated=metric.evaluations, counted=counted)
+    check_reported(name, reported=chosen.reported, counted=sum(chosen.queried.values()))
+    return chosen

@@ -136,7 +136,7 @@ def judge(chosen: Chosen, spec: RunSpec, pipeline: Pipeline) -> dict[str, Any]:
         "queries": chosen.queries,
         "shared_queries": chosen.shared_queries,
         "gradient_steps": chosen.gradient_steps,
-        "queried": dict(chosen.evaluations),
+        "queried": chosen.queried,
         "seconds": dict(chosen.seconds),
         "trace": trace,
         "observe": _values(observe),

@@ -1,8 +1,9 @@
 """What an arm can choose, to be judged by the pipeline it was chosen on."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -19,6 +20,11 @@ class Adapted:
 
     phi: Tensor
 
+    @property
+    def rows(self) -> int:
+        """Results that are chosen at once."""
+        return len(self.phi)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -30,6 +36,7 @@ class Trained:
     """
 
     predict: Callable[[Tensor], Outputs]
+    rows: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Shifted:
     """
 
     shift: Callable[[Any], Outputs]
+    rows: ClassVar[int] = 1
 
 
 Choice = Adapted | Trained | Shifted
@@ -74,8 +82,9 @@ class Chosen:
         queries: metric queries charged to one result, shared ones included.
         shared_queries: the part of `queries` spent once for all rows.
         gradient_steps: steps taken by each row.
-        evaluations: metric evaluations that were counted, by what they were made on:
-            `observe`, `train` or `test`.
+        evaluations: metric queries that were counted in this run, by what they were
+            made on: `observe`, `train` or `test`.
+        prepared: the same for what was prepared once and is shared with other runs.
         points: the way there, in order of steps and queries.
         notes: further figures by name.
         seconds: wall seconds of named phases.
@@ -86,6 +95,18 @@ class Chosen:
     shared_queries: int = 0
     gradient_steps: int = 0
     evaluations: Mapping[str, int] = field(default_factory=dict)
+    prepared: Mapping[str, int] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def reported(self) -> int:
+        """All metric queries by the arm's own account: of every row, and shared."""
+        own = self.queries - self.shared_queries
+        return self.choice.rows * own + self.shared_queries
+
+    @property
+    def queried(self) -> dict[str, int]:
+        """All metric queries that were counted, by what they were made on."""
+        return dict(Counter(self.evaluations) + Counter(self.prepared))

@@ -223,7 +223,7 @@ def test_the_own_arm_is_charged_and_sealed(suite, cache):
         found = [point.observe[RECALL.label][0] for point in record.trace]
         assert found == sorted(found) and found[-1] == record.values("observe")[0]
 
-    def peek(spec, pipeline):
+    def peek(spec, pipeline, metric):
         pipeline.encoded("test")
 
     spec = of(suite, "stretch")[0].spec

@@ -11,7 +11,9 @@ from baselines.network_methods.contract import (
     NetworkMethod,
     NetworkResult,
 )
+from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.execution.runner import execute
+from benchmarks.pipelines.choices import Chosen, Shifted
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.tabular_settings import (
     BinaryProblem,
@@ -252,3 +254,36 @@ def test_a_network_method_that_cheats_fails(run, cheat, message):
     record = run("network", cheat, NETWORK_METHODS)
     assert record.status == "failed"
     assert re.search(message, record.message)
+
+
+def query_thrice(reported, counted):
+    """Return an arm of its own that queries three times and reports something else."""
+
+    def run(spec, pipeline, metric):
+        validation = pipeline.validation(metric)
+        outputs = pipeline.outputs()
+        validation.values(outputs.expand(3, -1, -1))
+        made = {"observe": counted} if counted else {}
+        return Chosen(Shifted(lambda same: same), queries=reported, evaluations=made)
+
+    return ArmKind(run)
+
+
+@pytest.mark.parametrize(
+    ("reported", "counted", "message"),
+    [
+        (3, 3, ""),
+        (1, 1, "evaluated the metric 3 times and was charged with 1"),
+        (1, 3, "reports 1 metric queries .* and 3 were counted"),
+        (0, 0, "evaluated the metric 3 times and was charged with 0"),
+    ],
+)
+def test_an_arm_of_its_own_is_audited(
+    tmp_path, pipeline, monkeypatch, reported, counted, message
+):
+    list(ARMS)  # filled before anything is added
+    monkeypatch.setitem(ARMS._units, "own", query_thrice(reported, counted))
+    spec = replace(SPEC, arm=Arm("own"), meta_tests=1)
+    record = execute(spec, pipeline, RunStore(tmp_path / "runs"), environment())
+    assert record.status == ("failed" if message else "done")
+    assert re.search(message, record.message or "")
