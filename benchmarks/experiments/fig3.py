@@ -150,6 +150,4 @@ def layout(tier: str) -> TableLayout:
     )
 
 
-EXPERIMENTS.register("fig3")(
-    Experiment("fig3", "ablation of the value function on A9A", layout, specs)
-)
+EXPERIMENTS.register("fig3")(Experiment("fig3", layout, specs))

@@ -87,8 +87,4 @@ def layout(tier: str) -> TableLayout:
     )
 
 
-EXPERIMENTS.register("fig4")(
-    Experiment(
-        "fig4", "CIFAR-10: SGD and Adam with and without the metric", layout, specs
-    )
-)
+EXPERIMENTS.register("fig4")(Experiment("fig4", layout, specs))

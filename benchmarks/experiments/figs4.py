@@ -163,6 +163,4 @@ def layout(tier: str) -> TableLayout:
     )
 
 
-EXPERIMENTS.register("figs4")(
-    Experiment("figs4", "ablation of the value function on CIFAR-10", layout, specs)
-)
+EXPERIMENTS.register("figs4")(Experiment("figs4", layout, specs))

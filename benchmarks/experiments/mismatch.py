@@ -138,6 +138,4 @@ NOTES = (
     RECIPE_NOTE,
 )
 
-EXPERIMENTS.register("mismatch")(
-    Experiment("mismatch", "CIFAR-10: when does metric fine-tuning pay?", layout, specs)
-)
+EXPERIMENTS.register("mismatch")(Experiment("mismatch", layout, specs))

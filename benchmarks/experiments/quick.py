@@ -123,6 +123,4 @@ def layout(tier: str) -> TableLayout:
     )
 
 
-EXPERIMENTS.register("quick")(
-    Experiment("quick", "embedded data, no download, minutes", layout, specs)
-)
+EXPERIMENTS.register("quick")(Experiment("quick", layout, specs))

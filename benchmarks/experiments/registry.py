@@ -16,7 +16,6 @@ class Experiment:
 
     Attributes:
         name: as in `./reproduce.sh NAME`.
-        about: one line for `list`.
         layout: what the table looks like, by tier.
         specs: the runs of a tier, given the number of replicates (None: the tier's own)
             and whether downloads are forbidden; see `resolve_variant`.
@@ -24,7 +23,6 @@ class Experiment:
     """
 
     name: str
-    about: str
     layout: Callable[[str], TableLayout]
     specs: Callable[[str, int | None, bool | None], list[RunSpec]]
     default_tier: str = "local"

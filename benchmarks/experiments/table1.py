@@ -153,6 +153,4 @@ NOTES = (
     RECIPE_NOTE,
 )
 
-EXPERIMENTS.register("table1")(
-    Experiment("table1", "CIFAR-10, ResNet-32: misclassification rate", layout, specs)
-)
+EXPERIMENTS.register("table1")(Experiment("table1", layout, specs))

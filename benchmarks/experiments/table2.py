@@ -185,8 +185,4 @@ NOTES = (
     RECIPE_NOTE,
 )
 
-EXPERIMENTS.register("table2")(
-    Experiment(
-        "table2", "CIFAR-10: area under the precision-recall curve", layout, specs
-    )
-)
+EXPERIMENTS.register("table2")(Experiment("table2", layout, specs))

@@ -119,6 +119,4 @@ def layout(tier: str) -> TableLayout:
     )
 
 
-EXTENSIONS = Experiment(
-    NAME, "a pipeline, metrics, methods and an arm of the tests' own", layout, specs
-)
+EXTENSIONS = Experiment(NAME, layout, specs)
