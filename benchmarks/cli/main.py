@@ -25,10 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         _choose_folders(options)
         verb = importlib.import_module(f"benchmarks.cli.verbs.{options.module}")
-        return int(verb.run(options))
+        code = int(verb.run(options))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print(f"stopped; {KEPT}", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # Nobody reads on, as in `list | head`; the flush at exit must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as error:
         if error.errno not in FULL_DISK:
             raise
