@@ -1,4 +1,4 @@
-"""Metered access to the metric: all that a method outside the library gets of it."""
+"""Metered access to the metric: the only access that a baseline gets."""
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ class Validation:
     """The observe split, and a metric that can only be queried at a price.
 
     Args:
-        metric: the black box; not handed on.
+        metric: the black box; methods never see it.
         observe: examples for selection and for metric queries.
         limit: greatest number of queries; None for no limit.
 
@@ -62,7 +62,7 @@ class Validation:
         labelled = self.observe.targets if targets is None else targets
         with torch.no_grad():
             values = self._metric.values(outputs, labelled)
-        # Labels from elsewhere are those of training examples.
+        # Targets given by the caller belong to training examples.
         self.meter.charge(rows, "observe" if targets is None else "train")
         return values
 

@@ -1,7 +1,7 @@
 """Fine-tune a pre-trained network towards the metric it is judged by.
 
-`finetune` is the one call; what it is made of is here too. The methods, and whatever
-needs gpytorch, scipy or cma, are imported when they are first asked for.
+`finetune` is the main entry point; its building blocks are exported here as well. The
+methods, and whatever needs gpytorch, scipy or cma, are imported on first access.
 """
 
 import importlib
@@ -22,7 +22,8 @@ from metricopt.errors import (
     ShapeError,
 )
 
-# Before anyone can import the module of that name, which would hide the function.
+# The first import of the submodule sets the name `finetune` to the module. It happens
+# here, so that it cannot hide the function later.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
 from metricopt.methods.budget import Budget

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 
 class Partial(Protocol):
-    """What an error that ends `finetune` offers: the best that was found until then.
+    """The best result so far, attached to an error that ends `finetune`.
 
-    It is the attribute `partial` of the exception, whoever raised it: one of these
-    errors, an exception of the user's loss, metric, data or model, or an interrupt. It
-    is None where nothing had been measured yet.
+    It is the attribute `partial` of the exception, whatever the exception is: one of
+    these errors, one from the user's loss, metric, data or model, or an interrupt. It
+    is None if nothing had been measured yet.
     """
 
     @property
@@ -40,7 +40,7 @@ class MetricOptError(Exception):
     """Base class: catch this to catch every error raised on purpose.
 
     Attributes:
-        partial: the best `finetune` had found when it failed; None anywhere else.
+        partial: the best result of `finetune` when it failed; None anywhere else.
     """
 
     partial: Partial | None = None
@@ -55,7 +55,7 @@ class ShapeError(MetricOptError, ValueError):
 
 
 class MetricError(MetricOptError):
-    """A metric raised, or returned something that is no value in its range."""
+    """A metric raised an exception, or returned no number in its range."""
 
 
 class BudgetExceededError(MetricOptError):

@@ -34,12 +34,12 @@ from metricopt.threads import one_thread
 from metricopt.values.health import verdict
 
 EXAMPLES = 4
-"""Examples an adapter is fitted to the network with."""
+"""Number of examples the automatic adapter is made with."""
 SMALL = 32
-"""Greatest size of phi for which 50 steps are taken, and not 100."""
+"""Largest d for which the default is 50 gradient steps instead of 100."""
 DEFAULTS = FinetuneOptions()
 TINY = 2**18
-"""Most weights of a network of vectors that runs in one thread."""
+"""Most weights with which a network on vectors still runs in one thread."""
 CPU = torch.device("cpu")
 
 
@@ -55,13 +55,13 @@ def finetune(
     """Find a small phi that improves a metric of a pre-trained model.
 
     The model is frozen and put in evaluation mode; its weights do not change. One
-    query each goes to the untouched network and to what the method proposes, and the
-    better of the two is returned. Two more try out a direction that was declared.
+    query each goes to the untouched network and to the method's proposal, and the
+    better of the two is returned. Two more check a direction that the user declared.
 
     Args:
         model: the network theta, from inputs [n, ...] to outputs [n, C].
         train: examples the loss gradients come from; see `as_split` for the forms.
-        observe: examples the metric is queried on; best not those of `train`.
+        observe: examples the metric is queried on; preferably not those of `train`.
         loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
         metric: the black box: whatever `make_metric` accepts, such as the name of a
             metric, a function of `sklearn.metrics`, or a `Metric`.
@@ -71,22 +71,22 @@ def finetune(
         phi with what it gained and cost; `apply` puts it into the model.
 
     Raises:
-        ConfigError: if a setting or name is not possible.
+        ConfigError: if a setting or name is not valid.
         DataError: if a split is empty, or holds one class where the metric needs two.
         MetricError: if the metric fails, or declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
-        BudgetExceededError: if a method of the user's asks for too many queries.
+        BudgetExceededError: if a user-defined method asks for too many queries.
 
-        Whatever is raised after the first query, by the model, the loss, the data or
-        an interrupt too, carries the best phi observed until then in an attribute
-        `partial`, a `Finetuned`; before it, `partial` is None.
+        Every exception, including those of the model, the loss, the data and
+        interrupts, has an attribute `partial`: a `Finetuned` with the best phi
+        observed so far, or None before the first query.
 
-    Source: Huang et al., CVPR 2021, Alg. 1. Differs: keeps the untouched network where
-        what the method proposes is worse.
+    Source: Huang et al., CVPR 2021, Alg. 1. Differs: keeps the untouched network if
+        the method's proposal is worse.
     """
     method = resolve_method(options.method)
     black_box = make_metric(metric, higher_is_better=options.higher_is_better)
-    hidden = None if options.progress else True  # None: hidden where no one looks
+    hidden = None if options.progress else True  # None: hidden without a terminal
     search: Search | None = None
     started = time.perf_counter()
     with tqdm(total=options.queries, unit=" queries", disable=hidden) as bar:
@@ -122,10 +122,10 @@ class Data:
 
 
 class Search:
-    """One call of `finetune`: what is measured stands here until it is over.
+    """The state of one call of `finetune`.
 
     Args:
-        adapter: of the model.
+        adapter: the adapter of the model.
         data: what phi is learned from.
         metric: the black box.
         options: everything else.
@@ -155,17 +155,17 @@ class Search:
             observe=data.observe,
             drawing=Drawing(options.sampler, seeds),
         )
-        # A metric of the user's may fail at any phi; it is called row by row in any
-        # case.
+        # A user's metric may fail at any phi; one row at a time loses no earlier row.
+        # It is no slower: such a metric is called row by row in any case.
         rows = 1 if isinstance(metric, CallableMetric) else None
         self.task = RecordedTask(task, rows=rows, on_query=on_query)
 
     def run(self, method: Method) -> Finetuned:
-        """Return the proposal of a method, or the untouched network where it is worse.
+        """Return a method's proposal; the untouched network if the proposal is worse.
 
         Raises:
-            ConfigError: if the method does not suit the network, or the queries do not
-                suffice for what is queried beside the method.
+            ConfigError: if the method does not suit the network, or there are too few
+                queries for those made outside the method.
         """
         framing = FRAMING_QUERIES + self._tried
         if self.options.queries < framing:
@@ -185,7 +185,7 @@ class Search:
         return self._improved(method, Budget(self.options.queries - framing, steps))
 
     def best(self) -> Finetuned | None:
-        """Return the best observed until now; None before the first query."""
+        """Return the best result so far; None before the first query."""
         if self.task.best is None or self.untouched is None:
             return None
         cost, phi = self.task.best
@@ -222,7 +222,7 @@ class Search:
 
     @property
     def _tried(self) -> int:
-        """Queries that trying out the direction of the metric takes."""
+        """Number of queries that check the declared direction of the metric."""
         if not self.metric.direction_declared:
             return 0
         known = direction_can_be_tried(self._sample, self.observe.targets)
@@ -239,7 +239,7 @@ class Search:
         if isinstance(self.options.method, str):
             method = method.fitted(budget)
         generator = make_generator("finetune", self.options.seed)
-        # The last query is kept from the method: it judges what the method proposes.
+        # The last query is withheld from the method: it judges the method's proposal.
         self.task.meter.limit = self.options.queries - 1
         result = method.run(self.task, budget, generator)
         self.task.meter.limit = self.options.queries
@@ -272,7 +272,7 @@ def _is_tiny(model: nn.Module, data: Data) -> bool:
 
 
 def _health(result: FinetuneResult) -> str | None:
-    """Return the sentence of a value function's health, if the method noted it."""
+    """Return the verdict on the value function, if the method reports its health."""
     notes = result.notes
     if "health_spread" not in notes:
         return None
@@ -280,8 +280,8 @@ def _health(result: FinetuneResult) -> str | None:
 
 
 def _attach(error: BaseException, best: Finetuned | None) -> None:
-    """Let an exception carry the best found until it was raised."""
-    # An exception may refuse attributes; it is what matters then.
+    """Attach the best result so far to an exception."""
+    # Some exceptions refuse new attributes; the exception itself matters more.
     with suppress(AttributeError):
         error.partial = best  # type: ignore[attr-defined]
         if best is not None:

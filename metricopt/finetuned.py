@@ -17,9 +17,9 @@ class Spent:
     """What one call of `finetune` spent.
 
     Attributes:
-        queries: metric queries on the observe split, those of meta-training, of the
-            untouched network and of the chosen phi included.
-        gradient_steps: steps of fine-tuning, those of meta-training not included.
+        queries: metric queries on the observe split, including meta-training, the
+            untouched network and the chosen phi.
+        gradient_steps: steps of fine-tuning, without those of meta-training.
         seconds: wall-clock time of the whole call.
     """
 
@@ -38,18 +38,18 @@ class Finetuned:
         adapter: the adapter of the network.
         phi: chosen adapter parameters, shape [d], on the device of the network; zero
             if nothing observed was better than the untouched network.
-        metric: what was improved.
-        metric_before: of the untouched network on the observe split, native units.
-        metric_after: of phi on the observe split, native units; never worse than
+        metric: the metric to improve.
+        metric_before: metric of the untouched network on observe, native units.
+        metric_after: metric of phi on observe, native units; never worse than
             `metric_before`.
-        metric_proposed: of what the method proposed; worse than `metric_before` where
-            it was turned down.
+        metric_proposed: metric of the method's proposal, native units; worse than
+            `metric_before` if the proposal was turned down.
         method: name of the method.
         spent: queries, steps and seconds.
         history: states the method passed through, with their costs in [0, 1].
         notes: further figures of the method.
-        health: whether to trust the value function, and why; None where the method
-            has none, or its budget is too small to tell.
+        health: whether to trust the value function, and why; None if the method has
+            none, or its budget is too small for the check.
     """
 
     adapter: SiteAdapter
@@ -81,7 +81,7 @@ class Finetuned:
         return self.adapter.network
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write phi as a safetensors file that knows its adapter and network.
+        """Write phi as a safetensors file that names its adapter and network.
 
         To use it elsewhere, make the same adapter of the same network, with
         `auto_adapter` or by hand, and call `adapter.attach(load_phi(path, adapter))`.

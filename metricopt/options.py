@@ -13,7 +13,7 @@ from metricopt.methods.contract import Method
 from metricopt.tasks.sampling import Sampler
 
 FRAMING_QUERIES = 2
-"""Queries of the untouched network and of what the method proposes."""
+"""Queries outside the method: the untouched network and the method's proposal."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class FinetuneOptions:
         size: size d of the automatic adapter; None for its default.
         sites: modules the automatic adapter modulates; None for its default.
         sampler: draws mini-batches from train; uniform ones of 128 if None.
-        higher_is_better: direction of a metric that does not tell; see `make_metric`.
-        seed: of all randomness but that of a shuffling loader.
+        higher_is_better: direction of a metric without one; see `make_metric`.
+        seed: seed of all randomness, except in a loader that shuffles.
         progress: whether a terminal shows the queries made and the time left.
     """
 
@@ -66,14 +66,14 @@ class FinetuneOptions:
             )
 
     def adapter_of(self, model: nn.Module, example_input: Tensor) -> SiteAdapter:
-        """Return the adapter of a model, made now where it is automatic.
+        """Return the adapter of a model; an automatic one is made now.
 
         Args:
             model: the network theta.
             example_input: network inputs, shape [N, ...]; a few are enough.
 
         Raises:
-            ConfigError: if the adapter is that of another model, or none can be made.
+            ConfigError: if the adapter is for another model, or none can be made.
         """
         if isinstance(self.adapter, SiteAdapter):
             if self.adapter.network is not model:

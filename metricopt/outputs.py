@@ -1,4 +1,4 @@
-"""What a network returns, one tensor or several, and what it is compared with."""
+"""Network outputs, one tensor or several, and the targets they are compared with."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Targets = Tensor | Sequence[Any]
 
 
 def leading(outputs: Outputs) -> Tensor:
-    """Return the first tensor of outputs: the one that tells their number and place."""
+    """Return the first tensor of outputs, which gives their number and device."""
     return outputs if isinstance(outputs, Tensor) else outputs[0]
 
 
@@ -44,11 +44,11 @@ def targets_at(targets: Targets, index: Tensor) -> Targets:
     """Return the targets of some examples.
 
     Args:
-        targets: of N examples.
-        index: places in [0, N), shape [n] or [B, n].
+        targets: targets of N examples.
+        index: indices in [0, N), shape [n] or [B, n].
 
     Returns:
-        A tensor with the shape of the index first, or a list of the same nesting.
+        A tensor whose first axes are those of `index`, or a list nested like it.
     """
     if isinstance(targets, Tensor):
         return targets[index.to(targets.device)]

@@ -1,11 +1,11 @@
-"""Whether one quantity ranks as another does."""
+"""Spearman's rank correlation of two quantities."""
 
 import math
 
 from torch import Tensor
 
 CONSTANT = 1e-12
-"""Standard deviation below which values are taken for equal: rounding ranks nothing."""
+"""Standard deviation below which values count as equal: rounding is no ranking."""
 
 
 def rank_correlation(first: Tensor, second: Tensor) -> float:
@@ -17,7 +17,7 @@ def rank_correlation(first: Tensor, second: Tensor) -> float:
         first: values, any shape, at least one.
         second: as many values.
     """
-    # Imported here: it takes a while, and few callers of the library rank.
+    # Imported here: it takes a while, and few users of the library need it.
     from scipy.stats import spearmanr
 
     flat = [part.detach().flatten().double().cpu() for part in (first, second)]

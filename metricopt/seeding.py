@@ -24,7 +24,7 @@ def make_generator(
 def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Seed torch's global generators inside a context, and put them back afterwards.
 
-    Dropout and torch's weight initialisation know no other source of randomness.
+    Dropout and torch's weight initialisation use no other source of randomness.
 
     Args:
         seed: in [0, 2**64).
@@ -37,10 +37,10 @@ def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[N
 
 
 class Seeds:
-    """Seeds of everything random in one undertaking, each by its purpose.
+    """Seeds of everything random in one run or task, one seed per purpose.
 
     Args:
-        *names: what the undertaking is, such as problem and replicate.
+        *names: what identifies it, such as problem and replicate.
     """
 
     def __init__(self, *names: object) -> None:

@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread for a while, then as many as before.
+    """Use one torch thread inside the context, then as many as before.
 
     Handing a few thousand numbers to a second thread takes longer than adding them up,
     and far longer where other processes keep the cores busy.

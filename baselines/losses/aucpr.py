@@ -34,8 +34,8 @@ class AUCPRLoss(RowLoss):
         priors: frequency of every class in the mini-batches, C numbers in (0, 1); with
             one logit, the frequency of positives. None for equally frequent classes.
         surrogate: "logistic" or "hinge".
-        dual_rate: rate of the ascent in the multipliers, as a multiple of that of the
-            descent in all else, above 0.
+        dual_rate: learning rate of the multipliers, which ascend, as a multiple of the
+            rate of everything else, which descends; above 0.
 
     Attributes:
         multipliers: Lagrange multipliers, whose sign does not matter, shape [C, K].
@@ -100,6 +100,6 @@ class AUCPRLoss(RowLoss):
         return (missed + false_alarms - allowed).mean(-1)
 
     def _reversed_multipliers(self) -> Tensor:
-        # The value is |raw|, and its gradient is reversed: descent ascends in them.
+        # The value is |raw| with a reversed gradient: a descent step makes them ascend.
         size = self.multipliers.abs()
         return ((1 + self.dual_rate) * size).detach() - self.dual_rate * size

@@ -22,8 +22,8 @@ class LossProperties:
 
     Attributes:
         outputs_per_class: columns that the network gives for every class.
-        independent: whether every output is trained by itself, as that of a class
-            against the rest, so that its raw values rank examples.
+        independent: whether every output is trained by itself, as one class against
+            the rest, so that its raw values rank examples.
         needs_every_class: whether a mini-batch without some class teaches nothing
             about it, see `check_batch_size`.
     """
@@ -55,7 +55,7 @@ class RowLoss(nn.Module, ABC):
         self.classes = classes
 
     def before_step(self, step: int, steps: int) -> None:
-        """Prepare a step of training, for losses that change on the way.
+        """Prepare a step of training, for losses that change during training.
 
         Args:
             step: steps taken so far.
@@ -84,7 +84,7 @@ class RowLoss(nn.Module, ABC):
         """Return the loss of every mini-batch, shape [B]; labels are not checked.
 
         Args:
-            outputs: as of `forward`, shape [B, n, C].
+            outputs: as in `forward`, shape [B, n, C].
             targets: labels, shape [B, n].
 
         Raises:

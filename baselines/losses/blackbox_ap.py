@@ -10,7 +10,7 @@ from baselines.losses.blackbox_ranking import ap_loss, standardise
 class BlackboxAP(RowLoss):
     """Mean of 1 - AP over the classes, each ranked against the rest by its logit.
 
-    Logits are standardised over the mini-batch first; margin and lam refer to that.
+    Logits are standardised over the mini-batch first; margin and lam apply after that.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.

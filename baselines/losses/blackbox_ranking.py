@@ -47,8 +47,8 @@ def rank(scores: Tensor, lam: float) -> Tensor:
     Args:
         scores: shape [..., L].
         lam: strength of the interpolation, above 0: how far scores are perturbed along
-            the gradient with respect to the ranks. A loss multiplied by a factor
-            therefore has another gradient than the factor times its gradient.
+            the gradient with respect to the ranks. Multiplying a loss by a factor
+            therefore does not multiply its gradient by that factor.
 
     Returns:
         Ranks, shape [..., L], in (0, 1].
@@ -80,7 +80,7 @@ def recall_loss(
     Args:
         scores: of L items for Q queries, shape [..., Q, L].
         relevant: whether an item is relevant, bool, shape [..., Q, L].
-        margin: by how much a relevant item has to be ahead to count as such.
+        margin: by how much a relevant item has to be ahead to count as ahead.
         lam: strength of the interpolation, see `rank`.
         weight: of the number of irrelevant items ahead; weight(0) = 0.
 
@@ -111,7 +111,7 @@ def ap_loss(
     Args:
         scores: of N examples for C classes, shape [..., N, C].
         relevant: whether an example is of a class, bool, shape [..., N, C].
-        margin: by how much a positive has to be ahead to count as such.
+        margin: by how much a positive has to be ahead to count as ahead.
         lam: strength of the interpolation, see `rank`.
         interclass: share of the average precision of all N C entries in one ranking,
             in [0, 1].
@@ -173,7 +173,7 @@ def _both_ranks(
         )
     relevance = relevant.to(scores.dtype)
     among_all = rank(scores - margin * (relevance - 0.5), lam)
-    # Ranks are at most 1, so that this puts the relevant items first, in their order.
+    # Ranks are at most 1, so this puts the relevant items first, in their order.
     among_relevant = _ranks(2 * relevance - among_all.detach())
     return among_all, among_relevant
 

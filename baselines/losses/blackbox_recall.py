@@ -12,7 +12,7 @@ class BlackboxRecall(RowLoss):
     """Mean weight of the number of classes that score above the label.
 
     One logit z stands for the two class scores (0, z). Scores are standardised over
-    the mini-batch first; margin and lam refer to that.
+    the mini-batch first; margin and lam apply after that.
 
     Args:
         classes: number of classes C; 1 is one logit of the positive class.

@@ -59,10 +59,10 @@ class Annealing:
         start: weight before the first step, at least 0.
         gamma: how fast it falls per step; the authors' CIFAR-10 example has 2e-5.
         power: exponent of the fall.
-        least: where it stays, at least 0; the authors' examples have 0, which may
-            stall a training with margin 4.
+        least: value below which it does not fall, at least 0; the authors' examples
+            have 0, which may stall a training with margin 4.
         steps: length of the training it is meant for, at least 1. In a shorter or
-            longer one it falls faster or more slowly, to the same end.
+            longer one it falls faster or more slowly, to the same final value.
 
     Raises:
         ConfigError: if a setting is out of its range.
@@ -106,8 +106,8 @@ class LargeMarginSoftmax(RowLoss):
             training, as `Annealing` or its settings by name.
 
     Attributes:
-        annealing: present weight of the plain logit; of one that falls, it is the
-            first one until a training begins, and the last one after `finish`.
+        annealing: current weight of the plain logit. If it falls, this is its first
+            value until a training begins, and its last value after `finish`.
 
     Raises:
         ConfigError: if a setting is out of its range.
@@ -139,12 +139,12 @@ class LargeMarginSoftmax(RowLoss):
         self.annealing = weight
 
     def before_step(self, step: int, steps: int) -> None:
-        """Let the annealing fall to where it is after `step` of `steps` steps."""
+        """Set the annealing to its value after `step` of `steps` steps."""
         if self._falling is not None:
             self.annealing = self._falling.of_training(step, steps)
 
     def finish(self) -> None:
-        """Let the annealing fall to where it is at the end of a training."""
+        """Set the annealing to its value at the end of a training."""
         self.before_step(1, 1)
 
     def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class LargeMarginSoftmax(RowLoss):
         return flat.view(targets.shape).mean(1)
 
     def lowered_logits(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the logits of which the cross-entropy is taken, shape [..., C].
+        """Return the logits that enter the cross-entropy, shape [..., C].
 
         Args:
             outputs: of a `MarginHead`, shape [..., 2 C].

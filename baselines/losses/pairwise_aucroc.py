@@ -62,5 +62,5 @@ class PairwiseAUCROC(RowLoss):
         # of classes.
         weights = anchors.to(outputs.dtype) / positives
         means = terms.sum(2) / negatives.clamp(min=1)
-        # The sum is 0 or, but for rounding, at least 1.
+        # Apart from rounding, the sum is 0 or at least 1.
         return (weights * means).sum(1) / weights.sum(1).clamp(min=0.5)

@@ -1,4 +1,4 @@
-"""The state of a training on disk, to go on from after a crash."""
+"""The state of a training on disk, to continue from after a crash."""
 
 import io
 import pickle

@@ -153,7 +153,7 @@ class _Batch(NamedTuple):
 
 
 class _Imitation(Hooks):
-    """The surrogate and its optimiser, beside the run that trains the network.
+    """The surrogate and its optimiser, with the run that trains the network.
 
     The run calls `loss`, which takes a step of the surrogate on the mini-batch first.
 

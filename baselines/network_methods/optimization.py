@@ -20,13 +20,13 @@ class Training:
     """How a network is trained.
 
     Attributes:
-        epochs: passes over about as many examples as there are.
+        epochs: length of the training; an epoch draws about as many examples as exist.
         learning_rate: greatest rate.
         optimizer: "adam" or "sgd".
         momentum: of SGD.
         nesterov: whether the momentum of SGD is Nesterov's.
-        weight_decay: factor of the squared weights in the loss. What a loss learns
-            decays with Adam, not with SGD.
+        weight_decay: factor of the squared weights in the loss. Parameters of a loss
+            decay with Adam, but not with SGD.
         schedule: of the rate. "one-cycle": up, then down to almost nothing, and with
             Adam its first momentum the other way round; "steps": divided by 10 after
             1/2 and 3/4 of the steps; "constant".
@@ -103,7 +103,7 @@ def make_optimizer(
 def make_rates(
     optimizer: torch.optim.Optimizer, training: Training, steps_per_epoch: int
 ) -> LRScheduler:
-    """Return what sets the rate of an optimiser, stepped after every step of it."""
+    """Return the scheduler of an optimiser's rate, to be stepped after every step."""
     steps = steps_per_epoch * training.epochs
     if training.schedule == "one-cycle":
         return OneCycleLR(

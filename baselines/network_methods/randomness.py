@@ -12,7 +12,7 @@ from torch.nn.modules.dropout import _DropoutNd
 class GlobalRandomness:
     """A state of torch's global generator, which is set only while it is in use.
 
-    Dropout and the random weights of new layers know no other source of randomness.
+    Dropout and the random weights of new layers use no other source of randomness.
 
     Args:
         seed: of the first state.
@@ -27,7 +27,7 @@ class GlobalRandomness:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Go on from where the last use ended; afterwards all is as it was before."""
+        """Continue the last use inside the context; restore all else afterwards."""
         with torch.random.fork_rng(self._devices):
             self._set()
             try:
@@ -36,11 +36,11 @@ class GlobalRandomness:
                 self._states = self._current()
 
     def state(self) -> list[Tensor]:
-        """Return the state: that of the CPU, then that of the device."""
+        """Return the states of the CPU and then of the device."""
         return self._states
 
     def restore(self, state: list[Tensor]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self._states = state
 
     def _current(self) -> list[Tensor]:

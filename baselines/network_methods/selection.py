@@ -66,7 +66,7 @@ class BestState:
         keep_best: keep the state of lowest score; otherwise the latest.
 
     Attributes:
-        epoch: epoch of the kept state; 0 is the one the network came with.
+        epoch: epoch of the kept state; 0 is the state before training.
         score: its score; infinite where there is none.
     """
 
@@ -115,7 +115,7 @@ class BestState:
         return {"epoch": self.epoch, "score": self.score, "weights": self._weights}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         self.epoch, self.score = state["epoch"], state["score"]
         self._weights = state["weights"]
 

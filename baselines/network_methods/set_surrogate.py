@@ -55,8 +55,8 @@ def enrich(labels: Tensor, probabilities: Tensor) -> Tensor:
 
     Returns:
         Three sets, shape [3, n], in [0, 1]: the predictions; the predictions mixed with
-        the labels; mixed with labels of which a random share is flipped. The shares
-        of all mixtures are uniform.
+        the labels; the predictions mixed with labels, a random share of them flipped.
+        All shares are uniform.
     """
     share, *weights = torch.rand(3).tolist()
     flipped = torch.where(torch.rand_like(probabilities) < share, 1 - labels, labels)

@@ -1,7 +1,7 @@
 """Train the network with a surrogate loss: cross-entropy, Lovasz, or any registered.
 
 Source: the rows CE and LO of Huang et al., CVPR 2021, Table 3. Differs: batch size,
-rate and length are settings, for the paper does not give them.
+rate and length are settings, because the paper does not give them.
 """
 
 import copy

@@ -54,8 +54,8 @@ class Hooks:
         """Prepare a step.
 
         Args:
-            step: steps taken so far, those of all epochs.
-            steps: of all epochs.
+            step: steps taken so far, over all epochs.
+            steps: steps of all epochs.
         """
 
     def after_epoch(self, epoch: Epoch) -> None:
@@ -154,7 +154,7 @@ class TrainingRun:
     def forward(self, inputs: Tensor) -> Any:
         """Return the network's outputs in the precision of the training, as float32.
 
-        In float32 they are those of the network, whatever their type.
+        With precision "float32", they are returned unchanged, whatever their type.
         """
         if self.training.precision == "float32":
             return self.network(inputs)
@@ -193,7 +193,7 @@ class TrainingRun:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the state of a run that was made in the same way.
+        """Continue from the state of a run that was made in the same way.
 
         Raises:
             ConfigError: if it was trained by other settings.

@@ -30,8 +30,8 @@ class OffsetSearch:
         candidates: values tried per class, equally spaced, both ends included.
         reach: the ends are -reach and reach, in units of log-probability. Where the
             classes are far from equally frequent, their log prior ratios exceed 1.
-        max_queries: most metric queries, that of zero offsets included; None for
-            no limit but the passes.
+        max_queries: most metric queries, including the one of zero offsets; None for
+            no limit other than the passes.
 
     Raises:
         ConfigError: if a setting is out of its range.
@@ -53,7 +53,7 @@ class OffsetSearch:
 
     def grid(self) -> Tensor:
         """Return the candidates in ascending order, float64, shape [candidates]."""
-        # Not linspace, whose middle is 0 but for rounding: one more query per class.
+        # Not linspace: its middle is not exactly 0, which costs a query per class.
         steps = torch.arange(1 - self.candidates, self.candidates, 2).double()
         return self.reach * steps / (self.candidates - 1)
 
@@ -78,8 +78,8 @@ class ClassOffsets:
             the type of the outputs.
         value: the metric there, in native units, on the examples it was tuned on.
         queries: metric queries made.
-        trace: every improvement in order, that of zero offsets first. The last one
-            within q queries is what a search limited to q queries returns.
+        trace: every improvement in order, zero offsets first. The last one within q
+            queries is what a search limited to q queries returns.
     """
 
     offsets: Tensor

@@ -1,4 +1,4 @@
-"""The audit: metric evaluations that were made, against those counted and reported."""
+"""The audit: compare metric evaluations made with those counted and reported."""
 
 from torch import Tensor
 
@@ -9,11 +9,11 @@ from metricopt.outputs import Outputs, Targets
 
 
 class FairnessError(MetricOptError):
-    """A method spent other metric queries than it was charged with, or reports."""
+    """A method made more metric queries than charged or allowed, or misreports them."""
 
 
 class AuditedMetric(WrappedMetric):
-    """A metric that knows how often it was evaluated, by whatever path.
+    """A metric that counts its own evaluations, wherever they come from.
 
     Args:
         metric: what is evaluated.
@@ -37,7 +37,7 @@ class AuditedMetric(WrappedMetric):
 
 
 def check_counted(name: str, *, evaluated: int, counted: int) -> None:
-    """Check that no metric evaluation passed the counter by.
+    """Check that no metric evaluation bypassed the counter.
 
     Args:
         name: of the method.

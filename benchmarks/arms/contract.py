@@ -21,9 +21,9 @@ class ArmKind:
     """How rows of one kind are run.
 
     Attributes:
-        run: chooses on the pipeline what the runner then judges, querying the metric
-            it is given, which is audited. It never sees the test split.
-        prepares: whether the run a spec describes first makes something dear that it
+        run: makes the choice that the runner judges. It queries the metric it is
+            given, which is audited, and never sees the test split.
+        prepares: whether the run of a spec first makes something expensive that it
             shares with other runs; such runs get a worker of their own.
         reads_test: whether it may query the test split; for oracles alone.
     """

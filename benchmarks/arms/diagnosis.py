@@ -1,4 +1,4 @@
-"""What is found out about a value function beside its result, outside its budget."""
+"""The diagnosis of a value function on held-out trajectories, outside the budget."""
 
 import math
 from dataclasses import replace
@@ -31,7 +31,7 @@ def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[st
 
     Args:
         trained: the value function.
-        pipeline: where; replicate 0 also gives the points of figures.
+        pipeline: makes the trajectories; replicate 0 also gives the points of figures.
         spec: the run, for the metric and the number of steps.
 
     Returns:
@@ -70,8 +70,8 @@ def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[st
 def loss_spearman(pipeline: Pipeline, along: Trajectories) -> float:
     """Return the rank correlation of training loss and cost along trajectories.
 
-    Near 1 the loss serves the metric, and there is little left to gain. NaN where the
-    metric does not move, or the pipeline has no loss to tell.
+    Near 1, the loss serves the metric and there is little left to gain. NaN if the
+    metric does not change, or the pipeline gives no training loss.
     """
     losses = pipeline.train_loss(observed_phi(along))
     if losses is None:
@@ -101,7 +101,7 @@ def _paths(on_loss: Trajectories, on_guided: Trajectories) -> dict[str, list[flo
             part.losses.mean(0)[None], STRETCHES
         )
         found[f"path_{kind}_loss"] = rounded(losses[0])
-        # NaN, which records keep as none, where a stretch was never observed.
+        # NaN, which records keep as None, for a stretch that was never observed.
         found[f"path_{kind}_cost"] = rounded(costs / counts)
     return found
 

@@ -1,4 +1,4 @@
-"""What pipelines share whose network has an adapter: tasks, outputs and metrics."""
+"""The base class of pipelines with an adapter: tasks, outputs and metrics."""
 
 import copy
 from abc import abstractmethod
@@ -32,10 +32,10 @@ LOSS_EXAMPLES, LOSS_ROWS = 1_000, 4
 
 @dataclass(frozen=True)
 class Splits:
-    """A problem, split, its inputs as the network takes them.
+    """The splits of a problem, with inputs as the network takes them.
 
     Attributes:
-        train, observe, test: the three splits; gradients of fine-tuning are of `train`.
+        train, observe, test: the three splits; `train` gives fine-tuning its gradients.
         variant: label of the data set it comes from.
         digest: sha256 of its decoded arrays.
     """
@@ -153,7 +153,7 @@ class AdaptedPipeline(Pipeline):
         from_theta: bool,
     ) -> NetworkResult:
         """Train a network by a method, on this pipeline's batches."""
-        # The adapter froze theta where it was asked for before.
+        # The adapter may have frozen theta already.
         start = copy.deepcopy(self.network_start(from_theta=from_theta))
         return method.train(
             start.requires_grad_(True),
@@ -237,7 +237,7 @@ class AdaptedPipeline(Pipeline):
         }
 
     def class_outputs(self, outputs: Any) -> Outputs:
-        """Return the outputs that say a class: all of them by default."""
+        """Return the outputs that are class scores: by default all of them."""
         return outputs
 
     def _untouched(self, split: str) -> Outputs:

@@ -43,7 +43,7 @@ class Prerequisite(ABC):
     @property
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it is there, made here or released."""
+        """Whether it is available: made on this machine, or released."""
 
     @property
     @abstractmethod
@@ -52,7 +52,7 @@ class Prerequisite(ABC):
 
     @abstractmethod
     def make(self) -> None:
-        """Make it, with progress on the terminal; what is there is left alone.
+        """Make it if it is missing, with progress on the terminal.
 
         Raises:
             DivergedError: if it cannot be made.
@@ -76,8 +76,8 @@ class Pipeline(ABC):
     Attributes:
         settings_type: dataclass of the settings, decoded strictly.
         device: where the network runs.
-        shares_columns: whether runs of several columns are one worker's turn; no where
-            the pipeline is dear enough for a worker of its own.
+        shares_columns: whether one worker takes the runs of several columns together;
+            False if a pipeline is expensive enough for a worker of its own.
     """
 
     settings_type: ClassVar[type[Any]]
@@ -94,7 +94,7 @@ class Pipeline(ABC):
         """Return the pipeline of a spec.
 
         Raises:
-            ConfigError: if the settings are not those of this kind of pipeline.
+            ConfigError: if the settings do not fit this kind of pipeline.
         """
         return cls(decode(cls.settings_type, unit.settings), replicate)
 
@@ -115,7 +115,7 @@ class Pipeline(ABC):
 
     @property
     def network_data(self) -> dict[str, str]:
-        """What records say of a network that was there before the run."""
+        """What records say of a network that existed before the run."""
         return {}
 
     @property
@@ -125,7 +125,7 @@ class Pipeline(ABC):
 
     @property
     def prerequisites(self) -> Sequence[Prerequisite]:
-        """What has to be there before a run, each after what it goes on from.
+        """What has to exist before a run, each after the one it continues from.
 
         Raises:
             ConfigError: if the settings do not go together; nothing is made then.
@@ -202,7 +202,7 @@ class Pipeline(ABC):
     def train_loss(self, phi: Tensor) -> Tensor | None:
         """Return the loss of phi [B, d] on some training examples, shape [B], or None.
 
-        Diagnosis asks it how well the loss ranks phi.
+        The diagnosis uses it to find how well the loss ranks phi.
         """
         return None
 
@@ -235,6 +235,6 @@ def make_pipeline(unit: Unit, replicate: int) -> Pipeline:
     """Return the pipeline that a spec names.
 
     Raises:
-        ConfigError: if its name is unknown, or the settings are not those of its kind.
+        ConfigError: if its name is unknown, or the settings do not fit its kind.
     """
     return PIPELINES.get(unit.name).make(unit, replicate)

@@ -22,8 +22,8 @@ def kept_features(
     Args:
         adapter: encodes them.
         examples: the examples.
-        key: JSON-able; all that decides the features but versions and threads, which
-            are added, for they decide the last bits.
+        key: JSON-able; all that determines the features, except torch's version, the
+            threads and the device. These affect the last bits and are added here.
     """
     device = examples.targets.device
     full_key = {

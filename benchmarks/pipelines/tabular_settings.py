@@ -58,13 +58,13 @@ class TabularFinetuning:
 
 @dataclass(frozen=True)
 class TabularSettings:
-    """Everything that decides a tabular pipeline but its replicate.
+    """Everything that decides a tabular pipeline, except its replicate.
 
     Attributes:
         problem: the data.
         sampling: `natural` or `balanced` mini-batches.
         backbone: the network.
-        revision: raised when code changes numbers, so that no old record is taken.
+        revision: raised when code changes numbers, so that no old record is reused.
         adapter: dynamic input biases.
         finetune: mini-batches of fine-tuning.
     """

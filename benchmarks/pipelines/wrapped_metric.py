@@ -1,10 +1,10 @@
-"""A metric around another one."""
+"""The base class of metrics that wrap another one."""
 
 from metricopt.metrics.base import Metric
 
 
 class WrappedMetric(Metric):
-    """Says of itself what the metric it wraps says: name, direction, range, inputs.
+    """Takes over name, direction, range and inputs of the metric it wraps.
 
     Args:
         metric: what is evaluated.

@@ -34,12 +34,12 @@ def canonical(value: object) -> str:
 
 
 def encode(settings: object) -> Any:
-    """Return a dataclass as what JSON holds, nested ones and tuples included."""
+    """Return a dataclass as plain JSON values, with nested ones and tuples."""
     return json.loads(canonical(asdict(settings)))  # type: ignore[call-overload]
 
 
 def decode(kind: type[T], content: object) -> T:
-    """Return the dataclass that `encode` made this content of.
+    """Return the dataclass that `encode` made this content from.
 
     Raises:
         ConfigError: if a field is missing or unknown, or a value of another type; the

@@ -1,7 +1,7 @@
 """The committed records, from schema 1 to schema 2, and the proof that no value moved.
 
-`python -m benchmarks.runs.migrate --write` rewrites what is of schema 1. Without
-`--write` it holds the records against those before the migration, as git has them.
+`python -m benchmarks.runs.migrate --write` rewrites records of schema 1. Without
+`--write` it compares the records with those before the migration, as git has them.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SAME = (
     "gradient_steps",
     "seconds",
 )
-"""Fields that both schemas have alike."""
+"""Fields that are the same in both schemas."""
 NOTES = {"jaccard-legacy": "test_legacy", "aucpr-macro-logits": "test_logits"}
 """Notes of schema 1 by the metric they became."""
 KINDS = {"tabular": "dynamic-bias", "images": "film"}
@@ -77,7 +77,7 @@ def record_files(results: Path) -> list[Path]:
 
 
 def compared(path: Path, before: str) -> Iterator[Line]:
-    """Hold every record of a file against the one before the migration.
+    """Compare every record of a file with the one before the migration.
 
     Args:
         path: records of schema 2.
@@ -148,7 +148,7 @@ def _evaluations(old: Content) -> int:
 def _as_schema_1(new: Content) -> Content:
     """Return observe, test, trace and notes of a record as schema 1 had them.
 
-    Written apart from the upgrade, which it is there to check.
+    It checks the upgrade, so it shares no code with it.
     """
     metric = new["spec"]["metric"]["name"]
     others = {name: values for name, values in new["test"].items() if name != metric}

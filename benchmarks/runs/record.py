@@ -30,7 +30,7 @@ class TracePoint:
     Attributes:
         step: gradient steps taken so far.
         queries: metric queries charged to one row so far.
-        observe: metrics on the observe split, empty where they were not observed.
+        observe: metrics on the observe split; empty if they were not observed.
         test: metrics on the test split.
     """
 

@@ -117,7 +117,7 @@ class RunSpec:
 
     @property
     def metrics(self) -> tuple[Unit, ...]:
-        """All metrics the result is judged by, that of the run first."""
+        """All metrics the result is judged by, the run's own first."""
         return (self.metric, *self.also)
 
     @property
@@ -146,7 +146,7 @@ class RunSpec:
 
     @classmethod
     def from_json(cls, content: object) -> Self:
-        """Return the spec that `encode` made this content of.
+        """Return the spec that `encode` made this content from.
 
         Raises:
             ConfigError: if the content is no spec; the message names the field.

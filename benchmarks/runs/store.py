@@ -83,7 +83,7 @@ class RunStore:
         return path
 
     def mark_stale(self, specs: Iterable[RunSpec]) -> None:
-        """Mark the records of these specs as to be made again, where there are any."""
+        """Mark the records of these specs, if there are any, to be made again."""
         for spec in specs:
             if self.path(spec).exists():
                 self._marker(spec).touch()
@@ -93,10 +93,10 @@ class RunStore:
         return self._marker(spec).exists()
 
     def stale(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
-        """Return those of these specs whose records are to be made again.
+        """Return the specs whose records are to be made again.
 
-        If there are some before `mark_stale` was called, they are what an interrupted
-        run left to do.
+        Specs that are stale before `mark_stale` is called were left over by an
+        interrupted run.
         """
         return [spec for spec in specs if self.is_stale(spec)]
 
@@ -160,7 +160,7 @@ def read_jsonl(path: str | Path) -> list[RunRecord]:
 
 
 def _move_aside(path: Path, error: Exception) -> None:
-    """Keep a torn record for the curious; another process may have been faster."""
+    """Keep a torn record for inspection; another process may have moved it already."""
     try:
         os.replace(path, path.with_name("record.json.torn"))
     except FileNotFoundError:

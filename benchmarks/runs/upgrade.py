@@ -1,4 +1,4 @@
-"""Records of earlier schemas, turned into those of today: dictionaries in and out.
+"""Turn records of earlier schemas into the current one: dictionaries in and out.
 
 Schema 1 had no field `schema`. Its spec kept everything in one dictionary `settings`,
 its results held one metric, and further metrics stood among the notes.
@@ -32,7 +32,7 @@ ALSO = {
 }
 """Second metric of the result and the note it was kept in, by metric of the run."""
 TRIALS, DEFAULT_STEPS = 3, 4
-"""Fine-tunings per candidate step, and the number of candidates unless settings say."""
+"""Fine-tunings per candidate step, and candidates if the settings do not list them."""
 
 
 class SchemaError(DataError):
@@ -44,7 +44,7 @@ class SpecMismatchError(DataError):
 
 
 def upgrade(content: Content) -> Content:
-    """Return the content of a record in the schema of today.
+    """Return the content of a record in the current schema.
 
     Args:
         content: a record as JSON holds it; left as it is.
@@ -110,7 +110,7 @@ def _spec_from_1(old: Content) -> Content:
     metric = settings.pop("metric")
     also = [ALSO[metric][0]] if metric in ALSO else []
     place = {key: value for key, value in old.items() if key != "settings"}
-    # What is left of the settings are `arm`, `budget`, `meta_tests` and `diagnose`.
+    # The remaining settings are `arm`, `budget`, `meta_tests` and `diagnose`.
     return place | {
         "pipeline": {"name": name, "settings": pipeline | {"adapter": adapter}},
         "metric": {"name": metric, "settings": {}},

@@ -12,9 +12,9 @@ from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.errors import ConfigError
 
 DIRECT_LIMIT = 256
-"""Greatest size of phi for which FiLM's coefficients are phi itself."""
+"""Largest phi for which `auto_adapter` takes FiLM's direct form."""
 BIAS_SIZE = 16
-"""Size of phi in a network without convolutions: the paper's."""
+"""Size of phi in a network without convolutions, as in the paper."""
 
 
 def auto_adapter(
@@ -27,15 +27,15 @@ def auto_adapter(
 ) -> SiteAdapter:
     """Return the adapter that suits a network by default.
 
-    A network with convolutions gets `FiLM`: the scales and shifts themselves where
-    they are at most 256 numbers, else a generator of 128. Any other network gets
-    `DynamicBias` of size 16.
+    A network with convolutions gets `FiLM`: the direct form if its scales and shifts
+    are at most 256 numbers, else the generator form with d = 128. Any other network
+    gets `DynamicBias` of size 16.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
         example_input: network inputs, shape [N, ...]; one example is enough.
-        size: size d of phi; for `FiLM`, that of the generator.
-        sites: modules to modulate, as `FiLM` takes them; for `DynamicBias` one name.
+        size: size d of phi; for `FiLM`, giving it selects the generator form.
+        sites: modules to modulate, as in `FiLM`; for `DynamicBias` a list of one name.
         seed: seed of the adapter's fixed random weights.
 
     Raises:

@@ -7,7 +7,7 @@ from torch import Tensor
 from metricopt.outputs import Outputs
 
 Features = tuple[Tensor, ...]
-"""Cached activations where the adapter enters; every tensor has N examples first."""
+"""Cached activations at the first site; the first axis of every tensor is N."""
 
 
 class Adapter(ABC):
@@ -24,14 +24,14 @@ class Adapter(ABC):
 
     @abstractmethod
     def encode(self, inputs: Tensor) -> Features:
-        """Return everything before the first adapter site, computed once.
+        """Run the network up to the first adapter site and return the features.
 
         Args:
             inputs: network inputs, shape [N, ...].
 
         Returns:
-            Features of the N examples; the inputs themselves where the network
-            cannot be cut.
+            Features of the N examples; the inputs themselves if the network cannot
+            be cut.
         """
 
     @abstractmethod
@@ -52,7 +52,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
-        """Return the outputs of every phi on n examples of its own.
+        """Return the outputs of every phi on its own n examples.
 
         Args:
             features: features of B * n examples, the n of phi[0] first.

@@ -1,4 +1,4 @@
-"""Run a network for many phi at once, cut where that provably changes no number."""
+"""Run a network for many phi at once, cut in two if a check finds equal outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.outputs import Outputs, joined
 
-# Relative to the largest output. A wrong cut is wrong by far more than the rounding of
-# reduced-precision convolutions (TF32, bfloat16) between batch sizes.
+# Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
+# differently for different batch sizes; a wrong cut is off by far more.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 _HALF_TOLERANCE = 1e-1
 
@@ -30,8 +30,8 @@ class BatchedNetwork:
     """A network that runs for B rows of phi in one forward pass.
 
     Attributes:
-        cut: the two halves of the network, or the whole.
-        copies: whether the network writes on its features, which then are copied.
+        cut: the network in two halves, or whole with hooks.
+        copies: whether features are copied, since the network changes them in place.
     """
 
     cut: GraphCut | HookedNetwork
@@ -59,7 +59,7 @@ class BatchedNetwork:
         return _by_row(outputs, modulation.rows, examples)
 
     def _repeat(self, value: Tensor, rows: int) -> Tensor:
-        """Repeat [N, ...] to [B * N, ...]; `cat`, since it keeps channels-last."""
+        """Repeat [N, ...] to [B * N, ...], by `cat` because it keeps channels-last."""
         if rows == 1:
             return value.clone() if self.copies else value
         return torch.cat([value] * rows)
@@ -71,12 +71,15 @@ def batch_network(
     modulations: Sequence[Modulation],
     sample: Tensor,
 ) -> BatchedNetwork:
-    """Cut the network if that gives the numbers of hooks and of one phi at a time.
+    """Return the network cut at its first site, or whole with hooks.
+
+    The cut is taken if two phi at once give the outputs of hooks with one phi at a
+    time.
 
     Args:
         network: the network, in evaluation mode.
         sites: the sites.
-        modulations: what two phi do together, then what each does alone.
+        modulations: the modulation of two phi together, then of each alone.
         sample: network inputs, shape [N, ...]; a few are enough.
 
     Raises:

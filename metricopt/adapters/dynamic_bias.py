@@ -17,20 +17,20 @@ class DynamicBias(SiteAdapter):
     """Concatenates phi to the input of a linear layer.
 
     With extra weights V [out, d], `W x + b` becomes `W x + b + V phi`. The product
-    with the data is computed once; what phi adds is a bias. V is frozen, Gaussian
-    with standard deviation `1 / sqrt(fan_in + d)`, the scale at which a layer with
-    all these inputs starts out.
+    with the data is computed once; what phi adds is a bias. V is frozen and Gaussian.
+    Its standard deviation `1 / sqrt(fan_in + d)` is the usual initial scale of a
+    layer with fan_in + d inputs.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
         size: number d of adapter parameters, at least 1.
         seed: seed of V.
         site: name of the linear layer; by default the one that runs first.
-        example_input: network inputs, shape [N, ...], that settle at once how the
-            network is cut; by default the first inputs encoded do.
+        example_input: network inputs, shape [N, ...], to decide now where the network
+            is cut; by default the first encoded inputs decide.
 
     Raises:
-        ConfigError: if d < 1, or the site is unknown or no `nn.Linear`.
+        ConfigError: if d < 1, or the site is unknown or not an `nn.Linear`.
 
     Source: Huang et al., CVPR 2021, Figure S1 (a), after CAVIA, Zintgraf et al., ICML
         2019. Differs: V is random and frozen.
@@ -64,7 +64,7 @@ class DynamicBias(SiteAdapter):
             self._settle(example_input)
 
     def describe(self) -> dict[str, str]:
-        """Return what phi means in this adapter, theta aside, as readable strings."""
+        """Return the settings that give phi its meaning, apart from theta."""
         return super().describe() | {"seed": str(self.seed)}
 
     def _modulation(self, phi: Tensor) -> Modulation:
@@ -73,7 +73,7 @@ class DynamicBias(SiteAdapter):
 
 
 def _linear(network: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
-    """Return the layer called `name`, or the first to run, with its name."""
+    """Return name and layer: the one called `name`, or the first that runs."""
     if name is None:
         layer = first_call(network, nn.Linear)
         names = {module: name for name, module in network.named_modules()}

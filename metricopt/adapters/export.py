@@ -1,4 +1,4 @@
-"""Write phi to a small file that knows which adapter and which theta it belongs to."""
+"""Write phi to a small file that names the adapter and the theta it belongs to."""
 
 import hashlib
 import os
@@ -18,15 +18,15 @@ _FORMAT = "metricopt-phi-1"
 
 
 def save_phi(path: str | os.PathLike[str], phi: Tensor, adapter: SiteAdapter) -> None:
-    """Write phi, what its adapter is, and a fingerprint of theta, in one step.
+    """Write phi, a description of its adapter and a fingerprint of theta to a file.
 
-    The file, of a few kilobytes in safetensors format, is complete or absent: it is
-    written beside its place, flushed to disk and renamed.
+    The file has a few kilobytes in safetensors format. It is complete or absent: a
+    temporary file beside it is flushed to disk, then renamed.
 
     Args:
-        path: the file; one that is there is replaced.
+        path: the file; an existing one is replaced.
         phi: adapter parameters, shape [d].
-        adapter: the adapter they are parameters of.
+        adapter: the adapter that phi belongs to.
 
     Raises:
         ShapeError: if phi is not [d].
@@ -50,8 +50,8 @@ def load_phi(path: str | os.PathLike[str], adapter: SiteAdapter) -> Tensor:
         Adapter parameters, shape [d], on the device of the network.
 
     Raises:
-        ConfigError: if the file is missing, is none of `save_phi`, or was made for
-            another adapter or other weights; the message names the difference.
+        ConfigError: if the file is missing, was not written by `save_phi`, or belongs
+            to another adapter or other weights; the message names the difference.
     """
     phi, saved = _read(Path(path))
     for key, expected in _metadata(adapter).items():
@@ -79,9 +79,9 @@ def state_digest(
     """Return the SHA-256 of the tensors of a state, in hexadecimal.
 
     Args:
-        state: tensors by name, in any order; what is no tensor is passed over.
-        heading: what is digested before the bytes of a tensor; others than the default
-            keep the digests of files that were written with them.
+        state: tensors by name, in any order; other values are skipped.
+        heading: format of the text hashed before the bytes of each tensor. Digests
+            made with another format can be checked with that format only.
     """
     digest = hashlib.sha256()
     for name in sorted(state):

@@ -16,7 +16,7 @@ from metricopt.seeding import make_generator
 Form = Literal["generator", "direct", "shift"]
 
 DEFAULT_SIZE = 128
-"""Size d of phi in the generator form: the paper's."""
+"""Size d of phi in the generator form, as in the paper."""
 
 
 class FiLM(SiteAdapter):
@@ -26,20 +26,20 @@ class FiLM(SiteAdapter):
     phi` at every site, with A and B frozen Gaussians of standard deviation
     `1 / sqrt(d)`. Form "direct": phi holds the scales of all sites, in order, then
     the shifts, d = 2 * (sum of the channels). Form "shift": phi holds the shifts
-    alone; at linear layers and normalisations these are their biases.
+    only; at linear and normalisation layers these are changes of their biases.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
         example_input: network inputs, shape [N, ...]; one example is enough.
         sites: names of the modules to modulate, in any order; "stages" for the last
             normalisation layer of every spatial resolution; by default the last one
-            of the network, which leaves the least to compute for every phi.
+            of the network, which leaves the least computation per phi.
         form: "generator", "direct" or "shift".
         size: number d of adapter parameters; by default 128 in the generator form.
         seed: seed of A and B.
 
     Raises:
-        ConfigError: if a site, the form or the size is not one that is possible.
+        ConfigError: if a site, the form or the size is not valid.
 
     Source: Huang et al., CVPR 2021, Figure S1 (b); Perez et al., AAAI 2018,
         Eq. (1). Differs: the generator is random and frozen.
@@ -68,7 +68,7 @@ class FiLM(SiteAdapter):
         self._settle(example_input)
 
     def describe(self) -> dict[str, str]:
-        """Return what phi means in this adapter, theta aside, as readable strings."""
+        """Return the settings that give phi its meaning, apart from theta."""
         seed = str(self.seed) if self.form == "generator" else "none"
         return super().describe() | {"form": self.form, "seed": seed}
 
@@ -121,7 +121,7 @@ def _size(form: str, size: int | None, channels: int) -> int:
 def _generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:
     """Return A and B of all sites side by side, shape [d, 2 * (sum of channels)].
 
-    Every matrix has a seed of its own, so that adding a site never shifts another.
+    Every matrix has a seed of its own, so adding a site does not change the others.
     """
     blocks = [
         torch.randn(

@@ -24,7 +24,7 @@ class Modulation:
     channel_dims: tuple[int, ...]
 
     def shared(self, hidden: Tensor, site: int) -> Tensor:
-        """Modulate the same N examples by every row, copying them only on the way out.
+        """Modulate the same N examples by every row; only the output is B times as big.
 
         Args:
             hidden: output of the site, shape [N, ...].
@@ -36,7 +36,7 @@ class Modulation:
         return self._modulate(hidden.unsqueeze(0), site)
 
     def grouped(self, hidden: Tensor, site: int) -> Tensor:
-        """Modulate n examples of its own by every row.
+        """Modulate each row's own n examples.
 
         Args:
             hidden: output of the site, shape [B * n, ...], the n of row 0 first.

@@ -1,9 +1,9 @@
-"""Cut a network at its first adapter site: what precedes it is computed only once.
+"""Cut a network at its first adapter site, to compute what precedes it only once.
 
 The network is traced with torch.fx. A node is *free* if it does not depend on phi; the
 free part is the prefix, the rest the suffix, and the free values that the suffix reads
-cross the cut. Only modules that contain a site are traced through, so what the others
-do inside is no obstacle. A network that cannot be traced runs whole, through hooks.
+cross the cut. Only modules that contain a site are traced through, so the code inside
+others need not be traceable. A network that cannot be traced runs whole, with hooks.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -59,14 +59,14 @@ class GraphCut:
         """Return the network outputs, [B * n, ...].
 
         Args:
-            values: crossing values, each [B * n, ...], those of sites modulated.
+            values: crossing values, each [B * n, ...]; sites are modulated already.
             modulation: what to do at the sites of the suffix.
         """
         return self._suffix.forward(*values, modulation)
 
 
 class HookedNetwork:
-    """The whole network, modulated through hooks: what runs where nothing can be cut.
+    """The whole network, modulated through hooks: the fallback if it cannot be cut.
 
     Attributes:
         entries: one value, the inputs, which belong to no site.
@@ -125,7 +125,7 @@ def hook_sites(
 
 
 def cut_network(network: nn.Module, sites: Sequence[Site]) -> GraphCut | None:
-    """Cut a network at its first site; None where its graph cannot be traced.
+    """Cut a network at its first site; return None if its graph cannot be traced.
 
     Args:
         network: the network, in evaluation mode.
@@ -147,7 +147,7 @@ def cut_network(network: nn.Module, sites: Sequence[Site]) -> GraphCut | None:
 def first_call(network: nn.Module, kind: type[nn.Module]) -> nn.Module | None:
     """Return the module of a kind that runs first, or None if there is none.
 
-    The order is that of execution where the network can be traced, else that of
+    Modules are in order of execution if the network can be traced, else in order of
     registration.
     """
     candidates = [module for module in network.modules() if isinstance(module, kind)]
@@ -211,8 +211,8 @@ def _split(
     data.update(node for node in graph.nodes if node.op == "placeholder")
 
     def crosses(node: Node) -> bool:
-        # Parameters and shapes are read again in the suffix: the former have no
-        # examples, the latter must be those of the B-fold batch.
+        # Parameters and shapes are read again in the suffix: parameters have no axis
+        # of examples, and shapes must be those of the B-fold batch.
         return node in data and node not in bound and not _is_shape(node)
 
     suffix, crossing = _ancestors([output], stop=crosses)
@@ -226,7 +226,7 @@ def _split(
 
 
 def _descendants(graph: fx.Graph, sources: Iterable[Node]) -> set[Node]:
-    """Nodes that depend on a source; a source itself only if it depends on another."""
+    """Return the nodes that depend on a source; sources only if they depend on one."""
     seeds, found = set(sources), set[Node]()
     for node in graph.nodes:
         if any(source in seeds or source in found for source in node.all_input_nodes):
@@ -237,7 +237,7 @@ def _descendants(graph: fx.Graph, sources: Iterable[Node]) -> set[Node]:
 def _ancestors(
     nodes: Iterable[Node], *, stop: Callable[[Node], bool]
 ) -> tuple[set[Node], set[Node]]:
-    """Nodes needed to compute `nodes`, and among those where the walk stopped."""
+    """Return the nodes needed for `nodes`, and the nodes where the walk stopped."""
     needed, stopped, pending = set[Node](), set[Node](), list(nodes)
     while pending:
         node = pending.pop()
@@ -252,7 +252,7 @@ def _ancestors(
 
 
 def _is_shape(node: Node) -> bool:
-    """Whether a node is a shape, a device, or a number worked out from shapes."""
+    """Return whether a node is a shape, a device, or a number computed from shapes."""
     if node.op == "call_method":
         return node.target in _SHAPE_METHODS
     if node.op != "call_function":

@@ -1,4 +1,4 @@
-"""What adapters have in common that modulate the outputs of some modules."""
+"""The base class of adapters that modulate the outputs of named modules."""
 
 import json
 from abc import abstractmethod
@@ -26,15 +26,15 @@ _CHECKED_EXAMPLES = 4
 class SiteAdapter(Adapter):
     """Modulates the outputs of named modules by coefficients linear in phi.
 
-    The first inputs seen decide whether the network is cut: if the cut does not give
-    the numbers of the hooked network, the whole network runs at every call.
+    The first inputs seen decide whether the network is cut. If the cut does not give
+    the same outputs as hooks, the whole network runs at every call.
 
     Attributes:
         network: the network theta, frozen and in evaluation mode.
         sites: where it is modulated.
         size: number d of adapter parameters.
         projection: the fixed matrix from phi to all coefficients, shape [d, P],
-            float64 on the CPU; None if phi is the coefficients.
+            float64 on the CPU; None if phi holds the coefficients themselves.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SiteAdapter(Adapter):
 
     @property
     def is_cut(self) -> bool:
-        """Whether `encode` caches activations, rather than the inputs.
+        """Whether `encode` returns activations; if not, it returns the inputs.
 
         Raises:
             ConfigError: if no inputs have been seen yet.
@@ -65,14 +65,14 @@ class SiteAdapter(Adapter):
         return isinstance(self._settled().cut, GraphCut)
 
     def encode(self, inputs: Tensor) -> Features:
-        """Return everything before the first site, computed once, without gradient.
+        """Run the network up to the first site, without gradient.
 
         Args:
             inputs: network inputs, shape [N, ...].
 
         Returns:
-            Features of the N examples; the inputs themselves where the network
-            cannot be cut.
+            Features of the N examples; the inputs themselves if the network cannot
+            be cut.
 
         Raises:
             ConfigError: if, at the first call, the network turns out not to call a
@@ -104,7 +104,7 @@ class SiteAdapter(Adapter):
             return self._settled().shared(features, self._modulation(phi))
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
-        """Return the outputs of every phi on n examples of its own.
+        """Return the outputs of every phi on its own n examples.
 
         Args:
             features: features of B * n examples, the n of phi[0] first.
@@ -129,11 +129,11 @@ class SiteAdapter(Adapter):
             return self._settled().grouped(features, self._modulation(phi))
 
     def attach(self, phi: Tensor) -> Self:
-        """Leave the network modulated by one phi, until `detach`.
+        """Modulate the network by one phi, until `detach`.
 
-        The network follows later in-place changes of phi, and gradients reach it, so
-        that an optimizer may step it. As a context manager, `with
-        adapter.attach(phi): ...` detaches at the end.
+        Later in-place changes of phi take effect, and gradients reach phi, so an
+        optimizer may step it. As a context manager, `with adapter.attach(phi): ...`
+        detaches at the end.
 
         Args:
             phi: adapter parameters, shape [d].
@@ -170,7 +170,7 @@ class SiteAdapter(Adapter):
         self.detach()
 
     def describe(self) -> dict[str, str]:
-        """Return what phi means in this adapter, theta aside, as readable strings."""
+        """Return the settings that give phi its meaning, apart from theta."""
         return {
             "adapter": type(self).__name__,
             "size": str(self.size),
@@ -182,12 +182,12 @@ class SiteAdapter(Adapter):
         """Return what phi, shape [B, d], does at the sites."""
 
     def _coefficients(self, phi: Tensor) -> Tensor:
-        """Return all coefficients, shape [B, P], in the type and place of phi."""
+        """Return all coefficients, shape [B, P], with the dtype and device of phi."""
         if self.projection is None:
             return phi
         cast = self._cast_projection
         if cast is None or cast.dtype != phi.dtype or cast.device != phi.device:
-            # An inference tensor, once kept, could not be trained through later.
+            # Gradients could not flow through a kept inference tensor later.
             with torch.inference_mode(False):
                 self._cast_projection = cast = self.projection.to(phi, copy=True)
         return phi @ cast
@@ -212,7 +212,7 @@ class SiteAdapter(Adapter):
 
     @contextmanager
     def _detached(self) -> Iterator[None]:
-        """Lift the attached phi for a while, lest sites are modulated twice."""
+        """Detach phi inside the context, so that sites are not modulated twice."""
         phi = self._attached
         if phi is None:
             yield

@@ -13,7 +13,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from metricopt.errors import ConfigError
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
-"""Output shape of every module called, ordered by last call; None if no tensor."""
+"""Output shape of every called module, by last call; None if it is no tensor."""
 
 _NORMALISATIONS = (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
@@ -79,7 +79,7 @@ def find_module(network: nn.Module, name: str) -> nn.Module:
 def last_site(network: nn.Module, example_input: Tensor) -> list[str]:
     """Name the last normalisation layer in execution order, else the last convolution.
 
-    The latest place is the cheapest one: all before it is computed once and cached.
+    The last layer is the cheapest site: all before it is computed once and cached.
 
     Args:
         network: the network.
@@ -94,7 +94,7 @@ def last_site(network: nn.Module, example_input: Tensor) -> list[str]:
 def stage_sites(network: nn.Module, example_input: Tensor) -> list[str]:
     """Name the last normalisation layer of every spatial resolution, early to late.
 
-    Convolutions stand in where the network has no normalisation layers.
+    If the network has no normalisation layers, convolutions are named instead.
 
     Args:
         network: the network.

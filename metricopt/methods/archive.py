@@ -1,4 +1,4 @@
-"""What searches by queries alone have in common: every query, and the best so far."""
+"""The archive that search methods share: all queries made, and the best so far."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ class Archive:
     """All queries of R searches in lock-step; the first of each is phi = 0.
 
     Args:
-        task: is queried.
+        task: the task to query.
         budget: limits the queries of every row.
         rows: number of searches R.
 

@@ -10,7 +10,7 @@ class Budget:
     """What a method may spend for one result.
 
     Attributes:
-        queries: metric queries, those of meta-training included; 0 means none.
+        queries: metric queries, including meta-training; 0 means none.
         gradient_steps: steps of fine-tuning T.
     """
 

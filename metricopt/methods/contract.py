@@ -31,9 +31,9 @@ class Preparation:
 class Method(ABC):
     """A way to choose phi for a task within a budget.
 
-    Whoever runs a method uses these five calls, never its class or its attributes.
-    Rows are independent repetitions (meta-tests) run in lock-step; each starts at a phi
-    of its own and is charged for its own queries plus all shared ones.
+    Callers use these methods only, never the class or its attributes. Rows are
+    independent repetitions (meta-tests) run in lock-step; each starts at a phi of its
+    own and is charged for its own queries plus all shared ones.
     """
 
     def suits(self, task: Task) -> bool:
@@ -41,11 +41,11 @@ class Method(ABC):
         return True
 
     def fitted(self, budget: Budget) -> "Method":
-        """Return the method with what it leaves open suited to a budget."""
+        """Return the method with its open settings fitted to a budget."""
         return self
 
     def preparation_key(self, budget: Budget) -> object | None:
-        """Return, JSON-able, what decides the outcome of `prepare` on a task.
+        """Return a JSON-able key of all that determines `prepare` on a given task.
 
         Runs with equal keys may share one preparation. None: there is nothing to share.
 
@@ -66,9 +66,9 @@ class Method(ABC):
 
         Args:
             task: counts queries.
-            budget: of one result; what is spent here is charged to every run.
+            budget: of one result; queries made here are charged to every run.
             generator: source of all randomness.
-            progress: called on the way, where it takes more than a moment.
+            progress: called during a long preparation.
 
         Raises:
             ConfigError: if the budget does not allow it.
@@ -95,8 +95,8 @@ class Method(ABC):
             prepared: what `prepare` returned for this task; made now if None.
 
         Returns:
-            The chosen phi [R, d] with what was spent, the queries of the preparation
-            included; never more than the budget.
+            The chosen phi [R, d] with what was spent, including the queries of the
+            preparation; never more than the budget.
         """
 
     def value_function(self, prepared: Preparation) -> MetaTrained | None:
@@ -108,10 +108,10 @@ METHODS: Registry[type[Method]] = Registry("method", "metricopt.methods")
 
 
 def resolve_method(method: str | Method) -> Method:
-    """Return a method by its name, with its default settings, or as it is.
+    """Return the method of a name, with default settings; a `Method` stays as it is.
 
     Raises:
-        ConfigError: if there is no method of that name; the message lists the known.
+        ConfigError: if there is no such method; the message lists the known ones.
     """
     if isinstance(method, Method):
         return method
@@ -119,7 +119,7 @@ def resolve_method(method: str | Method) -> Method:
 
 
 def method_name(method: str | Method) -> str:
-    """Return the name of a method as registered, or that of its class."""
+    """Return the registered name of a method; without one, the name of its class."""
     if isinstance(method, str):
         return method
     names = [name for name in METHODS if METHODS.get(name) is type(method)]

@@ -1,4 +1,4 @@
-"""CMA-ES searches in lock-step, over the `cma` package."""
+"""CMA-ES searches in lock-step, with the `cma` package."""
 
 import warnings
 from typing import Any
@@ -25,6 +25,6 @@ def tell(searches: list[Any], asked: list[Any], costs: Tensor) -> None:
 
 
 def draw_seeds(count: int, generator: torch.Generator) -> list[int]:
-    """Draw seeds for numpy's generators; `cma` takes 0 for 'by the clock'."""
+    """Draw seeds for numpy's generators, above 0: `cma` takes 0 as "use the clock"."""
     drawn = torch.randint(1, 2**31 - 1, (count,), generator=generator)
     return [int(seed) for seed in drawn]

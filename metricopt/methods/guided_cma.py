@@ -2,9 +2,9 @@
 
 Ours, not the papers'. Three changes to plain CMA-ES on the adapter:
 
-1. The search starts with the covariance of mini-batch loss gradients at phi = 0,
-   eq. (3) of MetricOpt with its k gradients weighted as they occur: directions to which
-   the loss is sensitive are those to which the metric is. It costs no metric query.
+1. The initial covariance comes from mini-batch loss gradients at phi = 0. This is eq.
+   (3) of MetricOpt, but gradients keep their lengths. The assumption is that the metric
+   is sensitive to the same directions as the loss. It costs no metric query.
 2. The value function of MetricOpt is fitted online to every queried phi.
 3. Each generation draws more candidates than it queries; only those which the value
    function ranks best are queried. CMA-ES then learns from true costs alone.
@@ -43,10 +43,10 @@ class GuidedCMA(Method):
         oversampling: candidates drawn per candidate queried; 1 switches the value
             function off.
         warm_up: queries before the value function is used.
-        surrogate_until: queries after which plain CMA-ES goes on: what is left to find
-            then is finer than the value function resolves.
+        surrogate_until: queries after which plain CMA-ES continues: the remaining
+            differences are then finer than the value function resolves.
         fit_steps: gradient steps on the value function per generation.
-        noise: assumed standard deviation of an observed cost, native to the metric.
+        noise: assumed standard deviation of an observed cost, in units of cost.
     """
 
     deviation: float = 0.5

@@ -14,7 +14,7 @@ from metricopt.values.value_function import ValueFunction
 def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
     """Return the recipe with trajectories as long as the run they prepare for.
 
-    Each is observed at 5 % of its steps, three at the least.
+    Each is observed at 5 % of its steps, but at least at three of them.
     """
     steps = max(1, budget.gradient_steps)
     observations = min(steps, max(3, math.ceil(steps / 20)))
@@ -28,15 +28,15 @@ def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
     Args:
         recipe: how to train.
         budget: limits the queries.
-        kept: queries kept for what follows meta-training.
+        kept: queries reserved for what follows meta-training.
 
     Raises:
-        ConfigError: if not a single trajectory is left.
+        ConfigError: if the rest does not pay for a single trajectory.
     """
     observations = recipe.rollout.observations
     left = budget.queries - kept
     if recipe.queries_on == "train":
-        # Two parts per block, each with one query at phi = 0.
+        # Every block queries two parts of train, each once more at phi = 0.
         left = left * recipe.block * observations // (recipe.block * observations + 2)
     tasks = min(recipe.tasks, left // observations)
     if tasks < 1:
@@ -55,13 +55,13 @@ def recipe_key(
     rate: float | None,
     literal: bool,
 ) -> dict[str, object]:
-    """Return, JSON-able, what decides the weights of a value function on a task.
+    """Return a JSON-able key of all that determines the value function of a task.
 
     Args:
         recipe: fitted to the budget.
-        budget: its gradient steps decide the rate, unless that is given.
+        budget: its gradient steps decide the rate, if none is given.
         trajectories: optimizer of the loss trajectories.
-        rate: their learning rate, where it is given.
+        rate: their learning rate; None for the one found for the task.
         literal: whether it is trained for the published algorithm.
     """
     key = {
@@ -88,7 +88,7 @@ def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:
 
     Args:
         prepared: what `pack` returned.
-        recipe: it was trained with, but for the number of tasks.
+        recipe: its training recipe; the preparation gives the number of tasks.
 
     Raises:
         ConfigError: if the preparation holds no value function.

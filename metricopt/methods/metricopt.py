@@ -1,9 +1,9 @@
 """MetricOpt: learn a value function of phi, then fine-tune phi with its guidance.
 
-Source: Huang et al., CVPR 2021, Alg. 1. Differs from the pseudocode in the recipe of
-meta-training (see `metricopt.values.recipe`) and in a step length that is a multiple of
-the spread of phi, falling linearly to zero: rates in native units are not portable
-between metrics. `metricopt-literal` is the pseudocode as it stands.
+Source: Huang et al., CVPR 2021, Alg. 1. Differs in the recipe of meta-training (see
+`metricopt.values.recipe`) and in the step length. Steps are a multiple of the spread of
+phi and fall linearly to zero, because rates in native units do not carry over from one
+metric to another. `metricopt-literal` is the pseudocode as published.
 """
 
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from metricopt.values.recipe import RECIPE, Recipe
 from metricopt.values.trajectories import Trajectories, collect, concatenate
 
 CHECKED_SHARE, CHECKED_LEAST = 20, 4
-"""One in so many queries goes to the health check, if it makes so many trajectories."""
+"""One query in 20 goes to the health check, if that pays for 4 trajectories."""
 
 
 @METHODS.register("metricopt")
@@ -48,12 +48,14 @@ class MetricOpt(Method):
 
     Attributes:
         recipe: how the value function is trained; its tasks are cut to the budget.
-        optimizer: "sgd" or "adam": steps on u_t.
-        trajectories: "sgd" or "adam": makes the loss trajectories.
-        rate: learning rate of the loss trajectories; None for that of the task.
-        steps: candidate lengths of the first step, in units of the spread of phi; the
-            best on the observe split over `TRIALS` runs each, which are charged.
-        health_tasks: held-out trajectories observed for a health check, as notes.
+        optimizer: "sgd" or "adam", which takes the steps on u_t.
+        trajectories: "sgd" or "adam", which makes the loss trajectories.
+        rate: learning rate of the loss trajectories; None for the one found for the
+            task.
+        steps: candidate lengths of the first step, in units of the spread of phi. Each
+            is tried in `TRIALS` runs, and the best on observe is taken; the queries
+            are charged.
+        health_tasks: held-out trajectories of the health check, reported in the notes.
     """
 
     recipe: Recipe = RECIPE
@@ -64,10 +66,10 @@ class MetricOpt(Method):
     health_tasks: int = 0
 
     def fitted(self, budget: Budget) -> "MetricOpt":
-        """Return the method with trajectories, and a health check, for a budget.
+        """Return the method with trajectories and a health check fitted to a budget.
 
-        It learns from trajectories as long as the run it then guides; a twentieth of
-        the queries goes to a check of its value function, where that makes four
+        Trajectories are as long as the run that is guided afterwards. A twentieth of
+        the queries goes to a health check of the value function, if that pays for four
         trajectories or more.
         """
         recipe = suited_recipe(self.recipe, budget)
@@ -77,7 +79,7 @@ class MetricOpt(Method):
         return replace(self, recipe=recipe, health_tasks=checked)
 
     def preparation_key(self, budget: Budget) -> dict[str, object]:
-        """Return what decides the value function on a task, JSON-able.
+        """Return a JSON-able key of all that determines the value function of a task.
 
         Raises:
             ConfigError: if the budget does not allow a single trajectory.

@@ -1,4 +1,4 @@
-"""MetricOpt's pseudocode as it stands, to compare with.
+"""MetricOpt's pseudocode exactly as published, for comparison.
 
 Source: Huang et al., CVPR 2021, Alg. 1.
 """
@@ -36,9 +36,10 @@ class LiteralMetricOpt(Method):
 
     Attributes:
         recipe: the published meta-training; its tasks are cut to the budget.
-        rate: learning rate of the loss trajectories; None for that of the task.
-        steps: candidates for alpha_t, which the paper does not give; the best on the
-            observe split over `TRIALS` runs each, which are charged.
+        rate: learning rate of the loss trajectories; None for the one found for the
+            task.
+        steps: candidates for alpha_t, which the paper does not give. Each is tried in
+            `TRIALS` runs, and the best on observe is taken; the queries are charged.
     """
 
     recipe: Recipe = LITERAL
@@ -50,7 +51,7 @@ class LiteralMetricOpt(Method):
         return replace(self, recipe=suited_recipe(self.recipe, budget))
 
     def preparation_key(self, budget: Budget) -> dict[str, object]:
-        """Return what decides the value function on a task, JSON-able.
+        """Return a JSON-able key of all that determines the value function of a task.
 
         Raises:
             ConfigError: if the budget does not allow a single trajectory.

@@ -1,4 +1,4 @@
-"""Random search: perturb phi = 0, keep the best observation. The floor of search."""
+"""Random search: perturb phi = 0, keep the best observation. The simplest search."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class RandomSearch(Method):
     """Draws phi ~ N(0, deviation^2 I), queries it, keeps the best.
 
     Attributes:
-        deviation: of every coordinate.
+        deviation: standard deviation of every coordinate.
     """
 
     deviation: float = 0.5

@@ -29,7 +29,7 @@ class FinetuneResult:
 
     Attributes:
         phi: chosen adapter parameters, one row per meta-test, shape [R, d].
-        queries: metric queries charged to each row, those of meta-training included.
+        queries: metric queries charged to each row, including meta-training.
         shared_queries: the part of `queries` spent once for all rows (meta-training).
         gradient_steps: steps of fine-tuning taken by each row.
         checkpoints: the way there, in order of steps and queries.

@@ -1,4 +1,4 @@
-"""The length of guided steps, chosen on the observe split by a few runs of each."""
+"""Choose the length of guided steps, by a few runs of each judged on observe."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,18 +7,19 @@ from torch import Tensor
 from metricopt.tasks.task import Task
 
 TRIALS = 3
-"""Fine-tuning runs each candidate step is tried with; each costs one query."""
+"""Fine-tuning runs per candidate step; each costs one query."""
 
 
 def choose_step(
     task: Task, steps: Sequence[float], finetune: Callable[[float, int], Tensor]
 ) -> tuple[float, int]:
-    """Return the step of least mean observed cost at the end, and the queries spent.
+    """Return the step with the least mean cost of the last phi, and the queries spent.
 
     Args:
-        task: is queried.
+        task: the task to query.
         steps: candidates; a single one is taken without a query.
-        finetune: path of phi [rows, T + 1, d] for a step and a number of rows.
+        finetune: returns the path of phi [rows, T + 1, d] for a step and a number of
+            rows.
     """
     if len(steps) == 1:
         return steps[0], 0

@@ -11,10 +11,10 @@ from metricopt.metrics.checks import check_labels, check_outputs
 class AveragePrecision(Metric):
     """Sum over distinct thresholds of (R_n - R_{n-1}) P_n, in [0, 1].
 
-    Tied scores form one threshold; nothing is interpolated, as the trapezoid is
-    optimistic. More than two classes: unweighted mean of the one-versus-rest values
-    by softmax score, over the classes that occur in the labels. It is 0 where two
-    classes have no positive label.
+    Tied scores form one threshold. Nothing is interpolated, because the trapezoidal
+    rule is optimistic. With more than two classes it is the unweighted mean of the
+    one-versus-rest values by softmax score, over the classes that occur in the labels.
+    With two classes it is 0 if no label is positive.
     """
 
     name = "aucpr"
@@ -24,7 +24,7 @@ class AveragePrecision(Metric):
     def _value(self, outputs: Tensor, targets: Tensor) -> float:
         check_labels(self.name, targets, max(outputs.shape[1], 2))
         scores = self._scores(outputs.detach().double())
-        # Not before: the softmax makes NaN of infinite outputs.
+        # Not before: the softmax turns infinite outputs into NaN.
         check_outputs(self.name, scores)
         ascending = scores.t().contiguous().sort().values
         if len(ascending) == 1:
@@ -36,9 +36,9 @@ class AveragePrecision(Metric):
         return sum(parts) / len(parts)
 
     def _scores(self, outputs: Tensor) -> Tensor:
-        """Return what examples are ranked by: a column per class, or of class 1."""
+        """Return the scores to rank by: a column per class, or one for class 1."""
         if outputs.shape[1] == 2:
-            # The order of the softmax scores, without ties where those saturate.
+            # The same order as softmax scores, but without ties where they saturate.
             return outputs[:, 1:] - outputs[:, :1]
         return outputs if outputs.shape[1] == 1 else outputs.softmax(1)
 
@@ -48,8 +48,8 @@ class LogitAveragePrecision(AveragePrecision):
     """Unweighted mean over the classes in the labels, each ranked by its raw logit.
 
     For outputs trained independently of each other. The softmax of `aucpr` compares
-    the logits of an example before it ranks examples, so the two orders differ from
-    two classes on; for a single logit the two metrics are the same.
+    the logits of an example before it ranks examples, so the orders differ for two
+    classes or more. For a single logit the two metrics are the same.
     """
 
     name = "aucpr-macro-logits"
@@ -61,8 +61,8 @@ class LogitAveragePrecision(AveragePrecision):
 def _average_precision(ascending: Tensor, positive: Tensor) -> float:
     """Return the mean, over positive examples, of the precision at their own score.
 
-    It is the sum over thresholds, as R_n - R_{n-1} is the share of the positive
-    examples that have exactly the n-th score.
+    This equals the sum over thresholds, because R_n - R_{n-1} is the share of the
+    positive examples that have exactly the n-th score.
 
     Args:
         ascending: scores of all examples, sorted, shape [N].

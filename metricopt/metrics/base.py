@@ -23,10 +23,10 @@ class Metric(ABC):
         unit: unit of the native value ("fraction", "percent", ...).
         low: least possible native value.
         high: greatest possible native value.
-        needs_two_classes: whether it says nothing about targets of one class only.
+        needs_two_classes: whether it is meaningless on targets of one class only.
         takes_tuples: whether it reads outputs that are a tuple of tensors.
-        direction_declared: whether its direction is the word of a user, which is
-            tried out before it is relied on.
+        direction_declared: whether the user declared its direction; `finetune` then
+            checks the direction first.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Metric(ABC):
     # A metric may narrow what these two take: most read one tensor and labels.
     @abstractmethod
     def _value(self, outputs: Any, targets: Any) -> object:
-        """Compute the metric; whatever comes back is checked by `value`."""
+        """Compute the metric; `value` checks the result."""
 
     def _values(self, outputs: Any, targets: Any) -> Tensor:
         found = [self._guarded_value(row, targets) for row in rows(outputs)]
@@ -153,7 +153,7 @@ class Metric(ABC):
                     f"got {type(raw).__name__} of shape {shape}"
                 )
             scalar = raw.item()
-        # A truth value is the mark of a comparison returned by mistake.
+        # A bool is most likely a comparison that was returned by mistake.
         if isinstance(scalar, bool) or not isinstance(scalar, numbers.Real):
             raise MetricError(
                 f"metric {self.name!r} must return a number, "

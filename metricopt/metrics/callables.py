@@ -1,4 +1,4 @@
-"""Metrics of the user: scikit-learn functions, accumulating objects, any callable."""
+"""User-defined metrics: scikit-learn functions, accumulating objects, any callable."""
 
 import functools
 import inspect
@@ -21,13 +21,13 @@ MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or a tuple of tensors, and N targets to a number."""
 
 SCORE_NAMES = ("y_score", "y_proba", "y_prob")
-# Older releases call the probabilities of these two y_pred.
+# In older releases the probabilities of these two functions are called y_pred.
 PROBABILITY_FUNCTIONS = ("log_loss", "d2_log_loss_score")
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a user says about a metric; None where it is left to the metric.
+    """What a user declares about a metric; None leaves it to the metric.
 
     Attributes:
         higher_is_better: direction of the native value.
@@ -92,28 +92,28 @@ def make_metric(
     name: str | None = None,
     **settings: object,
 ) -> Metric:
-    """Make a metric of a name, a scikit-learn function, an object or a callable.
+    """Make a metric from a name, a scikit-learn function, an object or a callable.
 
     Args:
         spec: one of
             a `Metric`, returned as it is;
             the name of a registered metric, which takes `settings`;
             a function of `sklearn.metrics` called with (y_true, y_pred): it gets
-            predicted labels, or where it takes scores the probabilities, shape [N]
-            for C <= 2 and [N, C] else;
+            predicted labels, or probabilities if it takes scores, shape [N] for
+            C <= 2 and [N, C] else;
             an object with `update(predictions, targets)`, `compute()` and `reset()`
             as in torchmetrics: it gets probabilities of shape [N] for C <= 2, and
             [N, C] for C > 2 or where it has `num_classes` > 1;
             any callable from outputs [N, C] (logits), a tuple where the network
             returns one, and targets [N] to a number.
-            A `functools.partial` of a function is taken as the function.
+            A `functools.partial` of a function is treated like the function.
         higher_is_better: direction of the value. Needed for a plain callable; known
             from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`)
-            and from the attribute of that name of an object.
+            and from an object's attribute `higher_is_better`.
         low: least possible value.
         high: greatest possible value.
-        name: short name; that of the function or class by default.
-        **settings: of a registered metric, such as `k` of "top-k".
+        name: short name; by default the name of the function or class.
+        **settings: settings of a registered metric, such as `k` of "top-k".
 
     Returns:
         The metric; `check_metric` tries it on outputs and targets.
@@ -156,7 +156,7 @@ _ACCUMULATOR = ("update", "compute", "reset")
 
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
-    """Return a registered metric with settings of its constructor."""
+    """Return a registered metric, made with these settings."""
     kind = METRICS.get(name)
     known = inspect.signature(kind).parameters
     unknown = [setting for setting in settings if setting not in known]
@@ -169,7 +169,7 @@ def _registered(name: str, settings: dict[str, object]) -> Metric:
 
 
 def _finished(metric: Metric, declared: Declaration) -> Metric:
-    """Return a metric that knows everything, unless a declaration contradicts it."""
+    """Return a complete metric, unless the declaration contradicts it."""
     own = Declaration(metric.higher_is_better, metric.low, metric.high, metric.name)
     ranges = {(0.0, 1.0), (own.low, own.high)}
     if (
@@ -196,7 +196,7 @@ def _declared(
         function, name, higher_is_better=better, low=declared.low, high=declared.high
     )
     metric.direction_declared = better is not known
-    # What stands between, for functions of arrays, reads one tensor of outputs.
+    # The wrappers of scikit-learn functions and objects read one tensor of outputs.
     metric.takes_tuples = function is spec
     return metric
 
@@ -245,8 +245,8 @@ def _call_sklearn(
 
     truth: np.ndarray[Any, Any] = targets.cpu().numpy()
     with warnings.catch_warnings():
-        # A network that predicts one class is common early on; where the value is
-        # not defined either, it is NaN and refused as such.
+        # Networks often predict one class only early on. If the value is undefined as
+        # well, it is NaN, which `Metric.value` refuses.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return function(truth, prepare(outputs).cpu().numpy())
 
@@ -270,7 +270,7 @@ def _probabilities(outputs: Tensor) -> Tensor:
 def _class_probabilities(outputs: Tensor) -> Tensor:
     """Return the probabilities of all classes, shape [N, max(C, 2)], float64.
 
-    In double precision, so that sure scores do not become ties.
+    In double precision, so that confident scores do not become ties.
     """
     outputs = outputs.double()
     if outputs.shape[1] == 1:

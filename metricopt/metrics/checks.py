@@ -41,7 +41,7 @@ def check_labels(name: str, targets: Targets, classes: int) -> None:
 
 
 def check_outputs(name: str, outputs: Tensor) -> None:
-    """Refuse outputs with NaN, which would pass for a prediction of class 0.
+    """Refuse outputs with NaN, which would count as a prediction of class 0.
 
     Args:
         name: metric, for the message.
@@ -58,7 +58,7 @@ def check_outputs(name: str, outputs: Tensor) -> None:
 def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
     """Refuse a metric that fails, or whose declared direction cannot be right.
 
-    The metric is evaluated up to three times, which counts no query of a task.
+    The metric is evaluated up to three times; these are not counted as queries.
 
     Args:
         metric: what is to be improved.
@@ -83,7 +83,7 @@ def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
-    """Refuse targets a metric says nothing about; it is not evaluated.
+    """Refuse targets on which a metric is meaningless, without evaluating it.
 
     Raises:
         DataError: if there is no target, or one class where the metric needs two.
@@ -104,11 +104,11 @@ DIRECTION_QUERIES = 2
 
 
 def direction_can_be_tried(outputs: Outputs, targets: Targets) -> bool:
-    """Return whether perfect predictions are known: targets are labels of classes.
+    """Return whether perfect outputs can be made: whether targets are class labels.
 
     Args:
-        outputs: of the network for some examples, shape [n, C].
-        targets: of all examples, shape [N].
+        outputs: network outputs for some examples, shape [n, C].
+        targets: targets of all examples, shape [N].
     """
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
         return False
@@ -120,17 +120,17 @@ def check_direction(
 ) -> None:
     """Refuse a metric that scores perfect predictions worse than others.
 
-    Others are their inversion, and those of the untouched network. The metric is
-    evaluated `DIRECTION_QUERIES` times.
+    The others are the inverted predictions, and those of the untouched network. The
+    metric is evaluated `DIRECTION_QUERIES` times.
 
     Args:
         metric: what is to be improved.
-        outputs: of the network for some examples, which tell the classes, [n, C].
+        outputs: network outputs for some examples, shape [n, C]; they give C.
         targets: labels, shape [N].
         initial: metric of the untouched network, in native units.
 
     Raises:
-        MetricError: if it does, raises, or returns no number in its range.
+        MetricError: if the metric does so, raises, or returns no number in its range.
     """
     perfect = _perfect_outputs(outputs, targets)
     best = metric.value(perfect, targets)

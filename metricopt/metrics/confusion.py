@@ -1,7 +1,7 @@
-"""Metrics that are a formula of the confusion counts, vectorised over rows.
+"""Metrics computed from confusion counts, vectorised over rows.
 
-They use the formula instead of scikit-learn, whose checks cost milliseconds a call:
-a query here takes microseconds; scikit-learn is what the tests compare with.
+They do not call scikit-learn, whose input checks cost milliseconds per call; a query
+here takes microseconds. The tests compare them with scikit-learn.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,8 @@ from metricopt.metrics.checks import check_labels, check_outputs
 class Counts(NamedTuple):
     """One-versus-rest confusion counts of every class, float64, each [B, C].
 
-    A single logit counts as two classes. Every example is one of the four.
+    A single logit counts as two classes. For each class, every example is in one of
+    the four counts.
     """
 
     true_positives: Tensor
@@ -59,7 +60,7 @@ def predict_labels(outputs: Tensor) -> Tensor:
     """Return the predicted labels, shape [..., N], of outputs [..., N, C].
 
     A single logit predicts 1 when it is >= 0 (probability >= 0.5). Class logits
-    predict the greatest; the first of equal ones.
+    predict the class of the greatest, on ties the first.
     """
     if outputs.shape[-1] <= 2:
         return _predicts_positive(outputs).long()
@@ -106,7 +107,7 @@ def confusion_matrices(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """Divide counts; 0 where nothing was counted, as 0/0 counts nothing right."""
+    """Divide counts, with 0 / 0 = 0."""
     return numerator / denominator.clamp(min=1.0)
 
 

@@ -1,4 +1,4 @@
-"""Error that counts every kind of confusion at a cost of its own."""
+"""Error in which every kind of confusion has a cost of its own."""
 
 import torch
 from torch import Tensor
@@ -16,12 +16,12 @@ class CostWeightedError(Metric):
     `super().__init__(matrix)` and sets `name` can be registered.
 
     Args:
-        matrix: cost of calling true class i (row) class j (column), shape [C, C], in
-            [0, 1], zero on the diagonal; [2, 2] for a single logit.
+        matrix: cost of predicting class j (column) for true class i (row), shape
+            [C, C], in [0, 1], zero on the diagonal; [2, 2] for a single logit.
 
     Raises:
         ShapeError: if the matrix is not [C, C] with C >= 2.
-        ConfigError: if a cost is outside [0, 1] or a right prediction has one.
+        ConfigError: if a cost is outside [0, 1], or not 0 for a right prediction.
     """
 
     name = "cost-weighted-error"
@@ -52,7 +52,7 @@ def _check_matrix(matrix: Tensor) -> None:
     shape = list(matrix.shape)
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
         raise ShapeError(f"a cost matrix must be [C, C] with C >= 2, got {shape}")
-    # Whatever is NaN is not inside.
+    # Written so that NaN counts as outside.
     outside = matrix[~((matrix >= 0) & (matrix <= 1))]
     if outside.numel():
         raise ConfigError(f"costs must be in [0, 1], got {outside[0].item():g}")

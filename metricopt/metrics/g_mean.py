@@ -20,6 +20,6 @@ class GMean(CountMetric):
 
     def _scores(self, counts: Counts) -> Tensor:
         hits = counts.true_positives
-        # In logarithms, for a product over many classes would underflow.
+        # In logarithms, because a product over many classes would underflow.
         logs = torch.log(ratio(hits, hits + counts.false_negatives))
         return torch.exp(mean_over_present(logs, counts))

@@ -39,10 +39,10 @@ class LegacyJaccard(CountMetric):
     """Accuracy, under the name older software gave it: (sum of TP) / N, in [0, 1].
 
     scikit-learn before 0.23 had a `jaccard_similarity_score` that returned plain
-    accuracy for one label per example. The JAC column published for the UCI tasks
-    sits at 1 - MCR, out of reach of the positive-class index (at most F / (2 - F)),
-    so this variant is the only one to set beside it. To improve a Jaccard index,
-    use `jaccard`.
+    accuracy for one label per example. The JAC column published for the UCI tasks is
+    close to 1 - MCR, more than the positive-class index can reach (F / (2 - F)), so
+    this is the only variant to compare it with. To improve a Jaccard index, use
+    `jaccard`.
     """
 
     name = "jaccard-legacy"

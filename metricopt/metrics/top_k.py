@@ -12,8 +12,7 @@ from metricopt.metrics.checks import check_labels, check_outputs
 class TopK(Metric):
     """Share of examples whose label is among the k greatest logits, in [0, 1].
 
-    Of equal logits the lower class counts as the greater, so that top-1 is exactly
-    1 - MCR.
+    On ties the class with the lower index comes first, so top-1 is exactly 1 - MCR.
 
     Args:
         k: number of guesses, from 1 to the number of classes C.

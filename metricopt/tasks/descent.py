@@ -1,4 +1,4 @@
-"""Plain fine-tuning of phi with the loss, many runs in lock-step, and its rate."""
+"""Fine-tune phi on the loss, many runs in lock-step, and choose the learning rate."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -21,7 +21,7 @@ class Stepper(Protocol):
 
 
 OptimizerFactory = Callable[[torch.nn.Parameter], Stepper]
-"""Makes what steps phi [B, d]."""
+"""Makes the optimizer that steps phi [B, d]."""
 
 LOSS_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -31,7 +31,7 @@ LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 START_DEVIATION = 0.1
 """Standard deviation of every coordinate of a random start."""
 TRIED = 4
-"""Runs each learning rate is tried with."""
+"""Number of runs in which each learning rate is tried."""
 
 
 class LinearDecay:
@@ -112,8 +112,9 @@ def select_rate(
 ) -> float:
     """Return the learning rate of `LEARNING_RATES` with the least mean loss.
 
-    Looks at losses of the train split only, averaged over the second half of a few
-    runs each: it costs no metric query. Rates that diverge are passed over.
+    Each rate is tried in a few runs and judged by the mean loss of their second half.
+    Only the train split is read, so it costs no metric query. Rates that diverge are
+    skipped.
 
     Args:
         task: gives the losses.
@@ -142,15 +143,15 @@ def select_rate(
 
 
 def loss_rate(task: Task, optimizer: str, steps: int) -> float:
-    """Return the learning rate a task is fine-tuned at over so many steps.
+    """Return the learning rate of a task for runs of a given number of steps.
 
-    It is found once, with seeds of the task's own: whoever asks first, all methods on
-    the task, and on those that share its rates, get the same.
+    It is found once, with the task's own seeds. All methods on the task, and on tasks
+    that share its rates, get the same rate, whichever asks first.
 
     Args:
         task: gives the losses, and remembers the rate in `rates`.
         optimizer: one of `LOSS_OPTIMIZERS`.
-        steps: of a run; for none the rate of one is taken.
+        steps: steps of a run; 0 is treated as 1.
 
     Raises:
         ConfigError: if there is no such optimizer.

@@ -1,4 +1,4 @@
-"""Examples as an adapter encodes them: computed once, where the network can be cut."""
+"""Examples encoded by an adapter: computed once, if the network can be cut."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from metricopt.tasks.sampling import Split
 
 
 class Encoded(ABC):
-    """Examples of one split with the features an adapter has of them.
+    """Examples of one split with the features an adapter computes from them.
 
     Attributes:
-        targets: of the N examples.
-        kept: whether the features are in memory, or are read when they are needed.
+        targets: targets of the N examples.
+        kept: whether the features are in memory; if not, they are read when needed.
     """
 
     targets: Targets
@@ -32,7 +32,7 @@ class Encoded(ABC):
     @property
     @abstractmethod
     def first(self) -> Features:
-        """Features of the first example, which tell shapes, types and place."""
+        """Features of the first example, which give shapes, dtypes and device."""
 
     @property
     def device(self) -> torch.device:
@@ -41,14 +41,14 @@ class Encoded(ABC):
 
     @abstractmethod
     def batch(self, index: slice | Tensor) -> Features:
-        """Return the features of some examples: a slice, or places [n] in [0, N)."""
+        """Return the features of some examples: a slice, or indices [n] in [0, N)."""
 
     @abstractmethod
     def part(self, index: Tensor) -> "Encoded":
         """Return some examples as a split of their own; index is [n] in [0, N)."""
 
     def chunks(self, size: int) -> Iterator[Features]:
-        """Yield the features of all examples in order, so many at a time."""
+        """Yield the features of all examples in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield self.batch(slice(start, start + size))
 
@@ -58,8 +58,8 @@ class EncodedSplit(Encoded):
     """Examples whose features are in memory, for many tasks to share.
 
     Attributes:
-        features: what the adapter encoded of N examples.
-        targets: of the N examples.
+        features: features of the N examples.
+        targets: targets of the N examples.
     """
 
     features: Features
@@ -85,12 +85,12 @@ class EncodedSplit(Encoded):
 
 @dataclass(frozen=True, eq=False)
 class UncutSplit(Encoded):
-    """Examples of a network that cannot be cut, whose inputs are read when needed.
+    """Examples for a network that cannot be cut; inputs are read when needed.
 
     Attributes:
-        examples: give the inputs, which are all that is encoded.
-        targets: of the N examples.
-        places: of the N in `examples`; None for all of them in order.
+        examples: source of the inputs, which are the features.
+        targets: targets of the N examples.
+        places: indices of the N examples in `examples`; None for all in order.
     """
 
     examples: Examples
@@ -114,13 +114,13 @@ class UncutSplit(Encoded):
         return UncutSplit(self.examples, targets_at(self.targets, index), places)
 
     def chunks(self, size: int) -> Iterator[Features]:
-        """Read the inputs of all examples in order, at most so many at a time."""
+        """Read the inputs of all examples in order, at most `size` at a time."""
         numbers = max(1, self.first[0].numel())
         yield from super().chunks(min(size, max(1, passes.NUMBERS_READ // numbers)))
 
 
 def encoded(adapter: Adapter, split: Examples | Encoded) -> Encoded:
-    """Return a split as the adapter encodes it; what is encoded already stays."""
+    """Return a split encoded by the adapter; an encoded split stays as it is."""
     return split if isinstance(split, Encoded) else encode(adapter, split)
 
 
@@ -128,8 +128,8 @@ def encoded(adapter: Adapter, split: Examples | Encoded) -> Encoded:
 def encode(adapter: Adapter, examples: Examples) -> Encoded:
     """Return all examples with the adapter's features, computed in chunks.
 
-    Where the network cannot be cut, the features are the inputs: nothing is copied,
-    and examples that are not in memory are left where they are.
+    If the network cannot be cut, the features are the inputs: nothing is copied, and
+    examples that are not in memory are not read into it.
     """
     count = len(examples)
     size = passes.encoding_pass(examples.batch(slice(1)).numel())

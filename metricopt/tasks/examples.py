@@ -1,4 +1,4 @@
-"""Examples: what a split offers, one that is read as needed, and the user's forms."""
+"""Examples: the contract of a split, a lazy split, and the forms users may pass."""
 
 import numbers
 from collections.abc import Iterable, Sequence
@@ -35,30 +35,29 @@ class Examples(Protocol):
         """Return the inputs of some examples, shape [n, ...].
 
         Args:
-            index: a slice, or places in [0, N), shape [n], int64.
+            index: a slice, or indices in [0, N), shape [n], int64.
         """
 
 
 class LazySplit:
     """Examples of a data set that need not fit in memory: inputs are read when asked.
 
-    Targets are gathered at once, by reading every example, unless they are given. They
-    become one tensor where they are numbers, or tensors of one shape, and a list of
-    whatever they are else (boxes of objects, for a metric and a loss that take them).
+    Unless targets are given, the constructor gathers them by reading every example.
+    Numbers, or tensors of one shape, become one tensor. Anything else stays a list,
+    such as boxes of objects, for a metric and a loss that take them.
 
     Limits: inputs must be tensors, arrays or numbers of one shape. They are read one by
-    one in this process, whenever a mini-batch or a metric query needs them; where the
+    one in this process, whenever a mini-batch or a metric query needs them. If the
     network can be cut, features are computed once and kept, and a metric query reads
-    nothing. What a data set draws at random is drawn anew at every reading.
+    nothing. Random augmentation is drawn anew at every read.
 
     Args:
-        examples: what has a length and gives the pair (input, target) of a place: a
-            map-style `Dataset` or a sequence.
-        targets: of all examples, where they are known.
+        examples: pairs (input, target), as a map-style `Dataset` or a sequence.
+        targets: targets of all examples; None to gather them.
         device: where batches of inputs, and targets that are a tensor, are put.
 
     Raises:
-        DataError: if there is no example, it is no pair, or the lengths differ.
+        DataError: if there is no example, one is no pair, or the lengths differ.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class LazySplit:
 
 
 def _one_tensor(targets: list[Any]) -> Targets:
-    """Return targets as one tensor [N, ...], or as they are where they do not fit."""
+    """Return targets as one tensor [N, ...], or as they are if they do not fit."""
     if all(isinstance(target, numbers.Real) for target in targets):
         return torch.tensor(targets)
     if not all(isinstance(target, Tensor) for target in targets):
@@ -138,9 +137,9 @@ GivenExamples = Examples | tuple[Tensor, Tensor] | Dataset[Any] | DataLoader[Any
 def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Examples:
     """Read all examples once and keep them on a device.
 
-    What a data set or loader draws at random, such as augmentation, is drawn once and
-    frozen: features before the adapter are computed once. A loader that shuffles, or
-    drops its last batch, is taken as it comes. A `LazySplit` alone is not read.
+    Random augmentation of a data set or loader is drawn once and frozen, because
+    features before the adapter are computed once. A loader is read as it is, even if it
+    shuffles or drops its last batch. Only a `LazySplit` is not read.
 
     Args:
         examples: a `Split`, a pair of tensors (inputs, targets), a data set of such

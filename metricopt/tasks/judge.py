@@ -1,4 +1,4 @@
-"""The judge: outputs of an adapted network for many phi, and metrics of them."""
+"""The judge: outputs and metrics of an adapted network, for many phi."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from metricopt.tasks.encoding import Encoded
 class Judge:
     """Evaluates metrics of an adapted network on one split.
 
-    A task has one for its observe split; whoever compares methods has one for test.
+    A task has one for its observe split; a comparison of methods has one for test.
 
     Args:
         adapter: frozen network theta with adapter.

@@ -18,16 +18,16 @@ from metricopt.tasks.sampling import NaturalSampler, Sampler
 from metricopt.tasks.task import Task
 
 BATCH_SIZE = 128
-"""Examples of a mini-batch where no sampler is given."""
+"""Examples of a mini-batch if no sampler is given."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a task draws, and what it found by drawing.
+    """How a task draws mini-batches, its seeds, and learning rates found so far.
 
     Attributes:
         sampler: draws mini-batches from train; uniform batches of 128 if None.
-        seeds: of what the task itself draws; fixed ones if None.
+        seeds: seeds of the task's own random choices; fixed ones if None.
         rates: learning rates found so far, for tasks with the same train split, loss,
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
     """
@@ -46,7 +46,7 @@ class NetworkTask(Task):
     Args:
         adapter: frozen network theta with adapter.
         loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
-        metric: the black-box metric, queried on the observe split; not handed on.
+        metric: the black-box metric, queried on observe; methods never see it.
         train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
         drawing: how mini-batches are drawn, and the seeds of the task itself.

@@ -5,19 +5,19 @@ from metricopt.adapters.base import Features
 # Examples times rows of phi evaluated in one forward pass: enough to amortise the
 # calls, little enough that activations stay in the processor's cache.
 EXAMPLES_PER_PASS = 16_384
-# The same for feature maps: their numbers. On two maps of 64 x 8 x 8 per example it is
-# several times as fast as all examples at once. Fewer cost more calls; more leave the
-# cache, and the memory they need is handed out anew at every pass.
+# For feature maps the limit is on their numbers. On two maps of 64 x 8 x 8 per example
+# it is several times as fast as all examples at once. Fewer numbers mean more calls.
+# More do not fit the cache, and their memory is allocated anew at every pass.
 MAP_NUMBERS_PER_PASS = 2**20
-# Examples times rows whose outputs are held at once there. Maps are read from memory
-# once for all of them, which takes longer than the arithmetic of one row.
+# Examples times rows whose outputs are held at once, for feature maps. Maps are read
+# from memory once for all these rows; one read takes longer than one row's arithmetic.
 MAP_OUTPUTS_HELD = 2**18
 
-# The same for what is computed once: images, whose activations are many, come in
-# smaller chunks than rows of a table.
+# Limits for encoding. Images have many activations, so they come in smaller chunks than
+# rows of a table.
 EXAMPLES_ENCODED = 4_096
 NUMBERS_ENCODED = 2**17
-# Numbers of inputs that are read at once where they are not kept: 128 MB.
+# Most numbers of inputs read at once if features are not kept in memory: 128 MB.
 NUMBERS_READ = 2**25
 
 
@@ -27,7 +27,7 @@ def map_examples_per_pass(features: Features) -> int | None:
     A GPU has no such cache, and small passes would leave it idle.
 
     Args:
-        features: of any number of examples.
+        features: features of any number of examples.
     """
     numbers = sum(part.shape[1:].numel() for part in features if part.ndim > 2)
     if not numbers or features[0].device.type != "cpu":
@@ -39,9 +39,9 @@ def judging_pass(rows: int, examples: int, features: Features) -> tuple[int, int
     """Return how many rows of phi, and how many examples, go through in one pass.
 
     Args:
-        rows: of phi, at least 1.
-        examples: in all.
-        features: of any number of them.
+        rows: rows of phi, at least 1.
+        examples: number of all examples.
+        features: features of any number of them.
     """
     limit = map_examples_per_pass(features)
     if limit is None:
@@ -51,17 +51,17 @@ def judging_pass(rows: int, examples: int, features: Features) -> tuple[int, int
 
 
 def rows_held(examples: int, features: Features, *, kept: bool) -> int:
-    """Return for how many rows of phi outputs on all examples are held at once.
+    """Return how many rows of phi may have all their outputs in memory at once.
 
     Args:
-        examples: in all.
-        features: of any number of them.
-        kept: whether features are in memory; reading them takes longer still.
+        examples: number of all examples.
+        features: features of any number of them.
+        kept: whether features are in memory; if not, reading them takes even longer.
     """
     long = not kept or map_examples_per_pass(features) is not None
     return max(1, (MAP_OUTPUTS_HELD if long else EXAMPLES_PER_PASS) // examples)
 
 
 def encoding_pass(numbers: int) -> int:
-    """Return how many examples are encoded at once, each of so many numbers."""
+    """Return how many examples, each of `numbers` numbers, are encoded at once."""
     return max(1, min(EXAMPLES_ENCODED, NUMBERS_ENCODED // max(1, numbers)))

@@ -1,4 +1,4 @@
-"""A task that loses nothing another one measures."""
+"""A wrapper of a task that keeps the best phi observed and counts observations."""
 
 from collections.abc import Callable
 
@@ -14,18 +14,18 @@ OnQuery = Callable[[int], object]
 class RecordedTask(Task):
     """Another task, with the best phi observed kept and observations counted.
 
-    It shares the meter, the seeds and the rates of the task it wraps, so that whatever
-    is queried through either counts for both.
+    It shares the meter, the seeds and the rates of the task it wraps, so a query
+    through either counts for both.
 
     Args:
         inner: any task.
-        rows: of phi observed at a time; None for all. Where a metric may fail at any
-            phi, 1 keeps what was measured just before.
+        rows: rows of phi observed at a time; None for all. With 1, a metric that fails
+            at one phi loses none of the rows before it.
         on_query: called with the number of observations just made.
 
     Attributes:
         best: least cost observed and its phi [1, d]; None before the first query.
-        measured: observations that succeeded, those of a call that failed included.
+        measured: observations that succeeded, including those before a failed one.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RecordedTask(Task):
         return self.observe(torch.zeros(1, self.size)).item()
 
     def count(self, observations: int) -> None:
-        """Count evaluations of the metric that were made beside the task.
+        """Count evaluations of the metric that were made outside the task.
 
         Raises:
             BudgetExceededError: if they exceed the limit.
@@ -76,7 +76,7 @@ class RecordedTask(Task):
         return costs
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
-        # Not compared with `best`: the costs are those of other examples.
+        # Not compared with `best`: these costs are on other examples.
         costs = self._inner._observe_train(phi, generator)
         self._measured(len(phi))
         return costs

@@ -19,9 +19,10 @@ _Batched = Callable[[Tensor, Tensor], Tensor]
 def batched_loss(loss: Loss) -> RowLosses:
     """Return the loss of each row: outputs [B, n, C], targets [B, n] -> [B].
 
-    A mean-reduced torch loss is taken once without reduction, which is many times
-    faster than a call per row; any other loss is called row by row, and so is every
-    loss where outputs are a tuple or targets are no tensor.
+    A mean-reduced torch loss is called once without reduction, which is many times
+    faster than a call per row. A loss with a method `row_losses` is called once, too.
+    Any other loss is called row by row, and so is every loss if outputs are a tuple or
+    targets are no tensor.
     """
     at_once = _at_once(loss)
 
@@ -67,8 +68,8 @@ def _elementwise(loss: nn.CrossEntropyLoss | nn.BCEWithLogitsLoss) -> _Batched:
 class LossesInParts(torch.autograd.Function):
     """Losses and gradients of a few rows at a time: activations stay in the cache.
 
-    Each row has a loss of its own, so that its gradient is known before the next is
-    begun, and the graph of all rows is never held.
+    Rows do not share a loss, so the gradients of one part are computed before the next
+    part begins. The graph of all rows is never held.
     """
 
     @staticmethod
@@ -84,9 +85,9 @@ class LossesInParts(torch.autograd.Function):
         Args:
             ctx: keeps the gradients for `backward`.
             phi: adapter parameters, shape [B, d].
-            index: of the examples of each row, shape [B, n].
-            rows: how many are taken at a time.
-            losses: of some rows of phi on their examples.
+            index: indices of the examples of each row, shape [B, n].
+            rows: how many rows are taken at a time.
+            losses: returns the losses of some rows of phi on their examples.
         """
         values, gradients = [], []
         for part, drawn in zip(phi.split(rows), index.split(rows), strict=True):

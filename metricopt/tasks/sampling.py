@@ -58,7 +58,7 @@ class Sampler(ABC):
 
 
 class NaturalSampler(Sampler):
-    """Uniform over the examples, with replacement: the classes' natural shares."""
+    """Uniform over the examples, with replacement: classes keep their shares."""
 
     def __init__(self, n_examples: int, batch_size: int) -> None:
         super().__init__(batch_size)

@@ -18,18 +18,18 @@ from metricopt.tasks.meter import Meter
 class Task(ABC):
     """A frozen network theta with adapter phi, a loss and a black-box metric.
 
-    Its public names are all a method sees: losses, counted queries, and no metric,
-    outputs or labels to query in any other way.
+    A method uses its public names only: losses and counted queries. They give no other
+    access to the metric, the outputs or the labels.
 
     Args:
         size: number d of adapter parameters.
-        seeds: of what the task itself draws; fixed ones if None.
+        seeds: seeds of the task's own random choices; fixed ones if None.
 
     Attributes:
         size: number d of adapter parameters.
         meter: counts and limits metric queries.
         loss_evaluations: mini-batch losses evaluated so far, one per row.
-        seeds: of what the task itself draws.
+        seeds: seeds of the task's own random choices.
         rates: learning rates found so far, see `metricopt.tasks.descent.loss_rate`.
     """
 
@@ -90,7 +90,7 @@ class Task(ABC):
         """Query the metric on a fresh random part of the train split.
 
         The part is as large as the observe split and the same for all rows. Fresh
-        examples cannot be over-fitted; the paper's Fig. S4 asks what they cost.
+        examples cannot be over-fitted; the paper compares the two in Fig. S4.
 
         Args:
             phi: adapter parameters, shape [B, d].

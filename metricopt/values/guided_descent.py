@@ -1,4 +1,4 @@
-"""Fine-tuning guided by a value function: steps of a length in units of its spread."""
+"""Fine-tuning guided by a value function, with steps in units of the spread of phi."""
 
 import torch
 
@@ -19,17 +19,17 @@ def guided_optimizer(
     step: float,
     generator: torch.Generator,
 ) -> OptimizerFactory:
-    """Return the guided optimizer of phi over so many steps, falling linearly to zero.
+    """Return a factory of guided optimizers with steps that fall linearly to zero.
 
     Args:
-        trained: what guides it; phi stays within its reach.
-        optimizer: one of `LOSS_OPTIMIZERS`: takes the steps on u_t.
-        steps: after which the step length is zero.
+        trained: the value function to follow; phi stays within its reach.
+        optimizer: one of `LOSS_OPTIMIZERS`, which takes the steps on u_t.
+        steps: number of steps after which the step length is zero.
         step: length of the first step, in units of the spread of phi.
         generator: source of the perturbations.
     """
     length = step * trained.spread
-    # SGD is handed a gradient of that length; Adam's own step has it.
+    # SGD gets a gradient of that length. Adam's rate gives its step that length.
     adam = optimizer == "adam"
 
     def make(phi: torch.nn.Parameter) -> Stepper:

@@ -43,7 +43,7 @@ def subspace_basis(history: Tensor) -> Tensor:
 def search_covariance(basis: Tensor) -> Tensor:
     """Return Sigma = I / (2d) + U U' / (2k), eq. (3), shape [B, d, d]; its trace is 1.
 
-    k is the number of directions really spanned; where there is none, Sigma = I / d.
+    k is the number of directions really spanned; if there is none, Sigma = I / d.
     """
     size = basis.shape[1]
     identity = torch.eye(size, dtype=basis.dtype, device=basis.device)

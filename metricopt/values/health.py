@@ -1,6 +1,6 @@
 """The health check of a value function: does it rank phi as the true metric does?
 
-A value function that does not is not to be trusted: MetricOpt would follow noise.
+If it does not, MetricOpt would follow noise.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from torch import Tensor
 from metricopt.values.trajectories import Trajectories
 
 with warnings.catch_warnings():
-    # It scripts its solvers when imported, which torch warns is deprecated.
+    # gpytorch scripts its solvers on import; torch warns that this is deprecated.
     warnings.simplefilter("ignore", FutureWarning)
     import gpytorch
 
@@ -71,18 +71,18 @@ def posterior(
 
     Args:
         steps: observed times t / T, shape [B, K], float64.
-        costs: observed costs less the prior mean, shape [B, K], float64.
+        costs: observed costs minus the prior mean, shape [B, K], float64.
         grid: times to predict, shape [G], float64.
         kernel: hyper-parameters shared by all rows.
 
     Returns:
-        Mean (less the prior mean) and variance, each [B, G].
+        Mean (minus the prior mean) and variance, each [B, G].
     """
     process = _Process(steps[..., None], costs, kernel).eval()
     times = grid.expand(len(steps), -1)[..., None]
     settings = gpytorch.settings
-    # Exact solves: K is small, and iterative ones would only add error. Debugging
-    # would warn where the grid is the observed times, `variance` where it rounds.
+    # Exact solves: K is small, and iterative ones would only add error. Debug mode
+    # would warn if the grid is the observed times, `latent.variance` of its rounding.
     exact = settings.fast_computations(False, False, False)
     with torch.no_grad(), exact, settings.debug(False):
         latent = process(times)
@@ -202,7 +202,7 @@ class Interpolator:
             self.kernel = fit_kernel(pooled_times, pooled_costs)
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` needs to go on."""
+        """Return what `restore` needs to continue."""
         return {
             "kernel": self.kernel and asdict(self.kernel),
             "seen": self._seen,
@@ -211,7 +211,7 @@ class Interpolator:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.kernel = state["kernel"] and Kernel(**state["kernel"])
         self._seen = state["seen"]
         self._refit_at = state["refit_at"]

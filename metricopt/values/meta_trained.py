@@ -1,4 +1,4 @@
-"""A value function with what its training told about phi: all that guidance needs."""
+"""A trained value function, with the spread and reach of phi that guidance needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from metricopt.values.recipe import Recipe
 from metricopt.values.value_function import ValueFunction
 
 Progress = Callable[[int, int], None]
-"""Called with what is done and what there is to do in all."""
+"""Called with the number of tasks done so far and the number of all tasks."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class MetaTrained:
         recipe: how it was trained.
         queries: metric queries made.
         spread: root-mean-square distance of phi from its mean in the first block.
-        reach: greatest distance from that mean the value function was trained on.
-        losses: training loss of every update, where they were kept.
+        reach: greatest distance of phi from that mean in the training trajectories.
+        losses: training loss of every update; empty if they were not kept.
     """
 
     value_function: ValueFunction

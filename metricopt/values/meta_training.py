@@ -1,7 +1,7 @@
 """Meta-training of the value function on fine-tuning trajectories.
 
 Source: Huang et al., CVPR 2021, Alg. 1, lines 1-8, and Reptile (Nichol et al., 2018).
-The settings, and what the paper's are, stand in `recipe`.
+The settings are in `recipe`, which also says which are the paper's.
 """
 
 import copy
@@ -35,7 +35,7 @@ def meta_train(
     Args:
         task: gives losses and is queried for the metric.
         recipe: how to train.
-        optimizer: makes the loss optimizer over phi of the trajectories.
+        optimizer: makes the optimizer that steps the trajectories' phi on the loss.
         generator: source of all randomness.
         progress: called after every block of trajectories.
     """
@@ -50,8 +50,8 @@ def meta_train(
 class MetaTraining:
     """The loop of Algorithm 1, one block of trajectories at a time.
 
-    Between blocks, `state` is all that is needed to go on elsewhere: a training that
-    was stopped, restored and finished gives the weights of an undisturbed one.
+    Between blocks, `state` is all that is needed to continue elsewhere: a training that
+    was stopped and restored ends with the same weights as an uninterrupted one.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class MetaTraining:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state of the same recipe and task."""
+        """Continue from a state of the same recipe and task."""
         self.value_function.load_state_dict(state["value_function"])
         self.adapted.load_state_dict(state["adapted"])
         self.interpolator.restore(state["interpolator"])
@@ -157,7 +157,7 @@ class MetaTraining:
         return concatenate(parts)
 
     def _query(self, phi: Tensor) -> Tensor:
-        """Observe phi [M, d]; on train parts, as the difference from phi = 0 there."""
+        """Observe phi [M, d]; costs on a train part are corrected by phi = 0's cost."""
         if self.recipe.queries_on == "observe":
             self.queries += len(phi)
             return self.task.observe(phi)

@@ -74,8 +74,8 @@ def mine(
 ) -> Tensor:
     """Return triplets (anchor, positive, negative) of a batch, shape [M, 3].
 
-    They are mined within `MINED_POINTS` of the batch, drawn at random: the work grows
-    with the square of the points, what is learned from a step does not.
+    They are mined among `MINED_POINTS` of the batch, drawn at random: the work grows
+    with the square of their number, but what a step learns does not.
     """
     if mining == "none":
         return torch.empty(0, 3, dtype=torch.long)

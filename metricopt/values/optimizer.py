@@ -1,6 +1,6 @@
 """MetricOpt's guided step as a wrapper of any torch optimizer over phi.
 
-The loop a PyTorch user already has gains the metric by one changed line:
+One changed line turns a PyTorch training loop into one that follows the metric:
 
     optimizer = MetricOptimizer(torch.optim.SGD([phi], lr=1.0), value_function)
     loss = task.losses(phi, generator).sum()
@@ -29,7 +29,7 @@ from metricopt.values.value_function import ValueFunction
 
 @dataclass(frozen=True)
 class Guidance:
-    """Settings of the guided step; the defaults are the paper's where it has any.
+    """Settings of the guided step; the defaults are the paper's where it gives any.
 
     Attributes:
         history: past loss gradients k that span the subspace.
@@ -61,15 +61,15 @@ class Guidance:
 class MetricOptimizer:
     """Replaces the loss gradient by the value function's descent direction u_t.
 
-    The loss enters through the subspace the search is guided by: the past k steps the
-    wrapped optimizer would have taken on the loss gradient alone (for SGD these are
-    the gradients themselves, up to length). The wrapped optimizer then steps on u_t.
+    The loss enters through the subspace that guides the search. The past k steps that
+    the wrapped optimizer would have taken on the loss gradient alone span it; for SGD
+    these are the gradients, up to length. The wrapped optimizer then steps on u_t.
 
     Args:
         optimizer: any torch optimizer over a single parameter phi, [d] or [B, d].
         value_function: predicts the cost of phi; used in evaluation mode.
         guidance: settings of the search.
-        generator: source of the perturbations; a fresh default one if None.
+        generator: source of the perturbations; None for a new one with seed 0.
 
     Raises:
         ConfigError: if the optimizer holds more than one parameter.
@@ -98,7 +98,7 @@ class MetricOptimizer:
         normal = torch.randn(rows, 1, generator=self.generator)
         self._lengths = (self.guidance.jitter * normal).exp()
         self._history: deque[Tensor] = deque(maxlen=self.guidance.history)
-        # The same optimizer on a copy of phi tells where the loss alone would go.
+        # The same optimizer on a copy of phi shows where the loss alone would go.
         self._shadow = torch.nn.Parameter(self.phi.detach().clone())
         group = {**optimizer.param_groups[0], "params": [self._shadow]}
         same_kind: Callable[..., torch.optim.Optimizer] = type(optimizer)

@@ -29,21 +29,22 @@ class Recipe:
             which is plain training on the trajectories as they come.
         returned: the weights f is used with: "adapted" w~ of the last update (the
             paper), or "initial" w, Reptile's average over many tasks.
-        momentum: of batch norm's running statistics, which f is used with: a tenth
-            forgets all but the last few tasks.
+        momentum: of batch norm's running statistics, which f uses when it predicts.
+            The usual 0.1 forgets all but the last few tasks.
         gamma: weight of the regression term.
         standardise_cost: learn standardised costs instead of raw ones.
-        on_policy: share of trajectories that follow the value function so far.
-        queries_on: "observe" split (the paper), or fresh parts of the "train" split as
-            large (its Fig. S4), which the value function cannot over-fit. One more
-            query per part, at phi = 0, takes out how hard the part is.
+        on_policy: share of trajectories that follow the current value function.
+        queries_on: the "observe" split (the paper), or fresh parts of the "train" split
+            of the same size (its Fig. S4), which the value function cannot over-fit.
+            One more query per part, at phi = 0, corrects for how hard the part is.
         replay: earlier tasks added to every update, drawn at random.
         mining: how triplets are chosen; "none" drops the ordinal term.
-        uncertainty: weight by the deviations of the interpolation, or ignore them.
+        uncertainty: whether the deviations of the interpolation weight the points.
         step_share: on-policy step length, in units of the spread of phi.
         step_jitter: log-normal deviation of that length between trajectories.
         growth: on-policy phi stays within this multiple of the greatest distance from
             the mean that earlier trajectories have reached.
+        rollout: length, observations and start of a trajectory.
     """
 
     tasks: int = 1600

@@ -1,7 +1,7 @@
 """The value function f: phi -> predicted cost, its objective and its triplet mining.
 
 Source: Huang et al., CVPR 2021, Sec. 3.1, eq. (2). Differs: inputs and targets are
-standardised with frozen constants when asked to; the paper does not say.
+standardised with frozen constants on request; the paper does not mention it.
 """
 
 from itertools import pairwise
@@ -204,9 +204,9 @@ def multi_similarity_triplets(
 ) -> Tensor:
     """Return one informative positive and negative per anchor, drawn uniformly.
 
-    Informative positives are farther than the nearest negative minus a margin,
-    informative negatives nearer than the farthest positive plus a margin; where none
-    is, the hardest is taken. Taking the hardest always collapses the embedding.
+    Informative positives are farther than the nearest negative minus a margin.
+    Informative negatives are nearer than the farthest positive plus a margin. If there
+    are none, the hardest is taken. Always taking the hardest collapses the embedding.
 
     Source: Wang et al., CVPR 2019, Sec. 3.3, on distances.
     """
@@ -233,7 +233,7 @@ def random_triplets(
 
 
 def _draw(mask: Tensor, fallback: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw one column per row of a mask; of the fallback where the row is empty."""
+    """Draw one column per row of a mask, or of the fallback if the row is empty."""
     mask = torch.where(mask.any(1, keepdim=True), mask, fallback)
     keys = torch.rand(mask.shape, generator=generator, device=mask.device)
     # A key may be exactly zero, so what is masked must lie below it.

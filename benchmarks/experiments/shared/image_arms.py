@@ -11,14 +11,14 @@ from benchmarks.runs.spec import Arm
 
 METRICOPT_BUDGETS = (500,)
 IMAGE_RECIPE = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
-"""Changes to the recipe for phi of d = 128, of which a trajectory shows little.
+"""Changes to the recipe for d = 128, where a trajectory covers little of the phi space.
 
 Every update sees earlier tasks again and is fitted for longer. On-policy steps are
-shorter: there are more of them, and the start noise of so many numbers is long. Chosen
-for worst-class error on the observe split only, one half queried, the other judging.
+shorter: there are more of them, and in so many dimensions the random start is already
+long. Chosen for worst-class error on observe only: one half queried, the other judged.
 """
 STEP_CANDIDATES = [0.05, 0.1, 0.2, 0.4, 0.8]
-"""Candidate lengths of the first step, in spreads of phi: around what observe chose."""
+"""Candidate lengths of the first step, in spreads of phi, around observe's choice."""
 DEVIATION = 0.1
 """Of the first samples of a search."""
 

@@ -1,4 +1,4 @@
-"""Labelled images as network inputs, and augmented at the speed of the network."""
+"""Labelled images as network inputs, with augmentation as fast as the network."""
 
 import copy
 
@@ -7,10 +7,9 @@ from torch import Tensor
 
 
 class Images:
-    """Labelled images, kept as bytes; what is asked for is normalised on the way out.
+    """Labelled images, kept as bytes; a batch is normalised when it is asked for.
 
-    They are examples in the sense of `metricopt.tasks.examples.Examples`: a batch is
-    made when it is asked for.
+    They are examples in the sense of `metricopt.tasks.examples.Examples`.
 
     Args:
         images: uint8, shape [N, H, W, C].
@@ -30,7 +29,7 @@ class Images:
         self.padding = self.height // 8
         self.centre = centre.to(images.device, torch.float32)
         self.scale = scale.to(images.device, torch.float32)
-        # The mean colour is what zero padding of normalised images means.
+        # Padding with the mean colour is zero padding of the normalised images.
         sides = [side + 2 * self.padding for side in (self.height, self.width)]
         empty = self.centre.round().to(torch.uint8)
         self._padded = empty.expand(count, *sides, channels).clone()

@@ -87,7 +87,7 @@ class ImagePipeline(AdaptedPipeline):
 
     @property
     def prerequisites(self) -> Sequence[Prerequisite]:
-        """The pre-trained network, after the one it goes on from.
+        """The pre-trained network, after the one it continues from.
 
         Raises:
             ConfigError: if mini-batches of fine-tuning are too small for its loss.
@@ -113,7 +113,7 @@ class ImagePipeline(AdaptedPipeline):
 
     @property
     def loss(self) -> Loss:
-        """The loss theta was trained with; fine-tuning goes on with it."""
+        """The loss theta was trained with, which fine-tuning uses as well."""
         if self.settings.backbone.loss == "cross-entropy":
             return nn.CrossEntropyLoss()  # the same, for all rows of phi at once
         return self.pretrained.loss
@@ -186,7 +186,7 @@ class ImagePipeline(AdaptedPipeline):
     def metric(self, unit: Unit) -> Metric:
         """Return the metric on the class logits, which may not be all outputs.
 
-        A loss that trains every output by itself has its raw outputs ranked.
+        If the loss trains every output by itself, AUCPR ranks by raw outputs.
         """
         loss = properties(self.loss)
         if unit == Unit("aucpr") and loss.independent:

@@ -37,8 +37,8 @@ class ImageSplits:
 def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
     """Return the splits of an image problem for one replicate.
 
-    A data set with an official test part keeps it; of any other a fifth is drawn. A
-    tenth of the rest is `observe`.
+    A data set with an official test part keeps it. In any other, a random fifth is the
+    test part. A tenth of the rest is `observe`.
 
     Args:
         problem: data set, imbalance, label noise and number of examples.
@@ -102,7 +102,7 @@ def long_tail(
         rows: indices of training images, in random order, shape [N].
         targets: labels of all images.
         imbalance: ratio of the first class's count to the last one's, 1 or more.
-        generator: unused rows are those that come last in its order.
+        generator: shuffles the rows kept, which are the first ones of every class.
 
     Returns:
         The rows kept, shape [N'], in random order.
@@ -127,7 +127,7 @@ def long_tail(
 def noisy(
     labels: Tensor, classes: int, share: float, generator: torch.Generator
 ) -> Tensor:
-    """Return labels of which a share is replaced by another class, uniformly.
+    """Return labels with a share of them replaced by another class, uniformly.
 
     Raises:
         ConfigError: if the share is not in [0, 1).

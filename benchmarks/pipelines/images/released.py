@@ -21,7 +21,7 @@ def release(name: str, digest: str, spec: dict[str, Any], artifact: Artifact) ->
     """Write a network and its record to where users find them.
 
     Args:
-        name: of the network; its files are called so.
+        name: name of the network, and of its files.
         digest: identity of its specification.
         spec: the specification, for the record.
         artifact: its weights and facts.

@@ -70,8 +70,8 @@ class Backbone:
         loss: name of the loss it is trained with.
         loss_settings: settings of that loss.
         pretraining: how it is trained.
-        revision: raised when code changes networks, so that no old one is taken.
-        start: the backbone whose weights training goes on from; None for random ones.
+        revision: raised when code changes networks, so that no old one is reused.
+        start: the backbone whose weights training starts from; None for random ones.
     """
 
     network: str
@@ -107,13 +107,13 @@ class Finetuning:
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """Everything that decides an image pipeline but its replicate.
+    """Everything that decides an image pipeline, except its replicate.
 
     Attributes:
         problem: the images.
         backbone: the network.
         finetune: mini-batches of fine-tuning.
-        revision: raised when code changes numbers, so that no old record is taken.
+        revision: raised when code changes numbers, so that no old record is reused.
         adapter: FiLM, its form and place.
         sampling: `natural` or `balanced` mini-batches.
     """

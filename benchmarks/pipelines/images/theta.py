@@ -1,7 +1,7 @@
 """Pre-trained image networks: found in the cache, among the released weights, or made.
 
-All that determines a network identifies it. A network trained on this machine, or being
-trained, takes precedence over a released one.
+A network is identified by all that determines it. A network trained on this machine, or
+being trained, takes precedence over a released one.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ from metricopt.seeding import Seeds
 KIND = "image-theta"
 LOSS_PREFIX = "loss."
 DIVERGED = "diverged"
-"""Fact of a network that has no weights, with the reason."""
+"""Name of the fact that a network diverged and has no weights; it holds the reason."""
 
 PREDICTED_AT_ONCE = 500
 WARM_UP = 0.25
@@ -55,7 +55,7 @@ class ThetaSpec:
 
     Attributes:
         problem: the images.
-        backbone: network, loss and training, and the backbone it goes on from.
+        backbone: network, loss and training, and the backbone it starts from.
         replicate: decides splits and seeds.
     """
 
@@ -83,7 +83,7 @@ class ThetaSpec:
 
     @property
     def start(self) -> "ThetaSpec | None":
-        """The network this one goes on from."""
+        """The network that this one starts from."""
         if self.backbone.start is None:
             return None
         return ThetaSpec(self.problem, self.backbone.start, self.replicate)
@@ -120,14 +120,14 @@ class Theta:
 
 
 def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
-    """Return a pre-trained network, trained now if it is nowhere.
+    """Return a pre-trained network, trained now if there is none.
 
     Args:
         spec: which one.
         on_epoch: called after every epoch of training.
 
     Raises:
-        DataError: if the released weights are not those of their record.
+        DataError: if the released weights do not match their record.
     """
     here = is_trained(spec) or spec.checkpoint.exists()
     released = None if here else read_released(spec.name, spec.digest)
@@ -136,13 +136,13 @@ def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
 
 
 def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Return a network trained on this machine, now if it is not yet.
+    """Return a network trained on this machine, training it now if needed.
 
     Raises:
         DivergedError: if its loss became non-finite, now or before.
     """
     artifact = get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
-    # Not before: a kill in between would lose the training.
+    # Only now: if it were removed before the artifact is stored, a kill would lose all.
     spec.checkpoint.unlink(missing_ok=True)
     if DIVERGED in artifact.facts:
         raise DivergedError(str(artifact.facts[DIVERGED]))
@@ -172,12 +172,12 @@ def release_theta(spec: ThetaSpec) -> Path:
 
 
 def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Train a network, going on from its checkpoint if there is one.
+    """Train a network, continuing from its checkpoint if there is one.
 
     Returns:
-        Its weights, matrices in half precision, those of its loss under `loss.`, and
-        facts: losses by epoch, error on observe, seconds, digest of the weights. A
-        network that diverged has that fact alone: no run of it need find out again.
+        Its weights (matrices in half precision), the loss's weights under `loss.`, and
+        facts: losses by epoch, error on observe, seconds, digest of the weights. For a
+        network that diverged, only that fact, so that no run trains it again.
     """
     splits = load_problem(spec.problem, spec.replicate)
     network, loss = fresh(spec)

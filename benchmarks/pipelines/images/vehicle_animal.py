@@ -1,4 +1,4 @@
-"""An asymmetric cost on CIFAR-10: worst is a vehicle that is taken for an animal."""
+"""An asymmetric cost on CIFAR-10: calling a vehicle an animal is the worst mistake."""
 
 import torch
 from torch import Tensor

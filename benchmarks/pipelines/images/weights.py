@@ -8,7 +8,7 @@ from metricopt.adapters.export import state_digest
 def half_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return a state whose matrices and kernels are float16, to be small on disk.
 
-    The rounded weights are theta: whatever is fine-tuned starts from them.
+    The rounded weights are theta: all fine-tuning starts from them.
     """
     return {
         name: tensor.half().contiguous()
@@ -21,6 +21,6 @@ def half_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
 def weights_digest(state: dict[str, Tensor]) -> str:
     """Return the sha256 of names, types and bytes of a state, in hexadecimal.
 
-    The heading is that of the released weights, whose records hold this digest.
+    The heading has the format that the digests in released records were made with.
     """
     return state_digest(state, heading="{name}{dtype}{shape}")
