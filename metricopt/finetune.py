@@ -170,8 +170,8 @@ class Search:
         framing = FRAMING_QUERIES + self._tried
         if self.options.queries < framing:
             raise ConfigError(
-                f"queries must be at least {framing} for a metric whose direction is "
-                f"declared, as two try it out, got {self.options.queries}"
+                f"queries must be at least {framing}, as two of them check the "
+                f"declared direction of the metric, got {self.options.queries}"
             )
         if not method.suits(self.task):
             name = type(method).__name__

@@ -49,7 +49,7 @@ class FinetuneOptions:
         if self.queries < FRAMING_QUERIES:
             raise ConfigError(
                 "queries must be at least 2, one for the untouched network and one for "
-                f"what replaces it, got {self.queries}"
+                f"what the method proposes, got {self.queries}"
             )
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"steps must be at least 1, got {self.steps}")
@@ -58,7 +58,8 @@ class FinetuneOptions:
         if isinstance(self.adapter, SiteAdapter):
             if self.size is not None or self.sites is not None:
                 raise ConfigError(
-                    "size and sites belong to adapter='auto', got an adapter with them"
+                    "size and sites are settings of adapter='auto'; leave them out "
+                    "with an adapter of your own"
                 )
         elif self.adapter != "auto":
             raise ConfigError(
@@ -78,7 +79,7 @@ class FinetuneOptions:
         if isinstance(self.adapter, SiteAdapter):
             if self.adapter.network is not model:
                 raise ConfigError(
-                    "the adapter must be one of the model, not of another one"
+                    "the adapter was made for another model; make one for this model"
                 )
             return self.adapter
         return auto_adapter(

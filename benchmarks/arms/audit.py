@@ -50,7 +50,7 @@ def check_counted(name: str, *, evaluated: int, counted: int) -> None:
     if evaluated > counted:
         raise FairnessError(
             f"{name} evaluated the metric {evaluated} times and was charged with "
-            f"{counted} queries: the others passed the counter by"
+            f"{counted} queries: the others bypassed the counter"
         )
 
 

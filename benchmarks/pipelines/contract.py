@@ -224,7 +224,7 @@ class Pipeline(ABC):
         if split == "test" and self._sealed:
             raise SealedError(
                 "the test split is read once, by the runner, after the arm has chosen; "
-                "it was asked for before"
+                "an arm asked for it before that"
             )
 
 

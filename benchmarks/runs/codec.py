@@ -49,7 +49,7 @@ def decode(kind: type[T], content: object) -> T:
         return _converter().structure(content, kind)
     except BaseValidationError as error:
         reasons = "; ".join(transform_error(error))
-        raise ConfigError(f"no settings of {kind.__name__}: {reasons}") from error
+        raise ConfigError(f"invalid settings for {kind.__name__}: {reasons}") from error
 
 
 def changed(settings: T, changes: Mapping[str, Any]) -> T:

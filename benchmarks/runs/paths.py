@@ -94,5 +94,5 @@ def _folder(explicit: str | Path | None, variable: str, default: Path) -> Path:
         if part.is_file():
             from metricopt.errors import ConfigError
 
-            raise ConfigError(f"expected a folder, and {part} is a file")
+            raise ConfigError(f"expected a folder, but {part} is a file")
     return folder

@@ -159,11 +159,11 @@ class RunRecord:
             AttributeError,
             ConfigError,
         ) as error:
-            raise DataError(f"no complete record: {error}") from error
+            raise DataError(f"not a complete record: {error}") from error
         if record.spec.digest != digest:
             raise SpecMismatchError(
-                f"its spec has the digest {record.spec.digest[:8]}, "
-                f"and it was written for {digest[:8]}"
+                f"the record was written for the spec {digest[:8]}, "
+                f"but holds the spec {record.spec.digest[:8]}"
             )
         return record
 

@@ -166,7 +166,7 @@ def _move_aside(path: Path, error: Exception) -> None:
     except FileNotFoundError:
         return
     warnings.warn(
-        f"the record {path} is torn and counts as not run ({error}); "
+        f"the record {path} is incomplete and counts as not run ({error}); "
         f"it was moved to record.json.torn",
         stacklevel=3,
     )

@@ -75,8 +75,8 @@ def _from_1(content: Content) -> Content:
     stored = old.pop("digest")
     if digest_of(old) != stored:
         raise SpecMismatchError(
-            f"its spec has the digest {digest_of(old)[:8]}, "
-            f"and it was written for {stored[:8]}"
+            f"the record was written for the spec {stored[:8]}, "
+            f"but holds the spec {digest_of(old)[:8]}"
         )
     spec, notes = _spec_from_1(old), dict(content["notes"])
     label = spec["metric"]["name"]

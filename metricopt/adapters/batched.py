@@ -98,7 +98,7 @@ def batch_network(
             return batched
     raise ConfigError(
         "the network must treat the examples of a batch one by one, but in "
-        "evaluation mode its outputs depend on the batch, or on chance"
+        "evaluation mode its outputs depend on the other examples, or on chance"
     )
 
 

@@ -107,4 +107,4 @@ def _read(path: Path) -> tuple[Tensor, dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return file.get_tensor("phi"), file.metadata() or {}
     except SafetensorError as error:
-        raise ConfigError(f"{path} is no file of save_phi: {error}") from error
+        raise ConfigError(f"{path} was not written by save_phi: {error}") from error

@@ -41,7 +41,7 @@ def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
     tasks = min(recipe.tasks, left // observations)
     if tasks < 1:
         raise ConfigError(
-            f"a budget of {budget.queries} queries, {kept} of them kept for later, "
+            f"a budget of {budget.queries} queries, {kept} of them reserved for later, "
             f"allows no trajectory with {observations} observations"
         )
     return replace(recipe, tasks=tasks)

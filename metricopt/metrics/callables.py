@@ -128,7 +128,7 @@ def make_metric(
         return _finished(_registered(spec, settings), declared)
     if settings:
         raise ConfigError(
-            "settings are those of a metric given by its name, got "
+            "settings are accepted only with a metric given by name, got "
             f"{', '.join(settings)} with a {type(spec).__name__}"
         )
     if isinstance(spec, Metric):

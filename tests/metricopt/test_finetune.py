@@ -199,9 +199,11 @@ def test_an_unknown_method_is_refused_before_the_model_is_touched() -> None:
 def test_an_adapter_is_taken_if_it_is_the_models(model: nn.Module) -> None:
     adapter = FiLM(model, TRAIN[0][:1], size=5, sites=["1"])
     assert improve(model, replace(QUICK, adapter=adapter)).adapter is adapter
-    with pytest.raises(ConfigError, match="size and sites belong to adapter='auto'"):
+    with pytest.raises(
+        ConfigError, match="size and sites are settings of adapter='auto'"
+    ):
         replace(QUICK, adapter=adapter, size=5)
-    with pytest.raises(ConfigError, match="the adapter must be one of the model"):
+    with pytest.raises(ConfigError, match="the adapter was made for another model"):
         improve(copy.deepcopy(model), replace(QUICK, adapter=adapter))
 
 

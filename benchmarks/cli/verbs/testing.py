@@ -1,4 +1,4 @@
-"""The verb `test`: the tests of the project."""
+"""The verb `test`: the tests of the project, a process for every core."""
 
 import subprocess
 import sys
@@ -9,4 +9,5 @@ from benchmarks.runs.paths import ROOT
 
 def run(options: Namespace) -> int:
     """Run the tests in the checkout and return their exit code."""
-    return subprocess.run([sys.executable, "-m", "pytest"], cwd=ROOT).returncode
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile"]
+    return subprocess.run(command, cwd=ROOT).returncode

@@ -59,7 +59,7 @@ def read_released(name: str, digest: str) -> Artifact | None:
         expected = facts["weights"]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{record.name} is no record of a network; restore it with git"
+            f"{record.name} is not a record of a network; restore it with git"
         ) from error
     tensors = _tensors(path)
     found = weights_digest(tensors)
@@ -82,6 +82,6 @@ def _released_digest(path: Path) -> str | None:
             metadata: dict[str, str] = file.metadata() or {}
     except SafetensorError as error:
         raise DataError(
-            f"{path.name} is no whole safetensors file; restore it with git"
+            f"{path.name} is not a complete safetensors file; restore it with git"
         ) from error
     return metadata.get("spec")

@@ -60,7 +60,7 @@ def test_missing_data_offline(tmp_path, capsys):
 def test_data_root_that_is_a_file(tmp_path, capsys):
     (tmp_path / "file").touch()
     text = fails(capsys, *RUN, "--data", "file")
-    assert text == f"expected a folder, and {tmp_path / 'file'} is a file"
+    assert text == f"expected a folder, but {tmp_path / 'file'} is a file"
 
 
 def test_results_folder_that_is_a_file(tmp_path, capsys, small):
@@ -75,7 +75,7 @@ def test_results_folder_that_is_a_file(tmp_path, capsys, small):
 def test_store_that_is_a_file_or_below_one(tmp_path, capsys, small, store):
     (tmp_path / "file").touch()
     text = fails(capsys, *RUN, "--store", store)
-    assert text == f"expected a folder, and {tmp_path / 'file'} is a file"
+    assert text == f"expected a folder, but {tmp_path / 'file'} is a file"
 
 
 def test_store_that_refuses_to_be_written(tmp_path, capsys, small, monkeypatch):

@@ -35,7 +35,8 @@ def test_verify_finds_a_changed_record(folder):
     assert any("table.csv line" in problem for problem in problems)
     path.write_text(path.read_text().replace("\n", "\n\n", 1))
     assert verify(LAYOUT, folder) == [
-        f"{path} line 2: no complete record: Expecting value: line 2 column 1 (char 1)"
+        f"{path} line 2: not a complete record: "
+        "Expecting value: line 2 column 1 (char 1)"
     ]
 
 

@@ -32,7 +32,7 @@ def test_paths_prefer_the_argument_then_the_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_root() == tmp_path / ".cache" / "metricopt" / "data"
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"expected a folder, and .*file is a file"):
+    with pytest.raises(ConfigError, match=r"expected a folder, but .*file is a file"):
         data_root(tmp_path / "file")
 
 

@@ -90,9 +90,9 @@ def test_bad_records(fields, message):
             lambda c: c["trace"][0].update(stp=c["trace"][0].pop("step")),
             "a trace point must .*; missing: step; unknown: stp",
         ),
-        (lambda c: c["spec"].pop("arm"), "no complete record: .*RunSpec.*arm"),
-        (lambda c: c["spec"].update(arms=1), "no complete record: .*RunSpec.*arms"),
-        (lambda c: c["spec"].pop("digest"), "no complete record: 'digest'"),
+        (lambda c: c["spec"].pop("arm"), "not a complete record: .*RunSpec.*arm"),
+        (lambda c: c["spec"].update(arms=1), "not a complete record: .*RunSpec.*arms"),
+        (lambda c: c["spec"].pop("digest"), "not a complete record: 'digest'"),
     ],
 )
 def test_a_reader_names_what_is_missing_or_unknown(change, message):

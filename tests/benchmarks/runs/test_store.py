@@ -36,7 +36,9 @@ def test_torn_record_counts_as_absent_and_is_moved_aside(tmp_path, keep):
     path = store.put(RECORD)
     torn = path.read_text()[:keep]
     path.write_text(torn)
-    with pytest.warns(UserWarning, match=r"record\.json is torn and counts as not run"):
+    with pytest.warns(
+        UserWarning, match=r"record\.json is incomplete and counts as not run"
+    ):
         assert store.get(SPEC) is None
     assert path.with_name("record.json.torn").read_text() == torn
     assert store.get(SPEC) is None
@@ -69,7 +71,9 @@ def test_changed_spec_is_an_error_and_the_record_stays(tmp_path):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
     path.write_text(path.read_text().replace('"b":1', '"b":2'))
-    with pytest.raises(SpecMismatchError, match="was changed: its spec has the digest"):
+    with pytest.raises(
+        SpecMismatchError, match="was changed: the record was written for the spec"
+    ):
         store.get(SPEC)
     assert path.exists()
 
@@ -158,7 +162,9 @@ def test_jsonl_errors_name_the_line(tmp_path):
         read_jsonl(path)
     line = RECORD.to_json()
     path.write_text(f"{line}\n{line[:-5]}\n")
-    with pytest.raises(DataError, match=r"records\.jsonl line 2: no complete record"):
+    with pytest.raises(
+        DataError, match=r"records\.jsonl line 2: not a complete record"
+    ):
         read_jsonl(path)
     path.write_text(f"{line}\n{line}\n")
     with pytest.raises(DataError, match="line 2: a second record of one run"):

@@ -180,14 +180,14 @@ def test_upgrading_changes_nothing_it_is_given_and_happens_once():
 def test_a_spec_that_was_changed_is_an_error():
     old = old_record()
     old["spec"]["settings"]["meta_tests"] = 3
-    with pytest.raises(SpecMismatchError, match="and it was written for"):
+    with pytest.raises(SpecMismatchError, match="but holds the spec"):
         read(old)
 
 
 def test_an_incomplete_old_record_names_the_field():
     old = old_record()
     del old["trace"]
-    with pytest.raises(DataError, match="no complete record: 'trace'"):
+    with pytest.raises(DataError, match="not a complete record: 'trace'"):
         read(old)
     with pytest.raises(DataError, match="unknown: more"):
         read(old_record(more=1))

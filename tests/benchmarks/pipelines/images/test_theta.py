@@ -121,14 +121,16 @@ def test_released_weights_without_their_record_are_refused(spec):
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec"])
 def test_damaged_weights_are_refused(spec, content):
     release_theta(spec).write_bytes(content)
-    with pytest.raises(DataError, match="is no whole safetensors file; restore it"):
+    with pytest.raises(
+        DataError, match="is not a complete safetensors file; restore it"
+    ):
         read_released(spec.name, spec.digest)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}"])
 def test_damaged_records_of_weights_are_refused(spec, content):
     release_theta(spec).with_suffix(".json").write_text(content)
-    with pytest.raises(DataError, match="is no record of a network; restore it"):
+    with pytest.raises(DataError, match="is not a record of a network; restore it"):
         read_released(spec.name, spec.digest)
 
 
