@@ -106,7 +106,9 @@ def test_too_small_a_budget_has_no_key_and_no_preparation(learner):
         lambda: learner.preparation_key(small),
         lambda: learner.prepare(QuadraticTask(), small, seeded()),
     ):
-        with pytest.raises(ConfigError, match=r"budget of 10 queries, .* kept for la"):
+        with pytest.raises(
+            ConfigError, match=r"budget of 10 queries, .* reserved for la"
+        ):
             call()
 
 

@@ -17,7 +17,9 @@ def test_doctor_says_on_one_screen_what_is_there(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert code == (0 if lines[-1] == "ready" else 1)
     assert len(lines) <= 40
-    texts = [line for line in lines if str(tmp_path) not in line]
+    # A long temporary folder widens its table, the heading too.
+    wide = (str(tmp_path), "free GB")
+    texts = [line for line in lines if not any(part in line for part in wide)]
     assert max(map(len, texts)) <= 100
     page = "\n".join(lines)
     for name in ("python", "cores", "GPU", "torch", "gpytorch", "git+https://"):

@@ -117,5 +117,5 @@ def test_the_tests_run_in_the_checkout(monkeypatch, tmp_path):
     monkeypatch.setenv("METRICOPT_DATA", "my data")
     monkeypatch.setattr(subprocess, "run", start)
     assert main(["test"]) == 5
-    command = [sys.executable, "-m", "pytest"]
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile"]
     assert started == [(command, ROOT, str(tmp_path / "my data"))]

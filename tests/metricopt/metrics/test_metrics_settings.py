@@ -47,8 +47,8 @@ def test_settings_of_a_registered_metric():
         ("top-k", {"q": 1}, "metric 'top-k' has no setting 'q'; known: k"),
         ("f1", {"k": 1, "q": 2}, "metric 'f1' has no setting 'k', 'q'; known: none"),
         ("top-k", {"k": 0}, "top-k needs k >= 1, got 0"),
-        (share_right, {"k": 1}, "metric given by its name, got k with a function"),
-        (F1(), {"k": 1}, "metric given by its name, got k with a F1"),
+        (share_right, {"k": 1}, "metric given by name, got k with a function"),
+        (F1(), {"k": 1}, "metric given by name, got k with a F1"),
     ],
 )
 def test_settings_that_are_refused(spec, settings, text):
