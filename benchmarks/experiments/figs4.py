@@ -157,7 +157,7 @@ def layout(tier: str) -> TableLayout:
             "There are fewer tasks than in Table 1: with little training, differences "
             "between recipes are easier to see and cheaper to measure.",
             "Every row has one value function, and all are trained with the same "
-            "noise. The spread does not contain how far two value functions of one "
+            "noise. The spread does not include how far two value functions of one "
             "recipe differ by chance.",
         ),
     )

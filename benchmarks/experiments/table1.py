@@ -143,7 +143,7 @@ NOTES = (
     SPREAD_NOTE,
     "The paper's spread seems to be over fine-tuning runs, too.",
     "All runs share one test split. On 10,000 images an error of .085 has a standard "
-    "error of .0028, which the spread does not contain.",
+    "error of .0028, which the spread does not include.",
     "Tier local: networks are trained in bfloat16 with short one-cycle schedules: 40 "
     "epochs for cross-entropy, 24 for large-margin softmax (m = 4 only), and 6 more "
     "after cross-entropy for black-box differentiation.",

@@ -180,7 +180,7 @@ NOTES = (
     "Cross-entropy does not determine a constant that is added to all outputs of an "
     "image, so its raw outputs are not comparable between images.",
     "The paper does not say what it ranks by, so both kinds of columns are compared "
-    "with its numbers, which it shares with older work.",
+    "with its numbers.",
     SIZE_NOTE,
     RECIPE_NOTE,
 )

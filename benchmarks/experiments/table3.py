@@ -76,8 +76,8 @@ ROWS = (
         "threshold shift",
         "cross-entropy",
         note=(
-            "tries every threshold on the observe split; needs scores, so a black box "
-            "does not allow it"
+            "tries every threshold on the observe split; needs the scores of the "
+            "network, which a black box hides"
         ),
     ),
     Row("random-search", "random search", "loss-only"),
@@ -218,7 +218,9 @@ def layout(tier: str) -> TableLayout:
         convention=convention([problem for problem, _ in PROBLEMS[tier]]),
         blocks=(
             Block("balanced", "class-balanced mini-batches, as in the paper"),
-            Block("natural", "natural sampling", "the paper samples class-balanced"),
+            Block(
+                "natural", "natural sampling", "the paper uses balanced mini-batches"
+            ),
         ),
         rows=ROWS,
         columns=columns,
@@ -245,8 +247,8 @@ NOTES = (
     "The paper asks for class-balanced mini-batches, but its CE error on A9A is what "
     "natural sampling gives. Both are shown.",
     "CoverType with class 2 against the rest is balanced by itself (48.8 % positive), "
-    "so fine-tuning towards a metric has next to nothing to gain. If a row reaches the "
-    "paper there, so does the untouched network: ours starts out better.",
+    "so fine-tuning towards a metric has next to nothing to gain. Where a row reaches "
+    "the paper there, the untouched network does, too: ours is better from the start.",
 )
 
 EXPERIMENTS.register("table3")(Experiment("table3", layout, specs))

@@ -36,7 +36,7 @@ SIZE_NOTE = (
     "before FiLM is computed only once."
 )
 SPREAD_NOTE = (
-    "The spread is over the fine-tuning runs of a row. It does not contain the "
+    "The spread is over the fine-tuning runs of a row. It does not include the "
     "differences between networks, splits or value functions."
 )
 QUERY_ARMS = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
@@ -56,7 +56,7 @@ CONTROL_ROWS = (
         "class-offsets",
         "class offsets",
         "cross-entropy",
-        note="post hoc; needs scores, so a black box does not allow it",
+        note="post hoc; needs the scores of the network, which a black box hides",
     ),
     Row("random-search", "random search", "loss-only"),
     Row("cma-es", "CMA-ES", "loss-only"),
