@@ -1,5 +1,8 @@
 """The audit: compare metric evaluations made with those counted and reported."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from torch import Tensor
 
 from benchmarks.pipelines.wrapped_metric import WrappedMetric
@@ -25,6 +28,10 @@ class AuditedMetric(WrappedMetric):
     def __init__(self, metric: Metric) -> None:
         super().__init__(metric)
         self.evaluations = 0
+
+    def __deepcopy__(self, memo: object) -> "AuditedMetric":
+        """Return itself: what a copy evaluates is evaluated here."""
+        return self
 
     def _value(self, outputs: Outputs, targets: Targets) -> float:
         self.evaluations += 1
@@ -69,6 +76,25 @@ def check_reported(name: str, *, reported: int, counted: int) -> None:
         raise FairnessError(
             f"{name} reports {reported} metric queries for all its rows, and {counted} "
             "were counted"
+        )
+
+
+def check_points(name: str, *, queries: Sequence[int], final: int) -> None:
+    """Check the queries that the points on a curve are drawn at.
+
+    Args:
+        name: of the method.
+        queries: of every point on the way.
+        final: of the result.
+
+    Raises:
+        FairnessError: if they decrease, or are not between 0 and those of the result.
+    """
+    steps = [0, *queries, final]
+    if any(before > after for before, after in pairwise(steps)):
+        raise FairnessError(
+            f"the points on the way of {name} must have queries that go from 0 up to "
+            f"the {final} of its result, got {', '.join(map(str, queries))}"
         )
 
 

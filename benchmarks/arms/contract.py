@@ -4,7 +4,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from benchmarks.arms.audit import AuditedMetric, check_counted, check_reported
+from benchmarks.arms.audit import (
+    AuditedMetric,
+    check_counted,
+    check_points,
+    check_reported,
+)
 from benchmarks.pipelines.choices import Chosen
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
@@ -52,4 +57,6 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
     counted = sum(chosen.evaluations.values())
     check_counted(name, evaluated=metric.evaluations, counted=counted)
     check_reported(name, reported=chosen.reported, counted=sum(chosen.queried.values()))
+    on_the_way = [point.queries for point in chosen.points]
+    check_points(name, queries=on_the_way, final=chosen.queries)
     return chosen

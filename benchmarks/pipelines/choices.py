@@ -109,4 +109,6 @@ class Chosen:
     @property
     def queried(self) -> dict[str, int]:
         """All metric queries that were counted, by what they were made on."""
-        return dict(Counter(self.evaluations) + Counter(self.prepared))
+        total = Counter(self.evaluations)
+        total.update(self.prepared)
+        return dict(total)

@@ -209,11 +209,11 @@ class Pipeline(ABC):
     @contextmanager
     def sealed(self) -> Iterator[None]:
         """Keep the test split from being read inside the context."""
-        self._sealed = True
+        before, self._sealed = self._sealed, True
         try:
             yield
         finally:
-            self._sealed = False
+            self._sealed = before
 
     def require_open(self, split: str) -> None:
         """Check that a split may be read now.

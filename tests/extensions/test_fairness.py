@@ -1,5 +1,6 @@
 """Methods that cheat, and how each is caught."""
 
+import copy
 import re
 from dataclasses import dataclass, replace
 
@@ -11,9 +12,7 @@ from baselines.network_methods.contract import (
     NetworkMethod,
     NetworkResult,
 )
-from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.execution.runner import execute
-from benchmarks.pipelines.choices import Chosen, Shifted
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.tabular_settings import (
     BinaryProblem,
@@ -25,7 +24,7 @@ from benchmarks.runs.environment import environment
 from benchmarks.runs.spec import Arm, RunSpec, Spending, Unit
 from benchmarks.runs.store import RunStore
 from metricopt.methods.contract import METHODS, Method, Preparation
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Checkpoint, FinetuneResult
 from metricopt.metrics.base import Metric
 
 QUERIES, ROWS = 10, 2
@@ -132,6 +131,24 @@ class Forgetful(Honest):
         return super().run(task, budget, generator, rows=rows)
 
 
+class Copying(Honest):
+    """Queries a copy of its task."""
+
+    def run(self, task, budget, generator, *, rows=1, prepared=None):
+        copy.deepcopy(task).observe(torch.zeros(5, task.size))
+        return super().run(task, budget, generator, rows=rows)
+
+
+class Flattering(Honest):
+    """Draws its curve as if its result had cost one query."""
+
+    def run(self, *arguments, **named):
+        found = super().run(*arguments, **named)
+        unknown = torch.full((ROWS,), torch.nan, dtype=torch.float64)
+        points = [Checkpoint(0, queries, found.phi, unknown) for queries in (4, 1)]
+        return replace(found, checkpoints=tuple(points))
+
+
 class DearPreparation(Honest):
     """Prepares with queries that it does not report."""
 
@@ -158,6 +175,8 @@ def test_an_honest_method_passes(run):
         (Overspending, "exceed the limit of 20"),
         (Unlimited, "may spend 10 metric queries on one result, and spent 13"),
         (Forgetful, "evaluated the metric 11 times and was charged with 6"),
+        (Copying, "reports 6 metric queries .* and 11 were counted"),
+        (Flattering, "queries that go from 0 up to the 3 of its result, got 4, 1"),
         (DearPreparation, "reports 0 metric queries .* and 4 were counted"),
     ],
 )
@@ -168,12 +187,19 @@ def test_a_method_that_cheats_with_queries_fails(run, cheat, message):
     assert re.search(message, record.message)
 
 
+def read_after_a_seal_of_its_own(pipeline):
+    with pipeline.sealed():
+        pass
+    return pipeline.encoded("test")
+
+
 @pytest.mark.parametrize(
     "reach",
     [
         lambda pipeline: pipeline.encoded("test"),
         lambda pipeline: pipeline.oracle_task(pipeline.metric(SPEC.metric)),
         lambda pipeline: pipeline.evaluate([], "test", {}),
+        read_after_a_seal_of_its_own,
     ],
 )
 def test_a_method_that_reads_test_fails(run, pipeline, reach):
@@ -254,36 +280,3 @@ def test_a_network_method_that_cheats_fails(run, cheat, message):
     record = run("network", cheat, NETWORK_METHODS)
     assert record.status == "failed"
     assert re.search(message, record.message)
-
-
-def query_thrice(reported, counted):
-    """Return an arm of its own that queries three times and reports something else."""
-
-    def run(spec, pipeline, metric):
-        validation = pipeline.validation(metric)
-        outputs = pipeline.outputs()
-        validation.values(outputs.expand(3, -1, -1))
-        made = {"observe": counted} if counted else {}
-        return Chosen(Shifted(lambda same: same), queries=reported, evaluations=made)
-
-    return ArmKind(run)
-
-
-@pytest.mark.parametrize(
-    ("reported", "counted", "message"),
-    [
-        (3, 3, ""),
-        (1, 1, "evaluated the metric 3 times and was charged with 1"),
-        (1, 3, "reports 1 metric queries .* and 3 were counted"),
-        (0, 0, "evaluated the metric 3 times and was charged with 0"),
-    ],
-)
-def test_an_arm_of_its_own_is_audited(
-    tmp_path, pipeline, monkeypatch, reported, counted, message
-):
-    list(ARMS)  # filled before anything is added
-    monkeypatch.setitem(ARMS._units, "own", query_thrice(reported, counted))
-    spec = replace(SPEC, arm=Arm("own"), meta_tests=1)
-    record = execute(spec, pipeline, RunStore(tmp_path / "runs"), environment())
-    assert record.status == ("failed" if message else "done")
-    assert re.search(message, record.message or "")
