@@ -27,9 +27,12 @@ ROOMS = {
     "metricopt.registry": "errors",
     "metricopt.adapters": "errors files outputs registry seeding",
     "metricopt.metrics": "errors outputs registry",
-    "metricopt.tasks": "errors outputs registry seeding adapters metrics",
-    "metricopt.values": "errors ranking seeding threads adapters metrics tasks",
-    "metricopt.methods": "errors registry seeding threads metrics tasks values",
+    "metricopt.statistics": "metrics",
+    "metricopt.tasks": "errors outputs registry seeding adapters metrics statistics",
+    "metricopt.values": "errors ranking seeding threads adapters metrics statistics "
+    "tasks",
+    "metricopt.methods": "errors registry seeding threads metrics statistics tasks "
+    "values",
     "metricopt.finetuned": "errors adapters metrics tasks methods",
     "metricopt.options": "errors adapters tasks methods",
     "metricopt.finetune": "errors options outputs registry seeding threads adapters "

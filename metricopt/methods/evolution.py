@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from metricopt.tasks.task import Task
+
 
 def evolution_strategy(size: int, deviation: float, seed: int) -> Any:
     """Return a `cma.CMAEvolutionStrategy` at phi = 0 that never stops by itself."""
@@ -28,3 +30,30 @@ def draw_seeds(count: int, generator: torch.Generator) -> list[int]:
     """Draw seeds for numpy's generators, above 0: `cma` takes 0 as "use the clock"."""
     drawn = torch.randint(1, 2**31 - 1, (count,), generator=generator)
     return [int(seed) for seed in drawn]
+
+
+def covariance_root(
+    task: Task, generator: torch.Generator, gradients: int, isotropic: float
+) -> Tensor:
+    """Return L with L L' = isotropic I + (1 - isotropic) d C / tr C, shape [d, d].
+
+    C is the second moment of mini-batch loss gradients at phi = 0.
+
+    Args:
+        task: gives the losses; nothing is queried.
+        generator: of the mini-batches.
+        gradients: how many C is estimated from.
+        isotropic: share of the covariance that is the same in all directions.
+    """
+    phi = torch.zeros(gradients, task.size, requires_grad=True)
+    (found,) = torch.autograd.grad(task.losses(phi, generator).sum(), phi)
+    moment = found.T @ found
+    identity = torch.eye(task.size)
+    trace = moment.trace()
+    if not trace > 0:
+        return identity
+    shaped = task.size * moment / trace
+    root: Tensor = torch.linalg.cholesky(
+        isotropic * identity + (1 - isotropic) * shaped
+    )
+    return root

@@ -20,7 +20,12 @@ from torch import Tensor
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation
-from metricopt.methods.evolution import draw_seeds, evolution_strategy, tell
+from metricopt.methods.evolution import (
+    covariance_root,
+    draw_seeds,
+    evolution_strategy,
+    tell,
+)
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
 from metricopt.threads import one_thread
@@ -68,7 +73,7 @@ class GuidedCMA(Method):
         prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Spend all queries of the budget on every row."""
-        root = self._covariance_root(task, generator)
+        root = covariance_root(task, generator, self.gradients, self.isotropic)
         archive = Archive(task, budget, rows)
         searches = [
             evolution_strategy(task.size, self.deviation, seed)
@@ -87,21 +92,6 @@ class GuidedCMA(Method):
             if costs.shape[1] == candidates.shape[1]:
                 tell(searches, asked, costs)
         return archive.result()
-
-    def _covariance_root(self, task: Task, generator: torch.Generator) -> Tensor:
-        """Return L with L L' = isotropic I + (1 - isotropic) d C / tr C, [d, d]."""
-        phi = torch.zeros(self.gradients, task.size, requires_grad=True)
-        (gradients,) = torch.autograd.grad(task.losses(phi, generator).sum(), phi)
-        moment = gradients.T @ gradients
-        identity = torch.eye(task.size)
-        trace = moment.trace()
-        if not trace > 0:
-            return identity
-        shaped = task.size * moment / trace
-        root: Tensor = torch.linalg.cholesky(
-            self.isotropic * identity + (1 - self.isotropic) * shaped
-        )
-        return root
 
     def _promising(
         self,

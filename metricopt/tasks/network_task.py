@@ -9,9 +9,11 @@ from metricopt.adapters.base import Adapter
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.outputs import targets_at
 from metricopt.seeding import Seeds
+from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge
+from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.passes import map_examples_per_pass
 from metricopt.tasks.row_losses import Loss, LossesInParts, batched_loss
 from metricopt.tasks.sampling import NaturalSampler, Sampler
@@ -75,6 +77,16 @@ class NetworkTask(Task):
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
+
+    @property
+    def statistics(self) -> ObservedStatistics | None:
+        """Statistics of decisions, where there is one label for each example."""
+        targets = self._judge.targets
+        if not isinstance(targets, Tensor) or targets.ndim != 1:
+            return None
+        if targets.is_floating_point():
+            return None
+        return ObservedStatistics(self._judge, ConfusionStatistics())
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         train, device = self._train, self._train.device

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
 OnQuery = Callable[[int], object]
@@ -42,6 +43,11 @@ class RecordedTask(Task):
         self._inner = inner
         self._rows = rows
         self._on_query = on_query
+
+    @property
+    def statistics(self) -> ObservedStatistics | None:
+        """Statistics of the task it wraps."""
+        return self._inner.statistics
 
     def observe_untouched(self) -> float:
         """Query the untouched network, phi = 0, and return its cost.

@@ -13,6 +13,7 @@ from torch import Tensor
 from metricopt.errors import DivergedError, ShapeError
 from metricopt.seeding import Seeds
 from metricopt.tasks.meter import Meter
+from metricopt.tasks.observed_statistics import ObservedStatistics
 
 
 class Task(ABC):
@@ -44,6 +45,14 @@ class Task(ABC):
     def queries(self) -> int:
         """Metric queries made so far."""
         return self.meter.queries
+
+    @property
+    def statistics(self) -> ObservedStatistics | None:
+        """Statistics of outputs and labels on the observe split, free of queries.
+
+        None where outputs and labels are of no kind that statistics are known for.
+        """
+        return None
 
     def losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         """Return the loss of each row of phi on a mini-batch of its own.

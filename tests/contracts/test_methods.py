@@ -13,7 +13,8 @@ from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.metricopt import MetricOpt
 from metricopt.values.recipe import RECIPE
 from metricopt.values.trajectories import Rollout
-from tests.metricopt.quadratic_task import FlatTask, QuadraticTask
+from tests.contracts.outputs_task import flat_task_for, quick, task_for
+from tests.metricopt.quadratic_task import QuadraticTask
 
 # Baselines register here too once they are imported; they have tests of their own.
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
@@ -24,6 +25,7 @@ EXPECTED = {
     "loss-only-dense",
     "metricopt",
     "metricopt-literal",
+    "metricopt-outputs",
     "random-search",
     "untouched",
 }
@@ -36,9 +38,9 @@ def seeded(seed=0):
 
 @functools.cache
 def ran(name, rows=3, seed=0):
-    """A method's result on the quadratic task, and that task."""
-    task = QuadraticTask()
-    return METHODS.get(name)().run(task, BUDGET, seeded(seed), rows=rows), task
+    """A method's result on the task for it, and that task."""
+    task = task_for(name)
+    return quick(name).run(task, BUDGET, seeded(seed), rows=rows), task
 
 
 @pytest.fixture(params=NAMES)
@@ -89,18 +91,18 @@ def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
 
 
 def test_it_never_asks_for_more_than_the_task_allows(name):
-    task = QuadraticTask()
+    task = task_for(name)
     task.meter.limit = BUDGET.queries
-    METHODS.get(name)().run(task, BUDGET, seeded(1), rows=1)
+    quick(name).run(task, BUDGET, seeded(1), rows=1)
     assert task.queries <= BUDGET.queries
 
 
 @pytest.mark.parametrize("queries", [0, 1, 7, 20, 41])
 def test_a_small_budget_is_kept_or_refused_in_a_sentence(name, queries):
-    task = QuadraticTask()
+    task = task_for(name)
     task.meter.limit = queries
     try:
-        result = METHODS.get(name)().run(task, Budget(queries, 4), seeded(2))
+        result = quick(name).run(task, Budget(queries, 4), seeded(2))
     except ConfigError as error:
         assert "budget" in str(error)
         assert task.queries == 0
@@ -129,8 +131,8 @@ def test_the_costs_of_checkpoints_are_those_observed(name):
 def test_the_generator_decides_everything(name):
     torch.manual_seed(11)
     np.random.seed(11)
-    task = QuadraticTask()
-    again = METHODS.get(name)().run(task, BUDGET, seeded(), rows=3)
+    task = task_for(name)
+    again = quick(name).run(task, BUDGET, seeded(), rows=3)
     assert torch.equal(again.phi, ran(name)[0].phi)
     assert again.notes == ran(name)[0].notes
     if name != "untouched":
@@ -150,7 +152,15 @@ def test_the_untouched_network_has_no_phi():
 # What learns a value function first needs more queries to improve than these: see
 # the tests of meta-training.
 @pytest.mark.parametrize(
-    "name", ["cma-es", "guided-cma", "loss-only", "loss-only-dense", "random-search"]
+    "name",
+    [
+        "cma-es",
+        "guided-cma",
+        "loss-only",
+        "loss-only-dense",
+        "metricopt-outputs",
+        "random-search",
+    ],
 )
 def test_it_improves_on_the_untouched_network(name):
     result, task = ran(name)
@@ -199,14 +209,14 @@ def test_a_search_returns_the_best_it_observed(search):
 
 
 def test_a_metric_that_never_moves_stops_no_method(name):
-    task = FlatTask()
-    result = METHODS.get(name)().run(task, BUDGET, seeded(), rows=2)
+    task = flat_task_for(name)
+    result = quick(name).run(task, BUDGET, seeded(), rows=2)
     assert torch.isfinite(result.phi).all()
     assert result.queries <= BUDGET.queries
 
 
 def test_no_gradient_steps_are_taken_if_none_are_allowed(name):
-    task = QuadraticTask()
-    result = METHODS.get(name)().run(task, Budget(60, 0), seeded())
+    task = task_for(name)
+    result = quick(name).run(task, Budget(60, 0), seeded())
     assert result.gradient_steps == 0
     assert result.phi.shape == (1, task.size)

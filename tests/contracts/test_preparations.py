@@ -13,6 +13,7 @@ from metricopt.methods.metricopt import MetricOpt
 from metricopt.methods.metricopt_literal import LiteralMetricOpt
 from metricopt.tasks.descent import loss_optimizer, loss_rate
 from metricopt.values.meta_training import meta_train
+from tests.contracts.outputs_task import quick, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
@@ -26,7 +27,7 @@ def seeded(seed=0):
 
 @pytest.fixture(params=NAMES)
 def method(request):
-    return METHODS.get(request.param)()
+    return quick(request.param)
 
 
 @pytest.fixture(params=LEARNERS)
@@ -35,7 +36,8 @@ def learner(request):
 
 
 def test_a_run_makes_what_it_is_not_given(method):
-    task, other, generator = QuadraticTask(), QuadraticTask(), seeded()
+    task, other = (task_for(method_name(method)) for _ in range(2))
+    generator = seeded()
     prepared = method.prepare(task, BUDGET, generator)
     assert isinstance(prepared, Preparation)
     assert task.queries == prepared.queries <= BUDGET.queries
@@ -48,9 +50,9 @@ def test_a_run_makes_what_it_is_not_given(method):
 
 
 def test_a_preparation_is_for_any_number_of_runs(method):
-    prepared = method.prepare(QuadraticTask(), BUDGET, seeded())
+    prepared = method.prepare(task_for(method_name(method)), BUDGET, seeded())
     before = {name: tensor.clone() for name, tensor in prepared.tensors.items()}
-    task, same, other = (QuadraticTask() for _ in range(3))
+    task, same, other = (task_for(method_name(method)) for _ in range(3))
     first = method.run(task, BUDGET, seeded(1), prepared=prepared)
     again = method.run(same, BUDGET, seeded(1), prepared=prepared)
     method.run(other, BUDGET, seeded(2), prepared=prepared)
@@ -62,7 +64,7 @@ def test_a_preparation_is_for_any_number_of_runs(method):
 
 def test_only_what_is_prepared_has_a_key_and_a_value_function(method):
     key = method.preparation_key(BUDGET)
-    prepared = method.prepare(QuadraticTask(), BUDGET, seeded())
+    prepared = method.prepare(task_for(method_name(method)), BUDGET, seeded())
     trained = method.value_function(prepared)
     learns = isinstance(method, tuple(LEARNERS.values()))
     assert (key is not None) == (trained is not None) == learns
@@ -72,7 +74,7 @@ def test_only_what_is_prepared_has_a_key_and_a_value_function(method):
 
 
 def test_it_suits_and_is_fitted_without_changing_what_is_asked_for(method):
-    assert method.suits(QuadraticTask())
+    assert method.suits(task_for(method_name(method)))
     fitted = method.fitted(Budget(600, 30))
     assert type(fitted) is type(method)
     assert isinstance(fitted, Method)

@@ -39,6 +39,7 @@ METHODS = {
     "cma-es": (20, {}),
     "guided-cma": (20, {}),
     "metricopt": (80, METRICOPT),
+    "metricopt-outputs": (16, {}),
     "metricopt-literal": (80, {"recipe": RECIPE, "steps": [0.1, 0.3]}),
 }
 

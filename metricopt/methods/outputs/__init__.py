@@ -1,0 +1,1 @@
+"""MetricOpt on outputs: the search, and the cross-fitting it ends with."""

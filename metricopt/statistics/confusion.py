@@ -1,0 +1,81 @@
+"""Statistics of decisions: the confusion matrix, and what metrics make of it.
+
+Exact from the arg max, smooth from softmax(outputs / temperature). Every metric of
+predicted labels is a function of the matrix; the groups are what metrics are linear in:
+recalls (accuracy, cost), shares of predictions (precision), sorted recalls (the worst
+class), their mean (balanced accuracy), and the matrix itself.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from metricopt.metrics.confusion import predict_labels
+from metricopt.statistics.contract import Groups, Statistics
+
+
+@dataclass(frozen=True)
+class ConfusionStatistics(Statistics):
+    """Rates of decisions by label, for K = max(C, 2) classes.
+
+    Attributes:
+        temperature: of the softmax that stands for the arg max.
+        sorted_recalls: whether sorted recalls, in which the worst class is linear, are
+            a group; an ablation does without.
+    """
+
+    temperature: float = 0.5
+    sorted_recalls: bool = True
+    near: ClassVar[str] = "rates"
+
+    def exact(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the groups of the confusion matrix of the decisions."""
+        classes = max(outputs.shape[-1], 2)
+        decisions = one_hot(predict_labels(outputs), classes)
+        return self._groups(decisions.float(), targets, weights)
+
+    def smooth(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the groups of the expected confusion matrix of random decisions."""
+        logits = outputs / self.temperature
+        if outputs.shape[-1] == 1:
+            positive = logits[..., 0].sigmoid()
+            decisions = torch.stack([1 - positive, positive], -1)
+        else:
+            decisions = logits.softmax(-1)
+        return self._groups(decisions, targets, weights)
+
+    def _groups(
+        self, decisions: Tensor, targets: Tensor, weights: Tensor | None
+    ) -> Groups:
+        """Return groups of decisions [B, N, K], all of them rates in [0, 1]."""
+        classes = decisions.shape[-1]
+        labels = one_hot(targets.long(), classes).to(decisions)
+        prior = labels.mean(0).double()
+        if weights is None:
+            counts = torch.einsum("nk,bnj->bkj", labels, decisions)
+            totals = labels.sum(0)[None, :, None]
+        else:
+            chosen = labels * weights.to(decisions)[..., None]
+            counts = torch.einsum("bnk,bnj->bkj", chosen, decisions)
+            totals = chosen.sum(1)[..., None]
+        # A class without examples has no errors and no hits.
+        matrix = (counts / totals.clamp_min(1e-12)).double()
+        if classes == 2:
+            return {"rates": matrix[:, :, 1]}
+        recalls = matrix.diagonal(dim1=1, dim2=2)
+        shares = torch.einsum("k,bkj->bj", prior, matrix)
+        groups = {
+            "rates": torch.cat([recalls, shares], 1),
+            "mean": recalls.mean(1, keepdim=True),
+            "matrix": matrix.flatten(1),
+        }
+        if self.sorted_recalls:
+            groups["sorted"] = recalls.sort(1).values
+        return groups

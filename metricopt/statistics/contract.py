@@ -1,0 +1,45 @@
+"""The contract of statistics: numbers of outputs and labels a metric may depend on.
+
+They cost no query: outputs and labels of the observe split are known for every phi. A
+value function learned on them needs far fewer queries than one learned on phi.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from torch import Tensor
+
+Groups = dict[str, Tensor]
+"""Statistics [B, q] of B rows by the name of their group."""
+
+
+class Statistics(ABC):
+    """Numbers of outputs and targets, in groups that a metric may be linear in.
+
+    Attributes:
+        near: the group whose distances say how alike two rows are.
+    """
+
+    near: ClassVar[str]
+
+    @abstractmethod
+    def exact(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the statistics as a metric sees them, of decisions say.
+
+        Args:
+            outputs: network outputs, shape [B, N, C].
+            targets: of the N examples, shape [N].
+            weights: of the examples in each row, >= 0, shape [B, N]; zeros leave a fold
+                out, counts make a bootstrap sample. None weighs all alike.
+
+        Returns:
+            Statistics by group, float64, each [B, q].
+        """
+
+    @abstractmethod
+    def smooth(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return estimates of `exact` that are differentiable in the outputs."""

@@ -1,0 +1,67 @@
+"""What a method that sees outputs works on in the tests of contracts."""
+
+import functools
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.methods.contract import METHODS, Method
+from metricopt.methods.outputs.cross_fitting import CrossFitting
+from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.methods.outputs.search import SearchSettings
+from metricopt.metrics.callables import make_metric
+from metricopt.tasks.network_task import NetworkTask
+from metricopt.tasks.sampling import Split
+from tests.metricopt.quadratic_task import FlatTask, QuadraticTask
+
+SIZE = 6
+
+
+class OutputsTask(NetworkTask):
+    """A linear network on three clouds, which confuses two of them."""
+
+    def __init__(self, metric: object = "f-macro") -> None:
+        generator = torch.Generator().manual_seed(0)
+        targets = torch.arange(180) % 3
+        centres = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+        inputs = centres[targets] + 0.7 * torch.randn(180, 2, generator=generator)
+        network = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 3))
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight.copy_(torch.randn(weight.shape, generator=generator))
+        flat = {"higher_is_better": True} if callable(metric) else {}
+        super().__init__(
+            DynamicBias(network, size=SIZE, example_input=inputs[:4]),
+            nn.CrossEntropyLoss(),
+            make_metric(metric, **flat),
+            train=Split(inputs[:90], targets[:90]),
+            observe=Split(inputs[90:], targets[90:]),
+        )
+
+    def cost(self, phi: Tensor) -> Tensor:
+        """Return the cost of phi [B, d], [B], without counting a query."""
+        return self._observe(phi)
+
+
+def needs_outputs(name: str) -> bool:
+    """Whether a method works on statistics of outputs."""
+    return name == "metricopt-outputs"
+
+
+def quick(name: str) -> Method:
+    """Return the method of this name, its descents shortened where it has many."""
+    if not needs_outputs(name):
+        return METHODS.get(name)()
+    return MetricOptOutputs(SearchSettings(steps=3), CrossFitting(steps=10, samples=10))
+
+
+def task_for(name: str) -> QuadraticTask | OutputsTask:
+    """Return a task on which the method of this name can work."""
+    return OutputsTask() if needs_outputs(name) else QuadraticTask()
+
+
+def flat_task_for(name: str) -> FlatTask | OutputsTask:
+    """Return the same with a metric that never moves."""
+    constant = functools.partial(lambda outputs, targets, value: value, value=0.25)
+    return OutputsTask(constant) if needs_outputs(name) else FlatTask()

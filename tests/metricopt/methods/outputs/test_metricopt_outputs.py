@@ -1,0 +1,80 @@
+"""MetricOpt on outputs: what a dozen queries find, and when it finds nothing."""
+
+import pytest
+import torch
+
+from metricopt.errors import ConfigError
+from metricopt.methods.budget import Budget
+from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.methods.random_search import RandomSearch
+from tests.metricopt.methods.outputs.outputs_task import TEST, digits_task, judged
+from tests.metricopt.quadratic_task import QuadraticTask
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("metric", ["f-macro", "mcr"])
+def test_sixteen_queries_improve_a_metric_on_other_data(metric):
+    task = digits_task(metric)
+    found = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
+    assert found.queries == 16 and task.queries == 32
+    assert found.notes["identified"] == 1
+    sign = 1 if metric == "f-macro" else -1
+    before = judged(task, metric, torch.zeros(1, task.size))
+    assert sign * (judged(task, metric, found.phi) - before) > 0.05
+
+
+def test_random_search_needs_more():
+    task = digits_task("f-macro")
+    ours = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
+    other = RandomSearch().run(task, Budget(160, 0), seeded(), rows=2)
+    assert judged(task, "f-macro", ours.phi) > judged(task, "f-macro", other.phi) + 0.02
+
+
+def rough(outputs, targets):
+    """No function of decisions: another value for every phi, without any order."""
+    return 0.5 + 0.5 * (1e3 * outputs.sum()).sin()
+
+
+def test_what_is_no_function_of_decisions_is_handed_over():
+    task = digits_task(rough, higher_is_better=True)
+    found = MetricOptOutputs().run(task, Budget(60, 0), seeded())
+    assert found.notes["identified"] == 0
+    costs = task.observe(torch.cat([torch.zeros(1, task.size), found.phi]))
+    assert costs[1] < costs[0]
+
+
+def test_a_constant_metric_leaves_the_network_alone():
+    task = digits_task(lambda outputs, targets: 0.5, higher_is_better=True)
+    found = MetricOptOutputs().run(task, Budget(14, 0), seeded(), rows=2)
+    assert (found.phi == 0).all()
+
+
+@pytest.mark.parametrize("queries", [1, 2, 3, 7])
+def test_few_queries_do_no_harm_on_observe(queries):
+    task = digits_task("f-macro")
+    found = MetricOptOutputs().run(task, Budget(queries, 0), seeded())
+    assert found.queries == task.queries == queries
+    costs = task.observe(torch.cat([torch.zeros(1, task.size), found.phi]))
+    assert costs[1] <= costs[0]
+
+
+def test_a_gain_that_is_not_shown_is_not_taken():
+    # Twenty examples show nothing.
+    few = type(TEST)(TEST.inputs[:20], TEST.targets[:20])
+    task = digits_task("mcr", observe=few)
+    found = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=4)
+    before = judged(task, "mcr", torch.zeros(1, task.size))
+    assert judged(task, "mcr", found.phi) < before + 0.02
+
+
+def test_it_suits_tasks_with_statistics_alone():
+    assert MetricOptOutputs().suits(digits_task("mcr"))
+    assert not MetricOptOutputs().suits(QuadraticTask())
+
+
+def test_a_budget_without_queries_is_refused():
+    with pytest.raises(ConfigError, match="budget of at least 1 query"):
+        MetricOptOutputs().run(digits_task("mcr"), Budget(0, 0), seeded())
