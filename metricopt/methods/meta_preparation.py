@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Preparation
+from metricopt.tasks.descent import OptimizerFactory, loss_optimizer, loss_rate
+from metricopt.tasks.task import Task
 from metricopt.values.meta_trained import MetaTrained
 from metricopt.values.recipe import Recipe
 from metricopt.values.value_function import ValueFunction
@@ -45,6 +47,22 @@ def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
             f"allows no trajectory with {observations} observations"
         )
     return replace(recipe, tasks=tasks)
+
+
+def trajectory_factory(
+    task: Task, budget: Budget, *, trajectories: str, rate: float | None
+) -> OptimizerFactory:
+    """Return the loss optimizer of the trajectories.
+
+    Args:
+        task: has the rate, where none is given.
+        budget: its gradient steps decide that rate.
+        trajectories: name of the optimizer.
+        rate: learning rate; None for the one found for the task.
+    """
+    if rate is None:
+        rate = loss_rate(task, trajectories, budget.gradient_steps)
+    return loss_optimizer(trajectories, rate)
 
 
 def recipe_key(

@@ -18,14 +18,13 @@ from metricopt.methods.meta_preparation import (
     pack,
     recipe_key,
     suited_recipe,
+    trajectory_factory,
     unpack,
 )
 from metricopt.methods.result import FinetuneResult, last_step
 from metricopt.methods.step_choice import choose_step, trial_queries
 from metricopt.tasks.descent import (
     OptimizerFactory,
-    loss_optimizer,
-    loss_rate,
     run,
     starts,
 )
@@ -149,11 +148,9 @@ class MetricOpt(Method):
         return fitted_recipe(self.recipe, budget, kept + trial_queries(self.steps))
 
     def _loss_factory(self, task: Task, budget: Budget) -> OptimizerFactory:
-        """Return the loss optimizer of the trajectories."""
-        rate = self.rate
-        if rate is None:
-            rate = loss_rate(task, self.trajectories, budget.gradient_steps)
-        return loss_optimizer(self.trajectories, rate)
+        return trajectory_factory(
+            task, budget, trajectories=self.trajectories, rate=self.rate
+        )
 
     def _held_out(
         self,

@@ -15,11 +15,12 @@ from metricopt.methods.meta_preparation import (
     pack,
     recipe_key,
     suited_recipe,
+    trajectory_factory,
     unpack,
 )
 from metricopt.methods.result import FinetuneResult, last_step
 from metricopt.methods.step_choice import choose_step, trial_queries
-from metricopt.tasks.descent import Stepper, loss_optimizer, loss_rate, run, starts
+from metricopt.tasks.descent import Stepper, run, starts
 from metricopt.tasks.task import Task
 from metricopt.values.meta_trained import MetaTrained, Progress
 from metricopt.values.meta_training import meta_train
@@ -77,10 +78,10 @@ class LiteralMetricOpt(Method):
         Raises:
             ConfigError: if the budget does not allow a single trajectory.
         """
-        recipe, rate = self._recipe(budget), self.rate
-        if rate is None:
-            rate = loss_rate(task, TRAJECTORIES, budget.gradient_steps)
-        factory = loss_optimizer(TRAJECTORIES, rate)
+        recipe = self._recipe(budget)
+        factory = trajectory_factory(
+            task, budget, trajectories=TRAJECTORIES, rate=self.rate
+        )
         return pack(meta_train(task, recipe, factory, generator, progress=progress))
 
     def value_function(self, prepared: Preparation) -> MetaTrained:

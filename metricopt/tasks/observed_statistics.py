@@ -73,12 +73,11 @@ class ObservedStatistics:
         """
         split, adapter = self._judge.split, self._judge.adapter
         found, order = [], []
-        for fold, row in enumerate(phi.to(split.device).split(1)):
+        for fold, row in enumerate(phi.split(1)):
             places = (folds == fold).nonzero().flatten()
-            size = passes.judging_pass(1, max(1, len(places)), split.first)[1]
-            for part in places.split(size):
-                found.append(_one_tensor(adapter.predict(split.batch(part), row)))
-                order.append(part)
+            judge = Judge(adapter, split.part(places))
+            found.append(_one_tensor(judge.outputs(row)))
+            order.append(places)
         pooled = torch.cat(found, 1)
         return pooled[:, torch.cat(order).argsort().to(pooled.device)]
 
