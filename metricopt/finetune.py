@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
@@ -135,7 +135,7 @@ class Search:
 
     def __init__(
         self,
-        adapter: SiteAdapter,
+        adapter: NetworkAdapter,
         data: Data,
         metric: Metric,
         options: FinetuneOptions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from metricopt.adapters.export import save_phi
-from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.methods.result import Checkpoint
 from metricopt.metrics.base import Metric
 
@@ -52,7 +52,7 @@ class Finetuned:
             none, or its budget is too small for the check.
     """
 
-    adapter: SiteAdapter
+    adapter: NetworkAdapter
     phi: Tensor
     metric: Metric
     metric_before: float

@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from metricopt.adapters.auto import auto_adapter
-from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Method
 from metricopt.tasks.sampling import Sampler
@@ -37,7 +37,7 @@ class FinetuneOptions:
     method: str | Method = "metricopt"
     queries: int = 600
     steps: int | None = None
-    adapter: SiteAdapter | Literal["auto"] = "auto"
+    adapter: NetworkAdapter | Literal["auto"] = "auto"
     size: int | None = None
     sites: Sequence[str] | Literal["stages"] | None = None
     sampler: Sampler | None = None
@@ -55,7 +55,7 @@ class FinetuneOptions:
             raise ConfigError(f"steps must be at least 1, got {self.steps}")
         if not isinstance(self.method, str | Method):
             raise ConfigError(f"method must be a name or a Method, got {self.method!r}")
-        if isinstance(self.adapter, SiteAdapter):
+        if isinstance(self.adapter, NetworkAdapter):
             if self.size is not None or self.sites is not None:
                 raise ConfigError(
                     "size and sites are settings of adapter='auto'; leave them out "
@@ -66,7 +66,7 @@ class FinetuneOptions:
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
             )
 
-    def adapter_of(self, model: nn.Module, example_input: Tensor) -> SiteAdapter:
+    def adapter_of(self, model: nn.Module, example_input: Tensor) -> NetworkAdapter:
         """Return the adapter of a model; an automatic one is made now.
 
         Args:
@@ -76,7 +76,7 @@ class FinetuneOptions:
         Raises:
             ConfigError: if the adapter is for another model, or none can be made.
         """
-        if isinstance(self.adapter, SiteAdapter):
+        if isinstance(self.adapter, NetworkAdapter):
             if self.adapter.network is not model:
                 raise ConfigError(
                     "the adapter was made for another model; make one for this model"

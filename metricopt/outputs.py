@@ -1,7 +1,7 @@
 """Network outputs, one tensor or several, and the targets they are compared with."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -38,6 +38,13 @@ def rows(outputs: Outputs) -> Iterator[Outputs]:
         yield from outputs
     else:
         yield from zip(*outputs, strict=True)
+
+
+def are_labels(targets: Targets) -> TypeGuard[Tensor]:
+    """Return whether targets are one class label for each example, a tensor [N]."""
+    if not isinstance(targets, Tensor) or targets.is_floating_point():
+        return False
+    return targets.ndim == 1
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

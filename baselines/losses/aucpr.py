@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu, softplus
 
-from baselines.losses.base import LOSSES, LossProperties, RowLoss, one_versus_rest
+from baselines.losses.base import LOSSES
 from metricopt.errors import ConfigError
+from metricopt.losses.contract import LossProperties, RowLoss, one_versus_rest
 
 SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
     "logistic": softplus,

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from baselines.losses.base import LOSSES, LossProperties, RowLoss, one_versus_rest
+from baselines.losses.base import LOSSES
 from baselines.losses.blackbox_ranking import ap_loss, standardise
+from metricopt.losses.contract import LossProperties, RowLoss, one_versus_rest
 
 
 @LOSSES.register("blackbox-ap")

@@ -3,8 +3,9 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
-from baselines.losses.base import LOSSES, RowLoss, one_versus_rest
+from baselines.losses.base import LOSSES
 from baselines.losses.blackbox_ranking import recall_loss, standardise
+from metricopt.losses.contract import RowLoss, one_versus_rest
 
 
 @LOSSES.register("blackbox-recall")

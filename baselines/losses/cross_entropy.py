@@ -3,7 +3,8 @@
 from torch import Tensor
 from torch.nn import functional
 
-from baselines.losses.base import LOSSES, check_arguments
+from baselines.losses.base import LOSSES
+from metricopt.losses.contract import check_arguments
 
 
 @LOSSES.register("cross-entropy")

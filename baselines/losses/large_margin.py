@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.linalg import vector_norm
 from torch.nn import functional
 
-from baselines.losses.base import LOSSES, LossProperties, RowLoss
+from baselines.losses.base import LOSSES
 from metricopt.errors import ConfigError
+from metricopt.losses.contract import LossProperties, RowLoss
 
 SMALLEST = 1e-10
 """Added to |w||x| before dividing by it."""

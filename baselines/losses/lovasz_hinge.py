@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from baselines.losses.base import LOSSES, check_arguments
+from baselines.losses.base import LOSSES
 from baselines.losses.lovasz_extension import lovasz_extension
 from metricopt.errors import ShapeError
+from metricopt.losses.contract import check_arguments
 
 
 @LOSSES.register("lovasz-hinge")

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from baselines.losses.base import Loss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
@@ -29,6 +28,7 @@ from baselines.network_methods.prediction import predict_examples
 from baselines.network_methods.training import Hooks, TrainingRun, train
 from baselines.validation import Validation, check_binary, labels
 from metricopt.errors import ConfigError
+from metricopt.losses.contract import Loss
 
 
 class Costs(NamedTuple):

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, MultiStepLR, OneCycleLR
 
-from baselines.losses.base import Loss
 from metricopt.errors import ConfigError
+from metricopt.losses.contract import Loss
 
 Optimizer = Literal["adam", "sgd"]
 RateSchedule = Literal["one-cycle", "steps", "constant"]

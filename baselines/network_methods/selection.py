@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from baselines.losses.base import Loss
 from baselines.network_methods.prediction import predict_examples
 from baselines.validation import labels
 from metricopt.errors import DivergedError
+from metricopt.losses.contract import Loss
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import BalancedSampler, Split
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from baselines.losses.base import LOSSES, Loss, make_loss, properties
+from baselines.losses.base import LOSSES, make_loss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
@@ -22,6 +22,7 @@ from baselines.network_methods.prediction import predict
 from baselines.network_methods.training import Hooks, TrainingRun, train
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.losses.contract import Loss, properties
 
 
 @NETWORK_METHODS.register("surrogate-loss")

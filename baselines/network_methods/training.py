@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.losses.base import Loss, RowLoss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.checkpoint import read_checkpoint, write_checkpoint
 from baselines.network_methods.optimization import (
@@ -32,6 +31,7 @@ from baselines.network_methods.selection import (
     balanced_once,
 )
 from metricopt.errors import ConfigError, MetricOptError
+from metricopt.losses.contract import Loss, RowLoss
 from metricopt.outputs import each
 from metricopt.tasks.examples import Examples
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from baselines.losses.base import Loss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
 from baselines.network_methods.optimization import Training
@@ -18,6 +17,7 @@ from benchmarks.pipelines.choices import Adapted, Choice, Shifted, Trained
 from benchmarks.pipelines.contract import Pipeline, Values
 from benchmarks.runs.codec import encode
 from metricopt.adapters.base import Adapter
+from metricopt.losses.contract import Loss
 from metricopt.metrics.base import Metric
 from metricopt.outputs import Outputs, each, joined, targets_at
 from metricopt.tasks.encoding import Encoded, encoded

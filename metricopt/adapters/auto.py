@@ -8,11 +8,13 @@ from torch.nn.modules.conv import _ConvNd
 
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.output_offsets import OutputOffsets, columns
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.errors import ConfigError
 
 DIRECT_LIMIT = 256
-"""Largest phi for which `auto_adapter` takes FiLM's direct form."""
+"""Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
 BIAS_SIZE = 16
 """Size of phi in a network without convolutions, as in the paper."""
 
@@ -24,38 +26,66 @@ def auto_adapter(
     size: int | None = None,
     sites: Sequence[str] | Literal["stages"] | None = None,
     seed: int = 0,
-) -> SiteAdapter:
+    offsets: bool = True,
+) -> NetworkAdapter:
     """Return the adapter that suits a network by default.
 
     A network with convolutions gets `FiLM`: the direct form if its scales and shifts
     are at most 256 numbers, else the generator form with d = 128. Any other network
-    gets `DynamicBias` of size 16.
+    gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
+    output of a network that returns one tensor with at most 256 outputs.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
         example_input: network inputs, shape [N, ...]; one example is enough.
-        size: size d of phi; for `FiLM`, giving it selects the generator form.
+        size: size of `FiLM` or `DynamicBias`; for `FiLM`, giving it selects the
+            generator form.
         sites: modules to modulate, as in `FiLM`; for `DynamicBias` a list of one name.
         seed: seed of the adapter's fixed random weights.
+        offsets: whether output offsets are wanted.
 
     Raises:
         ConfigError: if the network has no layer to modulate, or a site is unknown.
     """
-    if not any(isinstance(module, _ConvNd) for module in network.modules()):
-        if isinstance(sites, str) or (sites is not None and len(sites) != 1):
-            raise ConfigError(
-                "a network without convolutions takes one site, a list of the name "
-                f"of an nn.Linear, got {sites!r}"
-            )
-        return DynamicBias(
-            network,
-            size=BIAS_SIZE if size is None else size,
-            seed=seed,
-            site=None if sites is None else sites[0],
-            example_input=example_input,
-        )
+    if any(isinstance(module, _ConvNd) for module in network.modules()):
+        inner: SiteAdapter = _film(network, example_input, size, sites, seed)
+    else:
+        inner = _dynamic_bias(network, example_input, size, sites, seed)
+    if not offsets or not 1 <= columns(inner, example_input) <= DIRECT_LIMIT:
+        return inner
+    return OutputOffsets(inner, example_input)
+
+
+def _film(
+    network: nn.Module,
+    example_input: Tensor,
+    size: int | None,
+    sites: Sequence[str] | Literal["stages"] | None,
+    seed: int,
+) -> FiLM:
     if size is None:
         direct = FiLM(network, example_input, sites=sites, form="direct")
         if direct.size <= DIRECT_LIMIT:
             return direct
     return FiLM(network, example_input, sites=sites, size=size, seed=seed)
+
+
+def _dynamic_bias(
+    network: nn.Module,
+    example_input: Tensor,
+    size: int | None,
+    sites: Sequence[str] | str | None,
+    seed: int,
+) -> DynamicBias:
+    if isinstance(sites, str) or (sites is not None and len(sites) != 1):
+        raise ConfigError(
+            "a network without convolutions takes one site, a list of the name of an "
+            f"nn.Linear, got {sites!r}"
+        )
+    return DynamicBias(
+        network,
+        size=BIAS_SIZE if size is None else size,
+        seed=seed,
+        site=None if sites is None else sites[0],
+        example_input=example_input,
+    )

@@ -22,6 +22,11 @@ class Adapter(ABC):
 
     size: int
 
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Places in phi of the parts an adapter is made of, by name."""
+        return {"adapter": slice(self.size)}
+
     @abstractmethod
     def encode(self, inputs: Tensor) -> Features:
         """Run the network up to the first adapter site and return the features.

@@ -10,14 +10,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.files import write_atomically
 
 _FORMAT = "metricopt-phi-1"
 
 
-def save_phi(path: str | os.PathLike[str], phi: Tensor, adapter: SiteAdapter) -> None:
+def save_phi(
+    path: str | os.PathLike[str], phi: Tensor, adapter: NetworkAdapter
+) -> None:
     """Write phi, a description of its adapter and a fingerprint of theta to a file.
 
     The file has a few kilobytes in safetensors format. It is complete or absent: a
@@ -39,7 +41,7 @@ def save_phi(path: str | os.PathLike[str], phi: Tensor, adapter: SiteAdapter) ->
     write_atomically(Path(path), save(tensors, metadata=_metadata(adapter)))
 
 
-def load_phi(path: str | os.PathLike[str], adapter: SiteAdapter) -> Tensor:
+def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
     """Read phi back, for the same adapter on the same theta.
 
     Args:
@@ -95,7 +97,7 @@ def state_digest(
     return digest.hexdigest()
 
 
-def _metadata(adapter: SiteAdapter) -> dict[str, str]:
+def _metadata(adapter: NetworkAdapter) -> dict[str, str]:
     theta = fingerprint(adapter.network)
     return {"format": _FORMAT} | adapter.describe() | {"theta": theta}
 

@@ -2,18 +2,16 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from metricopt.adapters.base import Adapter, Features
+from metricopt.adapters.base import Features
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.network_cut import GraphCut, hook_sites
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
@@ -23,7 +21,7 @@ from metricopt.seeding import make_generator
 _CHECKED_EXAMPLES = 4
 
 
-class SiteAdapter(Adapter):
+class SiteAdapter(NetworkAdapter):
     """Modulates the outputs of named modules by coefficients linear in phi.
 
     The first inputs seen decide whether the network is cut. If the cut does not give
@@ -45,15 +43,12 @@ class SiteAdapter(Adapter):
         size: int,
         projection: Tensor | None,
     ) -> None:
-        self.network = network.eval().requires_grad_(False)
+        super().__init__(network, size)
         self.sites = tuple(sites)
-        self.size = size
         self.projection = projection
         self._cast_projection: Tensor | None = None
         self._channel_dims = tuple(site.channel_dim for site in self.sites)
         self._batched: BatchedNetwork | None = None
-        self._attached: Tensor | None = None
-        self._handles: list[RemovableHandle] = []
 
     @property
     def is_cut(self) -> bool:
@@ -128,46 +123,9 @@ class SiteAdapter(Adapter):
         with self._detached():
             return self._settled().grouped(features, self._modulation(phi))
 
-    def attach(self, phi: Tensor) -> Self:
-        """Modulate the network by one phi, until `detach`.
-
-        Later in-place changes of phi take effect, and gradients reach phi, so an
-        optimizer may step it. As a context manager, `with adapter.attach(phi): ...`
-        detaches at the end.
-
-        Args:
-            phi: adapter parameters, shape [d].
-
-        Raises:
-            ShapeError: if phi is not [d].
-        """
-        if tuple(phi.shape) != (self.size,):
-            raise ShapeError(
-                f"phi must have shape [{self.size}], got {tuple(phi.shape)}"
-            )
-        self.detach()
-        self._handles = hook_sites(
-            self.sites, lambda: self._modulation(phi.unsqueeze(0))
-        )
-        self._attached = phi
-        return self
-
-    def detach(self) -> None:
-        """Restore the network; does nothing if it is not modulated."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles, self._attached = [], None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.detach()
+    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
+        """Put hooks at the sites that modulate them by phi [d]."""
+        return hook_sites(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -209,19 +167,6 @@ class SiteAdapter(Adapter):
                 "encode some inputs first: they decide where the network is cut"
             )
         return self._batched
-
-    @contextmanager
-    def _detached(self) -> Iterator[None]:
-        """Detach phi inside the context, so that sites are not modulated twice."""
-        phi = self._attached
-        if phi is None:
-            yield
-            return
-        self.detach()
-        try:
-            yield
-        finally:
-            self.attach(phi)
 
     def _settle(self, inputs: Tensor) -> None:
         """Decide, on a few examples, where the network is cut."""

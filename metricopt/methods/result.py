@@ -24,6 +24,28 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """Why a phi was chosen, or phi = 0, and what is expected of it elsewhere.
+
+    Attributes:
+        reason: in one or two plain sentences.
+        gain: expected decrease of the cost on examples that chose nothing, in [-1, 1];
+            None if nothing is known of it.
+        error: its standard error.
+        identified: queries after which the value function predicted the metric; None
+            if it never did.
+        trials: predicted and observed cost of every phi the value function chose, in
+            order.
+    """
+
+    reason: str
+    gain: float | None = None
+    error: float | None = None
+    identified: int | None = None
+    trials: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class FinetuneResult:
     """What a method chose, what it spent, and how it got there.
 
@@ -34,6 +56,7 @@ class FinetuneResult:
         gradient_steps: steps of fine-tuning taken by each row.
         checkpoints: the way there, in order of steps and queries.
         notes: further figures a method reports (health of a value function, ...).
+        evidence: of every row, from methods that ask for it; else empty.
     """
 
     phi: Tensor
@@ -42,6 +65,7 @@ class FinetuneResult:
     gradient_steps: int
     checkpoints: tuple[Checkpoint, ...]
     notes: dict[str, float] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
 
 
 def last_step(path: Tensor, *, shared_queries: int) -> FinetuneResult:

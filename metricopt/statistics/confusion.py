@@ -29,6 +29,7 @@ class ConfusionStatistics(Statistics):
 
     temperature: float = 0.5
     sorted_recalls: bool = True
+    name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
 
     def exact(
@@ -79,3 +80,21 @@ class ConfusionStatistics(Statistics):
         if self.sorted_recalls:
             groups["sorted"] = recalls.sort(1).values
         return groups
+
+
+def class_shares(targets: Tensor, classes: int) -> Tensor:
+    """Return the share of every class in labels [N], shape [K]."""
+    return one_hot(targets.long(), classes).float().mean(0).cpu()
+
+
+def class_recalls(predicted: Tensor, targets: Tensor, classes: int) -> Tensor:
+    """Return the share of every class [K] that is predicted right, 0 if it is absent.
+
+    Args:
+        predicted: labels, shape [N].
+        targets: labels, shape [N].
+        classes: number of classes K.
+    """
+    labels = one_hot(targets.long(), classes).float()
+    right = (predicted == targets).float() @ labels
+    return (right / labels.sum(0).clamp_min(1)).cpu()

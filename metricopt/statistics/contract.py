@@ -5,6 +5,8 @@ value function learned on them needs far fewer queries than one learned on phi.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
@@ -13,14 +15,35 @@ Groups = dict[str, Tensor]
 """Statistics [B, q] of B rows by the name of their group."""
 
 
+@dataclass(frozen=True)
+class Family:
+    """Groups that explain a metric together.
+
+    Attributes:
+        groups: in each of which alone, or in all of which, the metric may be linear.
+        near: the group whose distances say how alike two rows are.
+        alone: whether the metric may be linear in one group alone.
+    """
+
+    groups: tuple[str, ...]
+    near: str
+    alone: bool = True
+
+
 class Statistics(ABC):
     """Numbers of outputs and targets, in groups that a metric may be linear in.
 
     Attributes:
-        near: the group whose distances say how alike two rows are.
+        name: of the kind.
+        near: the group whose distances say how alike two rows are; rates in [0, 1].
     """
 
+    name: ClassVar[str]
     near: ClassVar[str]
+
+    def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
+        """Return the families of groups; metrics are a function of one of them."""
+        return (Family(tuple(sorted(groups)), self.near),)
 
     @abstractmethod
     def exact(

@@ -1,15 +1,27 @@
 """A task made of a network with an adapter, two splits, a loss and a metric."""
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
+from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
-from metricopt.outputs import targets_at
+from metricopt.metrics.confusion import predict_labels
+from metricopt.outputs import Outputs, are_labels, targets_at
 from metricopt.seeding import Seeds
-from metricopt.statistics.confusion import ConfusionStatistics
+from metricopt.statistics.confusion import (
+    ConfusionStatistics,
+    class_recalls,
+    class_shares,
+)
+from metricopt.statistics.probabilities import ProbabilityStatistics
+from metricopt.statistics.ranking import RankingStatistics
+from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge
@@ -21,6 +33,10 @@ from metricopt.tasks.task import Task
 
 BATCH_SIZE = 128
 """Examples of a mini-batch if no sampler is given."""
+KINDS = (ConfusionStatistics(), RankingStatistics(), ProbabilityStatistics())
+"""Statistics of class outputs that a metric may depend on."""
+DRAWN = 64
+"""Mini-batches that class shares are counted in."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,7 @@ class NetworkTask(Task):
         train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
         drawing: how mini-batches are drawn, and the seeds of the task itself.
+        portfolio: makes the losses of the portfolio from what is known of the data.
 
     Attributes:
         adapter: frozen network theta with adapter.
@@ -67,6 +84,7 @@ class NetworkTask(Task):
         train: Examples | Encoded,
         observe: Examples | Encoded,
         drawing: Drawing | None = None,
+        portfolio: Callable[[LossFacts], Portfolio] = make_portfolio,
     ) -> None:
         drawing = drawing or Drawing()
         super().__init__(adapter.size, seeds=drawing.seeds)
@@ -76,17 +94,56 @@ class NetworkTask(Task):
         self._row_losses = batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
+        self._make_portfolio = portfolio
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
 
-    @property
+    @cached_property
     def statistics(self) -> ObservedStatistics | None:
-        """Statistics of decisions, where there is one label for each example."""
-        targets = self._judge.targets
-        if not isinstance(targets, Tensor) or targets.ndim != 1:
+        """Statistics of outputs, where there is one label for each example."""
+        if not are_labels(self._judge.targets):
             return None
-        if targets.is_floating_point():
+        outputs, targets = self._untouched, self._judge.targets
+        if not isinstance(outputs, Tensor) or outputs.ndim != 3:
             return None
-        return ObservedStatistics(self._judge, ConfusionStatistics())
+        low, high = targets.aminmax()
+        if low < 0 or high >= max(outputs.shape[-1], 2):
+            return None
+        return ObservedStatistics(self._judge, SeveralStatistics(KINDS))
+
+    @cached_property
+    def portfolio(self) -> dict[str, Task]:
+        """The task with every loss of the portfolio, where examples have labels."""
+        if self.statistics is None or not are_labels(self._train.targets):
+            return {}
+        return {
+            name: self.following(loss)
+            for name, loss in self._make_portfolio(self._loss_facts()).items()
+        }
+
+    def following(self, loss: Loss) -> "NetworkTask":
+        """Return this task with another loss; everything else is shared."""
+        task = copy.copy(self)
+        task._row_losses, task.rates = batched_loss(loss), {}
+        return task
+
+    @cached_property
+    def _untouched(self) -> Outputs:
+        """Outputs of the untouched network on observe, [1, N, C]."""
+        return self._judge.outputs(torch.zeros(1, self.size))
+
+    def _loss_facts(self) -> LossFacts:
+        outputs, observed = self._untouched, self._judge.targets
+        train = self._train.targets
+        assert isinstance(outputs, Tensor)
+        assert isinstance(observed, Tensor) and isinstance(train, Tensor)
+        drawn = self.sampler.draw(DRAWN, self.seeds.generator("portfolio")).flatten()
+        classes = max(outputs.shape[-1], 2)
+        return LossFacts(
+            outputs=outputs.shape[-1],
+            sampled=class_shares(train.cpu()[drawn], classes),
+            observed=class_shares(observed, classes),
+            recalls=class_recalls(predict_labels(outputs)[0], observed, classes),
+        )
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         train, device = self._train, self._train.device
@@ -107,6 +164,15 @@ class NetworkTask(Task):
 
     def _observe(self, phi: Tensor) -> Tensor:
         return to_cost(self._metric, self._judge.values(self._metric, phi))
+
+    @property
+    def examples(self) -> int:
+        """Number of examples N of the observe split."""
+        return len(self._judge.split)
+
+    def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
+        judge = Judge(self.adapter, self._judge.split.part(places))
+        return to_cost(self._metric, judge.values(self._metric, phi))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         count = len(self._judge.split)

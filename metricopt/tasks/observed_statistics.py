@@ -3,11 +3,14 @@
 import torch
 from torch import Tensor
 
+from metricopt.adapters.output_offsets import OffsetsAlone
 from metricopt.errors import ConfigError
-from metricopt.outputs import Outputs
+from metricopt.outputs import Outputs, are_labels
 from metricopt.statistics.contract import Groups, Statistics
 from metricopt.tasks import passes
+from metricopt.tasks.encoding import EncodedSplit
 from metricopt.tasks.judge import Judge
+from metricopt.tasks.outputs_in_parts import outputs_in_parts
 
 
 class ObservedStatistics:
@@ -17,13 +20,16 @@ class ObservedStatistics:
         judge: adapter and examples.
         kind: which statistics.
 
+    Attributes:
+        kind: which statistics.
+
     Raises:
         ConfigError: if targets are no labels [N].
     """
 
     def __init__(self, judge: Judge, kind: Statistics) -> None:
         targets = judge.targets
-        if not isinstance(targets, Tensor) or targets.ndim != 1:
+        if not are_labels(targets):
             raise ConfigError("statistics need one label for each example")
         self.kind = kind
         self._judge = judge
@@ -36,6 +42,27 @@ class ObservedStatistics:
     def targets(self) -> Tensor:
         """Labels of the N examples, for stratified folds."""
         return self._targets.cpu()
+
+    @property
+    def size(self) -> int:
+        """Number d of adapter parameters."""
+        return self._judge.adapter.size
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Places in phi of the parts of the adapter, by name."""
+        return self._judge.adapter.parts
+
+    def of_kind(self, kind: Statistics) -> "ObservedStatistics":
+        """Return statistics of another kind, of the same outputs."""
+        return ObservedStatistics(self._judge, kind)
+
+    def of_offsets(self) -> "ObservedStatistics":
+        """Return statistics by output offsets alone; the network need not run."""
+        outputs = self.outputs(torch.zeros(1, self.size))[0]
+        adapter = OffsetsAlone(outputs.shape[1])
+        known = EncodedSplit((outputs,), self._targets)
+        return ObservedStatistics(Judge(adapter, known), self.kind)
 
     @torch.no_grad()
     def exact(self, phi: Tensor, weights: Tensor | None = None) -> Groups:
@@ -102,12 +129,36 @@ class ObservedStatistics:
         Returns:
             Statistics by group, each [B, q], differentiable in phi.
         """
+        return self.smooth_of(self.differentiable(phi, rows), rows, weights)
+
+    def differentiable(self, phi: Tensor, rows: Tensor) -> Tensor:
+        """Return outputs of every row on some examples, differentiable in phi.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+            rows: places of n examples in [0, N).
+
+        Returns:
+            Outputs, shape [B, n, C].
+        """
         split = self._judge.split
-        features = split.batch(rows)
-        outputs = self._judge.adapter.predict(features, phi.to(split.device))
+        outputs = outputs_in_parts(
+            self._judge.adapter, split.batch(rows), phi.to(split.device)
+        )
+        return _one_tensor(outputs)
+
+    def smooth_of(
+        self, outputs: Tensor, rows: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return smooth statistics of outputs [B, n, C] of some examples.
+
+        Args:
+            outputs: of these examples under every row, shape [B, n, C].
+            rows: places of the n examples in [0, N).
+            weights: of these examples in each row, shape [B, n]; None for all alike.
+        """
         targets = self._targets[rows.to(self._targets.device)]
-        groups = self.kind.smooth(_one_tensor(outputs), targets, weights)
-        return {name: values.to(phi.device) for name, values in groups.items()}
+        return self.kind.smooth(outputs, targets, weights)
 
 
 def _one_tensor(outputs: Outputs) -> Tensor:

@@ -49,6 +49,11 @@ class RecordedTask(Task):
         """Statistics of the task it wraps."""
         return self._inner.statistics
 
+    @property
+    def portfolio(self) -> dict[str, Task]:
+        """Portfolio of the task it wraps; its tasks are for losses, not for queries."""
+        return self._inner.portfolio
+
     def observe_untouched(self) -> float:
         """Query the untouched network, phi = 0, and return its cost.
 
@@ -78,6 +83,16 @@ class RecordedTask(Task):
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
+        self._measured(len(phi))
+        return costs
+
+    @property
+    def examples(self) -> int:
+        """Number of examples of the observe split."""
+        return self._inner.examples
+
+    def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
+        costs = self._inner._observe_part(phi, places)
         self._measured(len(phi))
         return costs
 

@@ -54,6 +54,15 @@ class Task(ABC):
         """
         return None
 
+    @property
+    def portfolio(self) -> dict[str, "Task"]:
+        """The same task with other losses, by their names; the meter is shared.
+
+        What phi becomes under another loss costs no query, and may suit the metric
+        better. Empty where no other loss is known for the outputs and labels.
+        """
+        return {}
+
     def losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         """Return the loss of each row of phi on a mini-batch of its own.
 
@@ -115,6 +124,30 @@ class Task(ABC):
             phi, lambda rows: self._observe_train(rows, generator), "train"
         )
 
+    def observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
+        """Query the metric on a part of the observe split, once per row of phi.
+
+        Parts that are compared say whether a gain is more than chance.
+
+        Args:
+            phi: adapter parameters, shape [B, d].
+            places: of n examples in [0, `examples`), shape [n].
+
+        Returns:
+            Costs, shape [B], float64, lower is better, in [0, 1].
+
+        Raises:
+            ShapeError, MetricError, BudgetExceededError: as in `observe`.
+        """
+        return self._query(
+            phi, lambda rows: self._observe_part(rows, places), "observe"
+        )
+
+    @property
+    @abstractmethod
+    def examples(self) -> int:
+        """Number of examples N of the observe split."""
+
     def _query(
         self, phi: Tensor, query: Callable[[Tensor], Tensor], split: str
     ) -> Tensor:
@@ -136,6 +169,9 @@ class Task(ABC):
 
     @abstractmethod
     def _observe(self, phi: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor: ...
 
     @abstractmethod
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor: ...

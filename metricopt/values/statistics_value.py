@@ -14,7 +14,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from metricopt.statistics.contract import Groups
+from metricopt.statistics.contract import Family, Groups
 
 CURVED = (0.0, 0.01, 0.1, 1.0)
 """Weights of the radial kernel beside the linear ones, which sum to 1."""
@@ -29,16 +29,18 @@ SMALL = 1e-12
 
 @dataclass(frozen=True)
 class _Explanations:
-    """G settings of the kernel.
+    """M settings of the kernel.
 
     Attributes:
-        linear: weight of the linear kernel of every group, [G, groups].
-        curved: weight of the radial kernel, [G].
-        length: of the radial kernel, [G].
-        noise: relative variance of the noise, [G].
+        linear: weight of the linear kernel of every group, [M, groups].
+        family: index of the family, whose group `near` the radial kernel is of, [M].
+        curved: weight of the radial kernel, [M].
+        length: of the radial kernel, [M].
+        noise: relative variance of the noise, [M].
     """
 
     linear: Tensor
+    family: Tensor
     curved: Tensor
     length: Tensor
     noise: Tensor
@@ -47,25 +49,28 @@ class _Explanations:
         """Return some of them."""
         return _Explanations(
             self.linear[index],
+            self.family[index],
             self.curved[index],
             self.length[index],
             self.noise[index],
         )
 
 
-def _grid(groups: int) -> _Explanations:
-    """Return every group alone, and all alike, with every other setting."""
-    alone = torch.eye(groups, dtype=torch.float64)
-    mixed = torch.full((1, groups), 1 / groups, dtype=torch.float64)
-    linear = torch.cat([alone, mixed]) if groups > 1 else alone
+def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
+    """Return every group alone, and all of a family alike, with every other setting."""
     curved = [(0.0, 1.0)] + [(c, ell) for c, ell in product(CURVED[1:], LENGTHS)]
-    cells = list(product(range(len(linear)), curved, NOISES))
-    return _Explanations(
-        linear[[cell[0] for cell in cells]],
-        torch.tensor([cell[1][0] for cell in cells], dtype=torch.float64),
-        torch.tensor([cell[1][1] for cell in cells], dtype=torch.float64),
-        torch.tensor([cell[2] for cell in cells], dtype=torch.float64),
-    )
+    linear, others = [], []
+    for place, family in enumerate(families):
+        sets = [family.groups]
+        if family.alone and len(family.groups) > 1:
+            sets += [(name,) for name in family.groups]
+        for chosen in sets:
+            weight = torch.tensor([name in chosen for name in names]).double()
+            for (curve, length), noise in product(curved, NOISES):
+                linear.append(weight / weight.sum())
+                others.append((place, curve, length, noise))
+    families_, curves, lengths, noises = torch.tensor(others, dtype=torch.float64).T
+    return _Explanations(torch.stack(linear), families_.long(), curves, lengths, noises)
 
 
 class StatisticsValueFunction:
@@ -75,21 +80,27 @@ class StatisticsValueFunction:
         groups: statistics of n observed points, each [n, q]; the first is the centre of
             the linear kernels.
         costs: observed costs, shape [n], n >= 2.
-        near: the group the radial kernel measures distances in.
+        families: of the groups; the metric is taken to be a function of one of them.
     """
 
-    def __init__(self, groups: Groups, costs: Tensor, *, near: str) -> None:
-        self.names: Sequence[str] = sorted(groups)
-        self._near = near
-        self._centre = {name: groups[name][0] for name in self.names}
-        offsets = self._offsets(groups)
+    def __init__(
+        self, groups: Groups, costs: Tensor, families: Sequence[Family]
+    ) -> None:
+        self.families = families
+        self._names = sorted({name for family in families for name in family.groups})
+        self._nears = [family.near for family in families]
+        self._centre = {name: values[0].double() for name, values in groups.items()}
+        self._points = self._offsets(groups)
         self._scale = {
-            name: part[1:].square().sum(1).mean().clamp_min(SMALL)
-            for name, part in offsets.items()
+            name: self._points[name][1:].square().sum(1).mean().clamp_min(SMALL)
+            for name in self._names
         }
-        distances = torch.cdist(offsets[near], offsets[near]).square()
-        self._distance = distances.sum() / max(1, len(costs) * (len(costs) - 1))
-        self._points = offsets
+        pairs = max(1, len(costs) * (len(costs) - 1))
+        self._distance = {
+            near: torch.cdist(self._points[near], self._points[near]).square().sum()
+            / pairs
+            for near in self._nears
+        }
         self._fit(costs.double())
 
     def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
@@ -117,32 +128,44 @@ class StatisticsValueFunction:
         spread = (weight * (variances + (means - mean).square())).sum(0)
         return mean, spread.clamp_min(SMALL**2).sqrt()
 
+    @property
+    def shares(self) -> Tensor:
+        """Posterior weight of every family, shape [families], summing to 1."""
+        found = torch.zeros(len(self.families), dtype=torch.float64)
+        return found.index_add(0, self._kept.family, self._weight)
+
     def _offsets(self, groups: Groups) -> Groups:
-        return {name: groups[name].double() - self._centre[name] for name in self.names}
+        needed = dict.fromkeys([*self._names, *self._nears])
+        return {name: groups[name].double() - self._centre[name] for name in needed}
 
     def _kernel(self, one: Groups, other: Groups, settings: _Explanations) -> Tensor:
         """Return the kernel of [B] against [n] points for every setting, [M, B, n]."""
         linear = torch.stack(
-            [one[name] @ other[name].T / self._scale[name] for name in self.names]
+            [one[name] @ other[name].T / self._scale[name] for name in self._names]
         )
         total = torch.einsum("mg,gbn->mbn", settings.linear, linear)
-        near = self._near
-        squared = (one[near][:, None] - other[near]).square().sum(-1)
-        lengths = 2 * self._distance.clamp_min(SMALL) * settings.length.square()
-        radial = torch.exp(-squared / lengths[:, None, None])
+        distances = torch.stack(
+            [
+                (one[near][:, None] - other[near]).square().sum(-1)
+                / (2 * self._distance[near].clamp_min(SMALL))
+                for near in self._nears
+            ]
+        )
+        lengths = settings.length.square()[:, None, None]
+        radial = torch.exp(-distances[settings.family] / lengths)
         return total + settings.curved[:, None, None] * radial
 
     def _own(self, points: Groups, settings: _Explanations) -> Tensor:
         """Return the kernel of every point with itself, [M, B]."""
         linear = torch.stack(
-            [points[name].square().sum(1) / self._scale[name] for name in self.names]
+            [points[name].square().sum(1) / self._scale[name] for name in self._names]
         )
         total = torch.einsum("mg,gb->mb", settings.linear, linear)
         return total + settings.curved[:, None]
 
     def _fit(self, costs: Tensor) -> None:
         """Keep the settings that explain the costs, by restricted likelihood."""
-        grid, n = _grid(len(self.names)), len(costs)
+        grid, n = _grid(self._names, self.families), len(costs)
         kernel = self._kernel(self._points, self._points, grid)
         identity = torch.eye(n, dtype=torch.float64)
         root, failed = torch.linalg.cholesky_ex(

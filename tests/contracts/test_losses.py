@@ -6,16 +6,15 @@ import pickle
 import pytest
 import torch
 
-from baselines.losses.base import (
-    LOSSES,
+from baselines.losses.base import LOSSES, make_loss
+from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.losses.contract import (
     LossProperties,
     RowLoss,
     check_batch_size,
     finish,
-    make_loss,
     properties,
 )
-from metricopt.errors import ConfigError, DataError, ShapeError
 
 NAMES = list(LOSSES)
 CLASSES = {"lovasz-hinge": (1,), "large-margin": (2, 4)}

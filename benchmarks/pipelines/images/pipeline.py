@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from baselines.losses.base import Loss, check_batch_size, properties
 from baselines.network_methods.batches import Batches, PermutedBatches
 from baselines.network_methods.optimization import Training
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
@@ -28,6 +27,7 @@ from benchmarks.runs.codec import changed, encode
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from metricopt.adapters.film import FiLM
+from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
 from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded, encoded

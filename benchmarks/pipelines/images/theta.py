@@ -11,13 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from baselines.losses.base import (
-    Loss,
-    RowLoss,
-    check_batch_size,
-    make_loss,
-    properties,
-)
+from baselines.losses.base import make_loss
 from baselines.losses.large_margin import MarginHead
 from baselines.network_methods.batches import PermutedBatches
 from baselines.network_methods.optimization import Training
@@ -37,6 +31,7 @@ from benchmarks.runs.codec import canonical
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DivergedError
+from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
 from metricopt.seeding import Seeds
 
 KIND = "image-theta"

@@ -1,4 +1,4 @@
-"""Cross-fitting: how far to follow a value function, and what that is worth.
+"""Cross-fitting: what to move, how far to follow a value function, and what it gains.
 
 A value function of statistics is asked without a query, for any examples. So the choice
 of phi is validated as a learner would be: phi is fitted anew without each fold of the
@@ -6,12 +6,14 @@ observe split, and judged on the fold it has not seen. Long searches over-fit th
 observe split; this says when to stop, and whether to start at all.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from metricopt.tasks.observed_statistics import ObservedStatistics
+from metricopt.methods.outputs.coordinates import descend
+from metricopt.methods.outputs.reach import Reach
 from metricopt.values.statistics_value import StatisticsValueFunction
 
 SAMPLES_AT_ONCE = 20
@@ -24,25 +26,27 @@ class CrossFitting:
 
     Attributes:
         folds: parts of the observe split, alike in labels.
-        steps: of the longest descent from phi = 0.
+        steps: of the longest descent.
+        rungs: steps after which only the better half of the descents goes on.
         every: steps between two looks at the held-out folds.
         examples: of the observe split that one step sees.
+        rate: about how far a step moves the statistics at first.
         caution: deviations added to the predicted cost, so that descent stays where
             the value function knows the metric.
         memory: of the moving average of phi that is looked at, since steps on few
             examples are noisy.
-        patience: looks without a new best after which the descent ends.
         samples: of the bootstrap.
         level: standard errors by which a gain has to exceed 0.
     """
 
     folds: int = 5
     steps: int = 100
+    rungs: tuple[int, ...] = (20, 50)
     every: int = 10
     examples: int = 500
+    rate: float = 0.03
     caution: float = 1.0
     memory: float = 0.8
-    patience: int = 8
     samples: int = 200
     level: float = 1.0
 
@@ -52,18 +56,86 @@ class CrossFitted:
     """What cross-fitting found.
 
     Attributes:
-        phi: fitted on all folds for as many steps as were best, shape [d].
-        steps: how many.
+        phi: fitted on all folds, shape [d].
+        moved: which part of phi was fitted, and from where.
+        steps: for how long: as many as were best.
         gain: expected decrease of the cost on unseen examples, by the value function.
         error: standard error of the gain.
         is_shown: whether the gain is large enough for its error.
     """
 
     phi: Tensor
+    moved: str
     steps: int
     gain: float
     error: float
     is_shown: bool
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What held-out folds say of a phi: its cost and its outputs [1, N, C]."""
+
+    reach: Reach
+    steps: int
+    moved: Tensor
+    cost: float
+    held_out: Tensor
+
+
+def cross_fit(
+    value: StatisticsValueFunction,
+    found: list[Reach],
+    settings: CrossFitting,
+    generator: torch.Generator,
+) -> CrossFitted:
+    """Descend a value function for as long as held-out folds gain.
+
+    Args:
+        value: of the statistics; says what they are worth.
+        found: what may be moved; the best is taken.
+        settings: how.
+        generator: source of all randomness.
+    """
+    targets = found[0].statistics.targets
+    folds = stratified_folds(targets, settings.folds, generator)
+    fits = [_CrossFit(value, reach, settings, folds) for reach in found]
+    best = _race([fit.looks(generator) for fit in fits], settings)
+    untouched = found[0].statistics.outputs(torch.zeros(1, len(found[0].phi)))
+    fit = fits[0]
+    gain = fit.cost(untouched) - best.cost
+    weights = _bootstrap(settings.samples, len(folds), generator)
+    gains = fit.costs(untouched, weights) - fit.costs(best.held_out, weights)
+    error = gains.std().item()
+    return CrossFitted(
+        best.reach.whole(best.moved),
+        best.reach.name,
+        best.steps,
+        gain,
+        error,
+        is_shown=gain > settings.level * error,
+    )
+
+
+def _race(descents: list[Iterator[_Look]], settings: CrossFitting) -> _Look:
+    """Return the best look of descents, half of which end at every rung.
+
+    Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
+    """
+    running = [(next(each), each) for each in descents]
+    best = min((look for look, _ in running), key=_cost)
+    for step in range(settings.every, settings.steps + 1, settings.every):
+        ahead = [(next(descent), look, descent) for look, descent in running]
+        running = [(min(new, old, key=_cost), descent) for new, old, descent in ahead]
+        best = min(best, *(look for look, _ in running), key=_cost)
+        if step in settings.rungs:
+            running.sort(key=lambda each: each[0].cost)
+            running = running[: (len(running) + 1) // 2]
+    return best
+
+
+def _cost(look: _Look) -> float:
+    return look.cost
 
 
 def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
@@ -75,70 +147,6 @@ def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) ->
     return found
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """A value function and the statistics it is asked about."""
-
-    value: StatisticsValueFunction
-    statistics: ObservedStatistics
-
-    def cost(self, outputs: Tensor) -> float:
-        """Return the cost that is predicted of outputs [1, N, C]."""
-        return self.value.predict(self.statistics.of_outputs(outputs))[0].item()
-
-    def held_out_cost(self, held_out: Tensor, phi: Tensor) -> float:
-        """Return the cost of held-out outputs, or of phi [1, d] where that is more.
-
-        Folds that err in different ways look better together than each of them is.
-        """
-        return max(self.cost(held_out), self.cost(self.statistics.outputs(phi)))
-
-    def costs(self, outputs: Tensor, weights: Tensor) -> Tensor:
-        """Return the same for examples weighted in B ways, [B, N]."""
-        found = []
-        for part in weights.split(SAMPLES_AT_ONCE):
-            repeated = outputs.expand(len(part), -1, -1)
-            groups = self.statistics.of_outputs(repeated, part)
-            found.append(self.value.predict(groups)[0])
-        return torch.cat(found)
-
-
-def cross_fit(
-    value: StatisticsValueFunction,
-    statistics: ObservedStatistics,
-    settings: CrossFitting,
-    *,
-    size: int,
-    rate: float,
-    generator: torch.Generator,
-) -> CrossFitted:
-    """Descend a value function from phi = 0 for as long as held-out folds gain.
-
-    Args:
-        value: of the statistics; says what they are worth.
-        statistics: of the observe split.
-        settings: how.
-        size: number d of adapter parameters.
-        rate: learning rate of Adam.
-        generator: source of all randomness.
-    """
-    judge = _Judge(value, statistics)
-    folds = stratified_folds(statistics.targets, settings.folds, generator)
-    path, held_out, after = _descend(
-        judge, settings, folds, torch.zeros(settings.folds + 1, size), rate, generator
-    )
-    untouched = statistics.outputs(torch.zeros(1, size))
-    before = judge.cost(untouched)
-    best = after.index(min(after))
-    gain = before - after[best]
-    weights = _bootstrap(settings.samples, len(folds), generator)
-    gains = judge.costs(untouched, weights) - judge.costs(held_out[best], weights)
-    error = gains.std().item()
-    steps = (best + 1) * settings.every
-    shown = gain > settings.level * error
-    return CrossFitted(path[best], steps, gain, error, is_shown=shown)
-
-
 def _bootstrap(samples: int, examples: int, generator: torch.Generator) -> Tensor:
     """Return how often every example is in every sample, [samples, examples]."""
     drawn = torch.randint(examples, (samples, examples), generator=generator)
@@ -146,45 +154,90 @@ def _bootstrap(samples: int, examples: int, generator: torch.Generator) -> Tenso
     return counts.scatter_add_(1, drawn, torch.ones_like(counts))
 
 
-def _descend(
-    judge: _Judge,
-    settings: CrossFitting,
-    folds: Tensor,
-    start: Tensor,
-    rate: float,
-    generator: torch.Generator,
-) -> tuple[list[Tensor], list[Tensor], list[float]]:
-    """Return phi [d] fitted on all folds, held-out outputs and their cost, on the way.
+@dataclass(frozen=True)
+class _CrossFit:
+    """A descent on all folds, and one without each: row f leaves fold f out."""
 
-    Row f of the start leaves fold f out, the last row none.
-    """
-    statistics, count = judge.statistics, settings.folds
-    kept = (folds != torch.arange(count + 1)[:, None]).float()
-    phi = start.requires_grad_()
-    optimizer = torch.optim.Adam([phi], lr=rate, eps=1e-12)
-    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
-    average = torch.zeros_like(start)
-    path, held_out, costs = [], [], []
-    for step in range(settings.steps):
-        if step % settings.every == 0:
-            # Far from where they were made to agree, smooth and exact part.
-            anchor = phi.detach().clone()
-            exact = statistics.exact(anchor, kept)
-        drawn = torch.randperm(len(folds), generator=generator)[: settings.examples]
-        with torch.no_grad():
-            at_anchor = statistics.smooth(anchor, drawn, kept[:, drawn])
-        smooth = statistics.smooth(phi, drawn, kept[:, drawn])
-        groups = {name: exact[name] + smooth[name] - at_anchor[name] for name in exact}
-        mean, deviation = judge.value.predict(groups)
-        optimizer.zero_grad()
-        (mean + settings.caution * deviation).sum().backward()
-        optimizer.step()
-        rates.step()
-        average = average.lerp(phi.detach(), 1 - settings.memory)
-        if (step + 1) % settings.every == 0:
-            path.append(average[count])
-            held_out.append(statistics.held_out(average[:count], folds))
-            costs.append(judge.held_out_cost(held_out[-1], average[count:]))
-            if len(costs) - costs.index(min(costs)) > settings.patience:
-                break
-    return path, held_out, costs
+    value: StatisticsValueFunction
+    reach: Reach
+    settings: CrossFitting
+    folds: Tensor
+
+    def cost(self, outputs: Tensor) -> float:
+        """Return the cost that is predicted of outputs [1, N, C]."""
+        groups = self.reach.statistics.of_outputs(outputs)
+        return self.value.predict(groups)[0].item()
+
+    def costs(self, outputs: Tensor, weights: Tensor) -> Tensor:
+        """Return the same for examples weighted in B ways, [B, N]."""
+        found = []
+        for part in weights.split(SAMPLES_AT_ONCE):
+            repeated = outputs.expand(len(part), -1, -1)
+            groups = self.reach.statistics.of_outputs(repeated, part)
+            found.append(self.value.predict(groups)[0])
+        return torch.cat(found)
+
+    def looks(self, generator: torch.Generator) -> Iterator[_Look]:
+        """Descend, and yield what held-out folds say on the way."""
+        settings, reach = self.settings, self.reach
+        start = reach.start.repeat(settings.folds + 1, 1)
+        objective = _Objective(self, start, generator)
+        path = descend(
+            objective,
+            start,
+            reach.scale,
+            rate=settings.rate,
+            steps=settings.steps,
+            anneal=True,
+        )
+        yield self._look(0, start)
+        average = start
+        for step, moved in enumerate(path, 1):
+            average = average.lerp(moved, 1 - settings.memory)
+            if step % settings.every == 0:
+                yield self._look(step, average)
+                # Far from where they were made to agree, smooth and exact part.
+                objective.anchor_at(moved)
+
+    def _look(self, step: int, moved: Tensor) -> _Look:
+        """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen.
+
+        Folds that err in different ways look better together than each of them is, so
+        the cost is that of the last row, of all folds, where that is more.
+        """
+        statistics = self.reach.statistics
+        held_out = statistics.held_out(moved[:-1], self.folds)
+        seen = statistics.outputs(moved[-1:])
+        cost = max(self.cost(held_out), self.cost(seen))
+        return _Look(self.reach, step, moved[-1], cost, held_out)
+
+
+class _Objective:
+    """What the rows descend: predicted cost, each on the folds it may see."""
+
+    def __init__(
+        self, fit: _CrossFit, start: Tensor, generator: torch.Generator
+    ) -> None:
+        self._fit, self._generator = fit, generator
+        self._kept = (fit.folds != torch.arange(len(start))[:, None]).float()
+        self.anchor_at(start)
+
+    def anchor_at(self, moved: Tensor) -> None:
+        """Let smooth statistics be exact here."""
+        statistics = self._fit.reach.statistics
+        self._outputs = statistics.outputs(moved)
+        self._exact = statistics.of_outputs(self._outputs, self._kept)
+
+    def __call__(self, moved: Tensor) -> Tensor:
+        """Return the cost of every row [B, m] on examples drawn now, [B]."""
+        fit, statistics = self._fit, self._fit.reach.statistics
+        drawn = torch.randperm(len(fit.folds), generator=self._generator)
+        drawn = drawn[: fit.settings.examples]
+        weights = self._kept[:, drawn]
+        anchored = statistics.smooth_of(self._outputs[:, drawn], drawn, weights)
+        smooth = statistics.smooth(moved, drawn, weights)
+        groups = {
+            name: self._exact[name] + smooth[name] - anchored[name] for name in smooth
+        }
+        mean, deviation = fit.value.predict(groups)
+        return mean + fit.settings.caution * deviation

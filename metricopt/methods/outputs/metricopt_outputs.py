@@ -16,17 +16,22 @@ the search then goes on as CMA-ES from the best phi, in directions the loss is s
 to, and returns the best it observed.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation
 from metricopt.methods.evolution import covariance_root, draw_seeds
-from metricopt.methods.outputs.cross_fitting import CrossFitted, CrossFitting
-from metricopt.methods.outputs.search import OutputsSearch, SearchSettings, directions
-from metricopt.methods.result import Checkpoint, FinetuneResult
+from metricopt.methods.outputs import fold_check
+from metricopt.methods.outputs.conclusion import conclude, propose
+from metricopt.methods.outputs.coordinates import coordinates
+from metricopt.methods.outputs.cross_fitting import CrossFitting
+from metricopt.methods.outputs.portfolio import PortfolioSettings, snapshots
+from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
+from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
 
 GRADIENTS, ISOTROPIC = 64, 0.1
@@ -42,12 +47,14 @@ class MetricOptOutputs(Method):
 
     Attributes:
         search: how phi is searched for.
+        portfolio: fine-tunings under other losses, whose snapshots are candidates.
         cross_fitting: how the search ends where the metric is identified.
         patience: share of the budget after which the search goes on as CMA-ES where
             the statistics do not predict the metric.
     """
 
     search: SearchSettings = field(default_factory=SearchSettings)
+    portfolio: PortfolioSettings = field(default_factory=PortfolioSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3
 
@@ -64,87 +71,45 @@ class MetricOptOutputs(Method):
         rows: int = 1,
         prepared: Preparation | None = None,
     ) -> FinetuneResult:
-        """Spend the queries of the budget on every row, the last on what it chose."""
+        """Query until the metric is identified, or the budget is spent.
+
+        The last query confirms what was chosen, the last ten check what was found
+        where the metric could not be identified.
+        """
         archive = Archive(task, budget, rows)
         searches = self._searches(task, archive, generator)
         fewest = self.search.first_points + 3 * self.search.trusted
         patience = max(fewest, round(self.patience * budget.queries))
-        while archive.remaining > 1:
+        root: Tensor | None = None
+        kept = 1
+        while archive.remaining > kept and not all(each.settled for each in searches):
             for search in searches:
                 if archive.spent >= patience and search.is_hopeless:
-                    search.hand_over()
+                    if root is None:
+                        root = covariance_root(task, generator, GRADIENTS, ISOTROPIC)
+                    search.hand_over(root)
+                    kept = fold_check.QUERIES + 1
             asked = [search.ask() for search in searches]
             costs = archive.query(torch.stack(asked)[:, None])
             for search, phi, cost in zip(searches, asked, costs, strict=True):
                 search.learn(phi[None], cost)
-        fitted = [self._cross_fitted(search, generator) for search in searches]
-        return _confirmed(archive, searches, fitted)
+        proposals = [
+            propose(search, self.cross_fitting, generator) for search in searches
+        ]
+        return conclude(task, archive, proposals, generator)
 
     def _searches(
         self, task: Task, archive: Archive, generator: torch.Generator
     ) -> list[OutputsSearch]:
-        statistics = task.statistics
+        statistics, rows = task.statistics, archive.rows
         assert statistics is not None
-        root = covariance_root(task, generator, GRADIENTS, ISOTROPIC)
-        found = directions(statistics, task.size, generator)
+        along = coordinates(statistics, generator)
+        candidates = snapshots(task, along, self.portfolio, generator, rows)
+        seeds = draw_seeds(rows, generator)
         searches = [
-            OutputsSearch(self.search, statistics, found, root, seed)
-            for seed in draw_seeds(archive.rows, generator)
+            OutputsSearch(self.search, statistics, along, own, seed)
+            for own, seed in zip(candidates, seeds, strict=True)
         ]
         for row, search in enumerate(searches):
             search.learn(archive.phi[row], archive.costs[row])
         return searches
-
-    def _cross_fitted(
-        self, search: OutputsSearch, generator: torch.Generator
-    ) -> CrossFitted | None:
-        """Return what cross-fitting finds, None where the metric is not identified."""
-        if not search.identified:
-            return None
-        return search.cross_fit(self.cross_fitting, generator)
-
-
-def _confirmed(
-    archive: Archive,
-    searches: list[OutputsSearch],
-    fitted: list[CrossFitted | None],
-) -> FinetuneResult:
-    """Return what was fitted where the last query confirms it, phi = 0 where not."""
-    best, cost = archive.best()
-    proposed = [
-        row if found is None else found.phi
-        for row, found in zip(best, fitted, strict=True)
-    ]
-    if archive.remaining:
-        archive.query(torch.stack(proposed)[:, None])
-        cost = archive.costs[:, -1]
-    chosen, costs = [], []
-    untouched = archive.costs[:, 0]
-    for row, found in enumerate(fitted):
-        shown = found is None or found.is_shown
-        kept = shown and bool(cost[row] < untouched[row])
-        chosen.append(proposed[row] if kept else torch.zeros_like(proposed[row]))
-        costs.append(cost[row] if kept else untouched[row])
-    phi, result = torch.stack(chosen), archive.result()
-    last = Checkpoint(0, archive.spent, phi, torch.stack(costs))
-    return replace(
-        result,
-        phi=phi,
-        checkpoints=(*result.checkpoints[:-1], last),
-        notes=_notes(searches, fitted),
-    )
-
-
-def _notes(
-    searches: list[OutputsSearch], fitted: list[CrossFitted | None]
-) -> dict[str, float]:
-    """Return what records say: shares and means over the rows."""
-    errors = [abs(mean - cost) for search in searches for mean, cost in search.trials]
-    notes = {"identified": sum(s.identified for s in searches) / len(searches)}
-    if errors:
-        notes["prediction_error"] = torch.tensor(errors).median().item()
-    known = [found for found in fitted if found is not None]
-    if known:
-        notes["expected_gain"] = sum(found.gain for found in known) / len(known)
-        notes["expected_gain_error"] = sum(f.error for f in known) / len(known)
-    return notes

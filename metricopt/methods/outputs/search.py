@@ -10,11 +10,11 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from metricopt.methods.evolution import evolution_strategy
-from metricopt.methods.outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
+from metricopt.methods.outputs.coordinates import Coordinates, descend
+from metricopt.methods.outputs.explained import Explained, explain
+from metricopt.methods.outputs.handed_over import HandedOver
 from metricopt.statistics.contract import Groups
 from metricopt.tasks.observed_statistics import ObservedStatistics
-from metricopt.values.statistics_value import StatisticsValueFunction
 
 NARROWER, WIDER = 0.85, 1.3
 """Factors of the trust region after a query that brought nothing, or a new best."""
@@ -25,10 +25,6 @@ TOLERANCE, HOPELESS = 0.1, 0.5
 identified, and as no function of the statistics."""
 MOST_DOUBLINGS = 3
 """Of the first moves, while the metric does not follow."""
-LEADING = 0.05
-"""Directions count that move the rates by this share of the first, or more."""
-DEVIATION = 0.3
-"""Of CMA-ES, where it takes over."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +33,21 @@ class SearchSettings:
 
     Attributes:
         first_points: queries after phi = 0 and before the value function is asked.
-        first_move: how far they move the rate that moves most.
+        fine_tuned: how many of them come from the portfolio.
+        first_move: how far they move the statistic that moves most.
         starts: best phi so far from which descent starts.
         steps: of the descent between two queries.
-        step: about how far one of them moves the rates.
+        step: about how far one of them moves the statistics.
         examples: of the observe split that the descent sees, drawn anew every time.
         kappa: greatest number of deviations that are taken off the predicted cost of a
             candidate; candidates take shares of it from 0 to 1.
-        radius: of the first trust region: how far a rate may move.
+        radius: of the first trust region: how far a statistic may move.
         trusted: predictions, the last ones, whose median error counts.
+        enough: that error, in spreads of the observed costs, at which the search ends.
     """
 
     first_points: int = 5
+    fine_tuned: int = 2
     first_move: float = 0.15
     starts: int = 3
     steps: int = 20
@@ -57,39 +56,7 @@ class SearchSettings:
     kappa: float = 1.0
     radius: float = 0.2
     trusted: int = 3
-
-
-@dataclass(frozen=True)
-class Directions:
-    """Directions of phi in which rates move, at phi = 0.
-
-    Attributes:
-        vectors: unit vectors, that which moves them most first, shape [r, d].
-        rates: what a unit of each does to the rates, shape [q, r].
-    """
-
-    vectors: Tensor
-    rates: Tensor
-
-    @property
-    def norm(self) -> float:
-        """How far the rates move, as a root mean square, per unit of every vector."""
-        return float(self.rates.square().sum(1).mean().sqrt())
-
-
-def directions(
-    statistics: ObservedStatistics, size: int, generator: torch.Generator
-) -> Directions:
-    """Return the leading right singular vectors of d rates / d phi at phi = 0."""
-    rows = torch.randperm(len(statistics), generator=generator)[:1_000]
-    phi = torch.zeros(1, size, requires_grad=True)
-    rates = statistics.smooth(phi, rows)[statistics.kind.near][0]
-    gradients = [
-        torch.autograd.grad(rate, phi, retain_graph=True)[0][0] for rate in rates
-    ]
-    left, values, right = torch.linalg.svd(torch.stack(gradients), full_matrices=False)
-    kept = values > LEADING * values[0]
-    return Directions(right[kept], (left * values)[:, kept])
+    enough: float = 0.02
 
 
 class OutputsSearch:
@@ -98,58 +65,75 @@ class OutputsSearch:
     Args:
         settings: of the search.
         statistics: of the observe split.
-        along: directions that move them.
-        root: of the covariance CMA-ES starts with, shape [d, d].
+        along: coordinates of phi.
+        candidates: phi that are known before any query, shape [S, d].
         seed: of all randomness.
 
     Attributes:
         trials: predicted and observed cost of every phi the value function chose.
+        identified_at: queries after which the metric was identified, and stayed so.
     """
 
     def __init__(
         self,
         settings: SearchSettings,
         statistics: ObservedStatistics,
-        along: Directions,
-        root: Tensor,
+        along: Coordinates,
+        candidates: Tensor,
         seed: int,
     ) -> None:
-        self.settings, self.statistics = settings, statistics
-        self.along, self.root, self.seed = along, root, seed
+        self.settings, self.statistics, self.along = settings, statistics, along
         self.generator = torch.Generator().manual_seed(seed)
-        self.phi = torch.empty(0, len(root))
+        self.phi = torch.empty(0, statistics.size)
         self.costs = torch.empty(0, dtype=torch.float64)
         self.groups: Groups = {}
+        self.candidates = candidates
+        self.candidate_groups: Groups = {}
+        self._queried = torch.zeros(len(candidates), dtype=torch.bool)
         self.trials: list[tuple[float, float]] = []
+        self.identified_at: int | None = None
+        if len(candidates):
+            self.candidate_groups = statistics.exact(candidates)
+        self._seed = seed
         self._radius = settings.radius
         self._expected: float | None = None
-        self._evolution: _Evolution | None = None
+        self._handed_over: HandedOver | None = None
 
     @property
     def identified(self) -> bool:
         """Whether the last predictions came true: the metric is known."""
-        return self._evolution is None and self._error <= TOLERANCE
+        return self._handed_over is None and self._relative_error <= TOLERANCE
+
+    @property
+    def settled(self) -> bool:
+        """Whether they came so true that further queries would teach nothing."""
+        return self.identified and self._relative_error <= self.settings.enough
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether predictions are no better than the mean would be."""
-        return self._error > HOPELESS
+        """Whether predictions are no better than the mean would be, or not known."""
+        return self._handed_over is not None or self._relative_error > HOPELESS
 
     @property
-    def _error(self) -> float:
-        """Median error of the last predictions, in spreads of the observed costs."""
-        last = self.trials[-self.settings.trusted :]
-        if len(last) < self.settings.trusted:
-            return math.inf
-        return median(abs(mean - cost) for mean, cost in last) / self._spread
-
-    @property
-    def _is_flat(self) -> bool:
+    def is_flat(self) -> bool:
+        """Whether the metric had the same value at every query."""
         return bool(self.costs.max() == self.costs.min())
 
     @property
+    def prediction_error(self) -> float:
+        """Median error of the last predictions, in units of cost."""
+        last = self.trials[-self.settings.trusted :]
+        if len(last) < self.settings.trusted:
+            return math.inf
+        return median(abs(mean - cost) for mean, cost in last)
+
+    @property
+    def _relative_error(self) -> float:
+        return self.prediction_error / self._spread
+
+    @property
     def _spread(self) -> float:
-        return max(self.costs.std().item(), 1e-6)
+        return max(self.costs.std(correction=0).item(), 1e-6)
 
     def learn(self, phi: Tensor, costs: Tensor) -> None:
         """Add observed phi [n, d] with their costs [n]."""
@@ -158,8 +142,8 @@ class OutputsSearch:
             better = bool(costs[0] < self.costs.min())
             self._radius *= WIDER if better else NARROWER
             self._expected = None
-        if self._evolution is not None:
-            self._evolution.learn(costs)
+        if self._handed_over is not None:
+            self._handed_over.learn(costs)
         else:
             found = self.statistics.exact(phi)
             known = self.groups or {name: each[:0] for name, each in found.items()}
@@ -168,110 +152,116 @@ class OutputsSearch:
             }
         self.phi = torch.cat([self.phi, phi])
         self.costs = torch.cat([self.costs, costs])
+        if not self.identified:
+            self.identified_at = None
+        elif self.identified_at is None:
+            self.identified_at = len(self.costs)
 
-    def hand_over(self) -> None:
-        """Go on as CMA-ES from the best phi so far."""
-        if self._evolution is None:
+    def watch(self, phi: Tensor, cost: Tensor) -> None:
+        """Predict the cost [] of a phi [d] that another method chose, then learn it."""
+        known = self.explained()
+        groups = known.of_these(self.statistics.exact(phi[None]))
+        self._expected = known.value.predict(groups)[0].item()
+        self.learn(phi[None], cost[None])
+
+    def hand_over(self, root: Tensor) -> None:
+        """Go on as CMA-ES from the best phi so far.
+
+        Args:
+            root: of the covariance it starts with, shape [d, d].
+        """
+        if self._handed_over is None:
             best = self.phi[self.costs.argmin()]
-            self._evolution = _Evolution(best, self.root, self.seed)
+            self._handed_over = HandedOver(best, root, self._seed)
 
     def ask(self) -> Tensor:
         """Return the phi [d] to query next."""
-        if self._evolution is not None:
-            return self._evolution.ask()
-        if len(self.costs) <= self.settings.first_points or self._is_flat:
+        if self._handed_over is not None:
+            return self._handed_over.ask()
+        if len(self.costs) <= self.settings.first_points or self.is_flat:
             return self._first_point()
-        value = self._value_function()
-        candidates = self._descend(value)
-        mean, deviation = value.predict(self.statistics.exact(candidates))
-        promise = mean - self._kappa * deviation
-        chosen = int(promise.argmin())
+        known = self.explained()
+        descended = self._descend(known)
+        found = known.value.predict(known.statistics.exact(descended))
+        phi, mean, deviation = descended, *found
+        if len(self.candidates):
+            offered = known.value.predict(known.of_these(self.candidate_groups))
+            phi = torch.cat([phi, self.candidates])
+            mean = torch.cat([mean, offered[0].masked_fill(self._queried, math.inf)])
+            deviation = torch.cat([deviation, offered[1]])
+        kappa = self._kappa[torch.arange(len(phi)) % self.settings.starts]
+        chosen = int((mean - kappa * deviation).argmin())
         self._expected = mean[chosen].item()
-        return candidates[chosen]
+        if chosen >= len(descended):
+            self._queried[chosen - len(descended)] = True
+        return phi[chosen]
 
-    def cross_fit(
-        self, settings: CrossFitting, generator: torch.Generator
-    ) -> CrossFitted:
-        """Follow the value function from phi = 0 as far as held-out folds gain."""
-        return cross_fit(
-            self._value_function(),
-            self.statistics,
-            settings,
-            size=self.phi.shape[1],
-            rate=self._rate,
-            generator=generator,
-        )
+    def explained(self) -> Explained:
+        """Return what the queries so far say of the metric."""
+        return explain(self.statistics, self.groups, self.costs)
 
-    @property
-    def _rate(self) -> float:
-        """Learning rate of Adam at which a step moves the rates as wanted."""
-        return self.settings.step / max(self.along.norm, 1e-12)
+    def most_promising(self, known: Explained) -> Tensor | None:
+        """Return the candidate [d] of the portfolio with the least predicted cost."""
+        if not len(self.candidates):
+            return None
+        groups = known.of_these(self.candidate_groups)
+        return self.candidates[int(known.value.predict(groups)[0].argmin())]
 
     @property
     def _kappa(self) -> Tensor:
         return torch.linspace(0, self.settings.kappa, self.settings.starts)
 
-    def _value_function(self) -> StatisticsValueFunction:
-        near = self.statistics.kind.near
-        return StatisticsValueFunction(self.groups, self.costs, near=near)
-
     def _first_point(self) -> Tensor:
-        """Return a random combination of the directions, as long as is wanted.
+        """Return a candidate of the portfolio, or a random combination of directions.
 
         While the metric has not moved at all, each is twice as long as the last.
         """
-        rates, vectors = self.along.rates, self.along.vectors
-        noise = torch.randn(len(vectors), generator=self.generator)
-        # Alike in what they do to the rates, not in their length.
-        noise = noise / rates.norm(dim=0)
-        doublings = min(MOST_DOUBLINGS, len(self.costs) - 1) if self._is_flat else 0
-        move = self.settings.first_move * 2**doublings
-        phi: Tensor = noise @ vectors * (move / (rates @ noise).abs().max())
-        return phi
+        asked = len(self.costs)
+        if asked <= self.settings.fine_tuned:
+            place = self._furthest()
+            if place is not None:
+                self._queried[place] = True
+                return self.candidates[place]
+        doublings = min(MOST_DOUBLINGS, asked - 1) if self.is_flat else 0
+        length = self.settings.first_move * 2**doublings
+        return self.along.combination(length, self.generator)
 
-    def _descend(self, value: StatisticsValueFunction) -> Tensor:
+    def _furthest(self) -> int | None:
+        """Return the candidate least like what was queried, of those not too far."""
+        if not len(self.candidates):
+            return None
+        near = self.statistics.kind.near
+        moved = self.candidate_groups[near]
+        distance = torch.cdist(moved, self.groups[near]).min(1).values
+        far = (moved - self.groups[near][0]).abs().amax(1)
+        distance[far > 2 * self.settings.first_move] = -torch.inf
+        place = int(distance.argmax())
+        return place if distance[place] > 0 else None
+
+    def _descend(self, known: Explained) -> Tensor:
         """Return candidates [starts, d] from descent on the value function."""
-        settings, near = self.settings, self.statistics.kind.near
+        settings, statistics = self.settings, known.statistics
+        near = statistics.kind.near
         order = self.costs.argsort()[: settings.starts]
         places = order[torch.arange(settings.starts) % len(order)]
-        drawn = torch.randperm(len(self.statistics), generator=self.generator)
+        drawn = torch.randperm(len(statistics), generator=self.generator)
         rows = drawn[: settings.examples]
-        phi = self.phi[places].clone().requires_grad_()
-        exact = {name: values[places] for name, values in self.groups.items()}
+        start = self.phi[places]
+        exact = {name: values[places] for name, values in known.groups.items()}
         with torch.no_grad():
-            smooth = self.statistics.smooth(phi, rows)
+            smooth = statistics.smooth(start, rows)
             shift = {name: exact[name] - smooth[name] for name in smooth}
-        optimizer = torch.optim.Adam([phi], lr=self._rate, eps=1e-12)
-        for _ in range(settings.steps):
-            found = self.statistics.smooth(phi, rows)
+
+        def promise(phi: Tensor) -> Tensor:
+            found = statistics.smooth(phi, rows)
             groups = {name: found[name] + shift[name] for name in found}
-            mean, deviation = value.predict(groups)
+            mean, deviation = known.value.predict(groups)
             moved = (groups[near] - exact[near]).abs() / self._radius
             outside = (moved - 1).clamp_min(0).square().sum(1)
-            promise = mean - self._kappa * deviation
-            optimizer.zero_grad()
-            (promise + PENALTY * self._spread * outside).sum().backward()
-            optimizer.step()
-        return phi.detach()
+            return mean - self._kappa * deviation + PENALTY * self._spread * outside
 
-
-class _Evolution:
-    """CMA-ES asked for one candidate at a time."""
-
-    def __init__(self, start: Tensor, root: Tensor, seed: int) -> None:
-        self._start, self._root = start, root
-        self._strategy = evolution_strategy(len(start), DEVIATION, seed)
-        self._asked = list(self._strategy.ask())
-        self._costs: list[float] = []
-
-    def ask(self) -> Tensor:
-        """Return the next candidate [d]."""
-        candidate = torch.tensor(self._asked[len(self._costs)], dtype=torch.float32)
-        return self._start + candidate @ self._root.T
-
-    def learn(self, costs: Tensor) -> None:
-        """Take the cost [1] of the candidate that was asked for last."""
-        self._costs += costs.tolist()
-        if len(self._costs) == len(self._asked):
-            self._strategy.tell(self._asked, self._costs)
-            self._asked, self._costs = list(self._strategy.ask()), []
+        path = descend(
+            promise, start, self.along.scale, rate=settings.step, steps=settings.steps
+        )
+        *_, last = path
+        return last

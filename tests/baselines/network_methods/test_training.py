@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import LOSSES, RowLoss, make_loss
+from baselines.losses.base import LOSSES, make_loss
 from baselines.network_methods.batches import PermutedBatches, SampledBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.prediction import predict
@@ -14,6 +14,7 @@ from baselines.network_methods.training import Hooks, TrainingRun, train
 from metricopt.errors import (
     DivergedError,
 )
+from metricopt.losses.contract import RowLoss
 from metricopt.metrics.callables import make_metric
 from metricopt.seeding import make_generator
 from metricopt.tasks.sampling import BalancedSampler, Split

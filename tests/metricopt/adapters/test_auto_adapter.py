@@ -2,33 +2,68 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import metricopt
-from metricopt import ConfigError, DynamicBias
+from metricopt import ConfigError, DynamicBias, FiLM
+from metricopt.adapters.output_offsets import OutputOffsets
 from tests.metricopt import adapter_networks
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(6, 8)
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.body(inputs)
+        return hidden[:, :3], hidden[:, 3:]
 
 
 def test_the_automatic_adapter_suits_the_network() -> None:
     convolutional = adapter_networks.randomise(adapter_networks.ResNet())
     images = torch.randn(2, 3, 8, 8)
-    adapter = metricopt.auto_adapter(convolutional, images)
-    assert (adapter.describe()["form"], adapter.size) == ("direct", 32)
-    assert metricopt.auto_adapter(convolutional, images, size=7).size == 7
-    stages = metricopt.auto_adapter(convolutional, images, sites="stages")
+    adapter = metricopt.auto_adapter(convolutional, images, offsets=False)
+    assert isinstance(adapter, FiLM)
+    assert (adapter.form, adapter.size) == ("direct", 32)
+    sized = metricopt.auto_adapter(convolutional, images, size=7, offsets=False)
+    assert sized.size == 7
+    stages = metricopt.auto_adapter(
+        convolutional, images, sites="stages", offsets=False
+    )
     assert len(stages.sites) > 1
     wide = nn.Sequential(nn.Conv2d(3, 129, 1), nn.AvgPool2d(8), nn.Flatten())
-    assert metricopt.auto_adapter(wide, images).describe()["form"] == "generator"
-    assert metricopt.auto_adapter(wide, images).size == 128
+    generated = metricopt.auto_adapter(wide, images, offsets=False)
+    assert (generated.form, generated.size) == ("generator", 128)
+
+
+def test_output_offsets_stand_beside_it() -> None:
+    convolutional = adapter_networks.randomise(adapter_networks.ResNet())
+    images = torch.randn(2, 3, 8, 8)
+    adapter = metricopt.auto_adapter(convolutional, images)
+    assert isinstance(adapter, OutputOffsets)
+    outputs = convolutional(images).shape[1]
+    assert adapter.parts == {"adapter": slice(32), "offsets": slice(32, 32 + outputs)}
+    assert adapter.size == 32 + outputs
+
+
+def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets() -> None:
+    many = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 257))
+    adapter = metricopt.auto_adapter(many, torch.randn(2, 6))
+    assert isinstance(adapter, DynamicBias)
+    inner = metricopt.auto_adapter(Pair(), torch.randn(2, 6))
+    assert isinstance(inner, DynamicBias)
+    with pytest.raises(ConfigError, match="returns one tensor, got a tuple"):
+        OutputOffsets(inner, torch.randn(2, 6))
 
 
 def test_a_network_without_convolutions_gets_biases() -> None:
     inputs = torch.randn(2, 6)
     network = adapter_networks.mlp()
-    adapter = metricopt.auto_adapter(network, inputs)
+    adapter = metricopt.auto_adapter(network, inputs, offsets=False)
     assert isinstance(adapter, DynamicBias)
     assert (adapter.size, adapter.sites[0].name) == (16, "0")
-    other = metricopt.auto_adapter(network, inputs, size=3, sites=["4"])
+    other = metricopt.auto_adapter(network, inputs, size=3, sites=["4"], offsets=False)
     assert (other.size, other.sites[0].name) == (3, "4")
     for sites in ("stages", ["0", "4"]):
         with pytest.raises(ConfigError, match=r"takes one site, .*, got"):

@@ -9,6 +9,7 @@ from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.values.statistics_value import StatisticsValueFunction
 
 N, CLASSES = 400, 5
+STATISTICS = ConfusionStatistics()
 
 
 def seeded(seed=0):
@@ -30,11 +31,11 @@ def situations(rows, classes=CLASSES, seed=0):
 
 def fitted(cost, classes, points):
     outputs, targets = situations(points + 50, classes)
-    groups = ConfusionStatistics().exact(outputs, targets)
+    groups = STATISTICS.exact(outputs, targets)
     costs = cost(outputs, targets).double()
     known = {name: values[:points] for name, values in groups.items()}
     held_out = {name: values[points:] for name, values in groups.items()}
-    value = StatisticsValueFunction(known, costs[:points], near="rates")
+    value = StatisticsValueFunction(known, costs[:points], STATISTICS.families(known))
     return value, known, costs[:points], held_out, costs[points:]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import RowLoss, make_loss
+from baselines.losses.base import make_loss
 from baselines.network_methods.batches import PermutedBatches
 from baselines.network_methods.training import Hooks, TrainingRun, train
 from benchmarks.networks.contract import build_network
@@ -13,6 +13,7 @@ from benchmarks.pipelines.images.settings import Pretraining
 from benchmarks.pipelines.images.theta import predict_images, training_of
 from benchmarks.pipelines.images.weights import weights_digest
 from metricopt.errors import ConfigError, DivergedError
+from metricopt.losses.contract import RowLoss
 
 RECIPE = Pretraining(epochs=3, batch_size=16, rate=0.05)
 

@@ -1,0 +1,1 @@
+"""Surrogate losses: what phi can be fine-tuned with at no query."""

@@ -1,0 +1,95 @@
+"""Coordinates of phi in which a step does about as much, whatever part it is of.
+
+An input bias, a scale and an output offset move the statistics by different amounts.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.tasks.observed_statistics import ObservedStatistics
+
+LEADING = 0.05
+"""Directions count that move the statistics by this share of the first, or more."""
+EXAMPLES = 1_000
+SMALL = 1e-12
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Scales of phi, and directions in which the statistics move most, at phi = 0.
+
+    Attributes:
+        scale: what a unit of a coordinate is in phi, shape [d]: it moves the
+            statistics by about 1.
+        vectors: of phi, that which moves the statistics most first, shape [r, d].
+        moves: what a unit of each does to the statistics, shape [q, r].
+    """
+
+    scale: Tensor
+    vectors: Tensor
+    moves: Tensor
+
+    def combination(self, length: float, generator: torch.Generator) -> Tensor:
+        """Return a random phi [d] that moves the statistic that moves most by `length`.
+
+        The directions are alike in what they do to the statistics.
+        """
+        noise = torch.randn(len(self.vectors), generator=generator)
+        noise = noise / self.moves.norm(dim=0).clamp_min(SMALL)
+        furthest = (self.moves @ noise).abs().max().clamp_min(SMALL)
+        phi: Tensor = noise @ self.vectors * (length / furthest)
+        return phi
+
+
+def coordinates(
+    statistics: ObservedStatistics, generator: torch.Generator
+) -> Coordinates:
+    """Return the coordinates of phi at phi = 0."""
+    rows = torch.randperm(len(statistics), generator=generator)[:EXAMPLES]
+    phi = torch.zeros(1, statistics.size, requires_grad=True)
+    near = statistics.smooth(phi, rows)[statistics.kind.near][0]
+    slopes = torch.cat(
+        [torch.autograd.grad(each, phi, retain_graph=True)[0] for each in near]
+    )
+    scale = torch.zeros(statistics.size)
+    for place in statistics.parts.values():
+        # As far as the statistic goes that the part moves most.
+        steepest = slopes[:, place].norm(dim=1).max()
+        scale[place] = 1 / steepest.clamp_min(SMALL)
+    left, values, right = torch.linalg.svd(slopes * scale, full_matrices=False)
+    kept = values > LEADING * values[0]
+    return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])
+
+
+def descend(
+    objective: Callable[[Tensor], Tensor],
+    start: Tensor,
+    scale: Tensor,
+    *,
+    rate: float,
+    steps: int,
+    anneal: bool = False,
+) -> Iterator[Tensor]:
+    """Yield phi [B, d] after every step of Adam on an objective.
+
+    Args:
+        objective: of phi [B, d], shape [B], rows independent.
+        start: phi, shape [B, d].
+        scale: of the coordinates, shape [d]; phi stays as it is where it is 0.
+        rate: of Adam, in these coordinates.
+        steps: number of steps.
+        anneal: whether the rate falls to 0 like a cosine.
+    """
+    moved = torch.zeros_like(start, requires_grad=True)
+    optimizer = torch.optim.Adam([moved], lr=rate, eps=SMALL)
+    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        objective(start + moved * scale).sum().backward()
+        optimizer.step()
+        if anneal:
+            rates.step()
+        yield (start + moved.detach() * scale).detach()

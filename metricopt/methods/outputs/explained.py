@@ -1,0 +1,57 @@
+"""What queries say of a metric: which statistics it is a function of, and which one."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from metricopt.statistics.contract import Groups
+from metricopt.statistics.several import SeveralStatistics
+from metricopt.tasks.observed_statistics import ObservedStatistics
+from metricopt.values.statistics_value import StatisticsValueFunction
+
+EXPLAINING = 0.01
+"""Kinds of statistics count that have this share of the posterior, or more."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What is known of a metric.
+
+    Attributes:
+        value: the value function.
+        statistics: which it is a function of: no more kinds than are needed.
+        groups: of all queries, [n, q] each.
+    """
+
+    value: StatisticsValueFunction
+    statistics: ObservedStatistics
+    groups: Groups
+
+    def of_these(self, groups: Groups) -> Groups:
+        """Return the groups of these statistics, of groups of more kinds."""
+        kind = self.statistics.kind
+        return kind.of_these(groups) if isinstance(kind, SeveralStatistics) else groups
+
+
+def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Explained:
+    """Fit a value function, and drop the kinds of statistics that explain nothing.
+
+    Args:
+        statistics: of several kinds.
+        groups: of n queries, [n, q] each.
+        costs: of the queries, shape [n].
+    """
+    kind = statistics.kind
+    families = kind.families(groups)
+    value = StatisticsValueFunction(groups, costs, families)
+    if not isinstance(kind, SeveralStatistics):
+        return Explained(value, statistics, groups)
+    shares = dict(zip((each.name for each in kind.kinds), value.shares, strict=False))
+    needed = [name for name, share in shares.items() if share > EXPLAINING]
+    together = sum(shares.values()) < 1 - EXPLAINING
+    if together or len(needed) == len(kind.kinds):
+        return Explained(value, statistics, groups)
+    fewer = kind.only(needed)
+    known = fewer.of_these(groups)
+    value = StatisticsValueFunction(known, costs, fewer.families(known))
+    return Explained(value, statistics.of_kind(fewer), known)

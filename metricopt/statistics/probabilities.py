@@ -1,0 +1,88 @@
+"""Statistics of probabilities: how sure the network is, and how often it is right.
+
+Proper scores and calibration errors are functions of them: log loss is linear in how
+often the right class has at least a given probability.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.statistics.contract import Groups, Statistics
+
+LEVELS = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+RANKS = 5
+SMOOTHNESS = 0.25
+"""Width of the smooth step at a level, in units of log odds."""
+SMALL = 1e-6
+
+
+@dataclass(frozen=True)
+class ProbabilityStatistics(Statistics):
+    """Shares of examples whose right or first class has at least some probability."""
+
+    name = "probabilities"
+    near = "right"
+
+    def exact(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the groups of the softmax of the outputs."""
+        return _groups(outputs, targets, weights, smooth=False)
+
+    def smooth(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the groups with smooth steps at the levels."""
+        return _groups(outputs, targets, weights, smooth=True)
+
+
+def _groups(
+    outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+) -> Groups:
+    if outputs.shape[-1] == 1:
+        outputs = torch.cat([torch.zeros_like(outputs), outputs], -1)
+    logs = outputs.log_softmax(-1)
+    rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
+    own = logs.gather(-1, rows)
+    # Log odds of the right class against all others, and of the first one.
+    others = logs.scatter(-1, rows, -torch.inf)
+    right = own[..., 0] - others.logsumexp(-1)
+    first, place = logs.max(-1)
+    sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
+    hit = (own[..., 0] >= first - SMALL).to(logs)
+    if smooth:
+        hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
+    share = torch.ones_like(targets, dtype=logs.dtype) if weights is None else weights
+    share = share.to(logs).expand(len(logs), -1)
+    share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
+    confident = _above(sure, smooth)
+    groups = {
+        "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
+        "confident": torch.einsum("bnj,bn->bj", confident, share),
+        "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
+    }
+    if logs.shape[-1] > 2:
+        groups["ranks"] = _ranks(logs, own, share, smooth)
+    return {name: values.double() for name, values in groups.items()}
+
+
+def _above(odds: Tensor, smooth: bool) -> Tensor:
+    """Return which log odds [B, N] exceed which level, [B, N, J]."""
+    levels = torch.logit(odds.new_tensor(LEVELS))
+    beyond = odds[..., None] - levels
+    return (beyond / SMOOTHNESS).sigmoid() if smooth else (beyond >= 0).to(odds)
+
+
+def _ranks(logs: Tensor, own: Tensor, share: Tensor, smooth: bool) -> Tensor:
+    """Return the share of examples whose right class is among the first r, [B, R]."""
+    beaten = logs - own
+    if smooth:
+        above = (beaten / SMOOTHNESS).sigmoid().sum(-1) - 0.5
+        ranks = torch.arange(RANKS, device=logs.device)
+        among = ((ranks + 0.5 - above[..., None]) / SMOOTHNESS).sigmoid()
+    else:
+        ranks = torch.arange(RANKS, device=logs.device)
+        among = ((beaten > 0).sum(-1)[..., None] <= ranks).to(logs)
+    return torch.einsum("bnr,bn->br", among, share)

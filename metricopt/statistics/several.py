@@ -1,0 +1,82 @@
+"""Several kinds of statistics side by side, for a metric of unknown family."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from metricopt.statistics.contract import Family, Groups, Statistics
+
+NEAR = "near"
+
+
+@dataclass(frozen=True)
+class SeveralStatistics(Statistics):
+    """The groups of several kinds, each with the name of its kind before its own.
+
+    A metric may be a function of one kind, or of all.
+
+    Attributes:
+        kinds: with different names.
+    """
+
+    kinds: tuple[Statistics, ...]
+    name = "several"
+    near = NEAR
+
+    def exact(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the exact groups of all kinds."""
+        return self._joined([k.exact(outputs, targets, weights) for k in self.kinds])
+
+    def smooth(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> Groups:
+        """Return the smooth groups of all kinds."""
+        return self._joined([k.smooth(outputs, targets, weights) for k in self.kinds])
+
+    def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
+        """Return a family for each kind, and one of all groups together."""
+        names = sorted(set(groups) - {NEAR})
+        found = [
+            Family(
+                tuple(name for name in names if name.startswith(_prefix(kind))),
+                _prefix(kind) + kind.near,
+            )
+            for kind in self.kinds
+        ]
+        if len(found) > 1:
+            found.append(Family(tuple(names), NEAR, alone=False))
+        return tuple(found)
+
+    def only(self, names: Collection[str]) -> Self:
+        """Return the kinds of these names alone."""
+        kept = tuple(kind for kind in self.kinds if kind.name in names)
+        return replace(self, kinds=kept)
+
+    def of_these(self, groups: Groups) -> Groups:
+        """Return the groups of these kinds, of groups of more kinds."""
+        found = {
+            name: values
+            for name, values in groups.items()
+            if any(name.startswith(_prefix(kind)) for kind in self.kinds)
+        }
+        return found | {NEAR: self._near(found)}
+
+    def _joined(self, found: list[Groups]) -> Groups:
+        joined = {
+            _prefix(kind) + name: values
+            for kind, groups in zip(self.kinds, found, strict=True)
+            for name, values in groups.items()
+        }
+        return joined | {NEAR: self._near(joined)}
+
+    def _near(self, groups: Groups) -> Tensor:
+        return torch.cat([groups[_prefix(k) + k.near] for k in self.kinds], 1)
+
+
+def _prefix(kind: Statistics) -> str:
+    return f"{kind.name}: "

@@ -1,0 +1,105 @@
+"""Statistics of rankings: scikit-learn's curves, weights, what leaves them alone."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
+
+from metricopt.statistics.ranking import FALSE_ALARMS, RECALLS, RankingStatistics
+from tests.metricopt.statistics.statistic_cases import N, seeded, situations
+
+KIND = RankingStatistics()
+
+
+def columns(outputs, targets):
+    """Scores and labels of every class, of outputs [N, C]."""
+    if outputs.shape[1] == 1:
+        return [(outputs[:, 0].numpy(), (targets == 1).numpy())]
+    return [
+        (outputs[:, label].numpy(), (targets == label).numpy())
+        for label in range(outputs.shape[1])
+    ]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_recalls_are_those_of_the_roc_curve(classes):
+    outputs, targets = situations(classes)
+    found = KIND.exact(outputs, targets)["recalls by output"]
+    for row, scores in zip(found.view(3, classes, -1), outputs, strict=True):
+        for recalls, (score, label) in zip(row, columns(scores, targets), strict=True):
+            alarms, hits, _ = roc_curve(label, score, drop_intermediate=False)
+            # A share of false alarms is reached at the next negative.
+            least = 1 / (~label).sum()
+            for level, recall in zip(FALSE_ALARMS, recalls.tolist(), strict=True):
+                low = np.interp(level, alarms, hits)
+                high = np.interp(level + least, alarms, hits)
+                assert low - 0.02 <= recall <= high + 0.02
+
+
+@pytest.mark.parametrize("classes", [1, 5])
+def test_precisions_are_those_of_the_precision_recall_curve(classes):
+    outputs, targets = situations(classes)
+    found = KIND.exact(outputs, targets)["precisions by output"].view(3, classes, -1)
+    score, label = columns(outputs[1], targets)[0]
+    precisions, recalls, _ = precision_recall_curve(label, score)
+    for level, precision in zip(RECALLS, found[1, 0].tolist(), strict=True):
+        near = np.abs(recalls - level) < 0.03
+        assert precisions[near].min() - 0.02 <= precision
+        assert precision <= precisions[near].max() + 0.02
+
+
+def test_average_precision_is_nearly_linear_in_the_precisions():
+    outputs, targets = situations(4, rows=60)
+    outputs = outputs + 0.7 * torch.randn(outputs.shape, generator=seeded(3))
+    precisions = KIND.exact(outputs, targets)["mean precisions by output"]
+    truth = np.array(
+        [
+            np.mean([average_precision_score(y, s) for s, y in columns(row, targets)])
+            for row in outputs
+        ]
+    )
+    features = np.column_stack([np.ones(60), precisions.numpy()])
+    weights = np.linalg.lstsq(features[:40], truth[:40], rcond=None)[0]
+    errors = np.abs(features[40:] @ weights - truth[40:])
+    assert errors.mean() < 0.25 * truth.std()
+
+
+def test_offsets_leave_rankings_by_output_alone():
+    outputs, targets = situations(4)
+    groups = KIND.exact(outputs, targets)
+    for name, values in groups.items():
+        same = torch.allclose(values[0], values[1], atol=1e-9)
+        assert same == name.endswith("by output")
+
+
+@pytest.mark.parametrize("classes", [1, 4])
+@pytest.mark.parametrize("form", ["exact", "smooth"])
+def test_weights_are_repetitions(classes, form):
+    outputs, targets = situations(classes, examples=60)
+    counts = torch.randint(0, 3, (60,), generator=seeded(4))
+    repeated = torch.arange(60).repeat_interleave(counts)
+    weights = counts.float().expand(3, -1)
+    one = getattr(KIND, form)(outputs, targets, weights)
+    other = getattr(KIND, form)(outputs[:, repeated], targets[repeated])
+    limit = 1e-6 if form == "exact" else 1e-4
+    for name, values in one.items():
+        torch.testing.assert_close(values, other[name], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("classes", [1, 4])
+def test_smooth_is_near_exact_and_differentiable(classes):
+    outputs, targets = situations(classes)
+    outputs.requires_grad_()
+    smooth, exact = KIND.smooth(outputs, targets), KIND.exact(outputs, targets)
+    for name, values in smooth.items():
+        assert (values - exact[name]).abs().max() < 0.25, name
+    sum(values.sum() for values in smooth.values()).backward()
+    assert torch.isfinite(outputs.grad).all() and outputs.grad.abs().sum() > 0
+
+
+def test_a_class_without_examples_does_no_harm():
+    outputs, targets = situations(4)
+    targets[targets == 2] = 1
+    for groups in (KIND.exact(outputs, targets), KIND.smooth(outputs, targets)):
+        assert all(torch.isfinite(values).all() for values in groups.values())
+    assert len(targets) == N

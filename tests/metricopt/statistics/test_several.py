@@ -1,0 +1,40 @@
+"""Several kinds side by side: their names, families, and fewer of them."""
+
+import torch
+
+from metricopt.statistics.confusion import ConfusionStatistics
+from metricopt.statistics.probabilities import ProbabilityStatistics
+from metricopt.statistics.ranking import RankingStatistics
+from metricopt.statistics.several import SeveralStatistics
+from tests.metricopt.statistics.statistic_cases import situations
+
+KINDS = (ConfusionStatistics(), RankingStatistics(), ProbabilityStatistics())
+KIND = SeveralStatistics(KINDS)
+
+
+def test_the_groups_of_every_kind_are_there():
+    outputs, targets = situations(4)
+    groups = KIND.exact(outputs, targets)
+    for each in KINDS:
+        for name, values in each.exact(outputs, targets).items():
+            assert torch.equal(groups[f"{each.name}: {name}"], values)
+    near = [each.exact(outputs, targets)[each.near] for each in KINDS]
+    assert torch.equal(groups[KIND.near], torch.cat(near, 1))
+
+
+def test_a_metric_is_of_one_family_or_of_all_together():
+    groups = KIND.exact(*situations(4))
+    *families, together = KIND.families(groups)
+    assert [f.near for f in families] == [f"{k.name}: {k.near}" for k in KINDS]
+    assert sorted(together.groups) == sorted(g for f in families for g in f.groups)
+    assert all(f.alone for f in families) and not together.alone
+
+
+def test_fewer_kinds_know_fewer_groups():
+    outputs, targets = situations(4)
+    fewer = KIND.only(["rankings"])
+    expected = fewer.exact(outputs, targets)
+    found = fewer.of_these(KIND.exact(outputs, targets))
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in found)
+    assert len(fewer.families(found)) == 1
