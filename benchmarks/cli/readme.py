@@ -13,7 +13,7 @@ from benchmarks.experiments.registry import find_experiment
 from benchmarks.report.columns import NOTHING, Column
 from benchmarks.report.curves import at_budget, of_arm, of_row
 from benchmarks.report.layout import TableLayout, data_variants
-from benchmarks.report.reading import META_TEST, Reading
+from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
 from benchmarks.report.tables import text_table
 from benchmarks.runs.paths import ROOT
@@ -216,7 +216,7 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
 
 
 def _pays_text(records: Sequence[RunRecord], row: str, column: Column) -> str:
-    reading = Reading(column, META_TEST)
+    reading = Reading(column, replicated=False)
     runs = [record for record in of_row(records, row) if reading.finished(record)]
     return column.summary(reading.all_finals(runs))
 

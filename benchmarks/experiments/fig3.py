@@ -24,7 +24,7 @@ from benchmarks.experiments.shared.tabular import (
     tabular_parts,
 )
 from benchmarks.pipelines.tabular_settings import BinaryProblem
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec
 
 TASKS = {"paper": 1_600, "local": 400, "smoke": 48}
@@ -81,22 +81,22 @@ LITERAL_TO_OURS = {
 }
 
 ROWS = (
-    Row("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only", "CE fine-tune, last step"),
     Row("threshold-shift", "threshold shift", "loss-only"),
-    *(Row(name, label, "loss-only") for name, label, _ in CHANGES),
-    Row(
+    *(finetuned(name, label, "loss-only") for name, label, _ in CHANGES),
+    finetuned(
         "offline",
         "offline, off-policy",
         "loss-only",
         note="trained on all loss trajectories at once, without Reptile",
     ),
-    Row(
+    finetuned(
         "native-step",
         "steps in native units",
         "loss-only",
         note="the recipe's value function with the steps of the literal row",
     ),
-    Row("literal", "Algorithm 1, literal", "loss-only"),
+    finetuned("literal", "Algorithm 1, literal", "loss-only"),
 )
 
 
