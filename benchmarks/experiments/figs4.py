@@ -151,6 +151,7 @@ def layout(tier: str) -> TableLayout:
         columns=(error,),
         loss_only_row="loss-only",
         query_budgets=(),
+        rival_row="recipe",
         ablation_rows=(*LABELS, "literal"),
         cloud_rows=("recipe", "no-ordinal"),
         network_of=network_of,

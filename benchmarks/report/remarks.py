@@ -15,7 +15,8 @@ RHO = (
 )
 AT_EQUAL_QUERIES = (
     "What a method would return at each budget of metric queries, meta-training "
-    "included. Cells: mean ± sample std on test / mean on observe."
+    "included. Cells: mean ± sample std on test, over what `Spread` names / mean on "
+    "observe."
 )
 
 
@@ -45,8 +46,10 @@ def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
         within = "value functions and meta-tests" if several else "meta-tests"
         found.append(f"A replicate counts with the mean over its {within}.")
     if any(r.shared_queries and r.spec.value_functions == 1 for r in records):
-        per = " and replicate" if layout.replicated else ""
-        found.append(f"Rows that share queries have one value function per cell{per}.")
+        per = " of each replicate" if layout.replicated else ""
+        found.append(
+            f"In a row that meta-trains, all runs{per} share one value function."
+        )
     return found
 
 
@@ -76,9 +79,9 @@ def _tests(layout: TableLayout) -> str:
     """Return how differences are tested."""
     if not layout.replicated:
         return (
-            "t-tests: by pairs where both rows are fine-tuning runs, the i-th of one "
-            "with the i-th of the other; of one sample against a single value; else "
-            "Welch's"
+            "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
+            "with the i-th of the other; of one sample where a row has a single value; "
+            "else Welch's"
         )
     ratios = sorted({c.test_per_train for c in layout.columns} - {0.0})
     if not ratios:
@@ -105,11 +108,12 @@ def legend(layout: TableLayout) -> str:
     """Return what a cell and its sign are."""
     apart = layout.paper_table and any(part.not_comparable for part in _parts(layout))
     return (
-        "Cells: mean ± sample std (n) on the test split, over what `Spread` names. "
-        "Signs compare a row with its base loss: `+` better, `-` worse, `=` "
-        f"equal within {_margins(layout)} (two one-sided tests), `?` not shown, none: "
-        f"not tested ({_tests(layout)}; p < {stats.LEVEL}, Holm over the columns of "
-        "the row). `queries`: metric queries charged to one run, with meta-training."
+        "Cells: mean ± sample std (n) on the test split; `Spread` above says of what. "
+        "Signs compare a row with its base loss: `+` better, `-` worse, `?` not shown, "
+        f"`=` equal within {_margins(layout)} (two one-sided tests). Without a sign a "
+        f"row has no base, or there are too few values to test. Tests: {_tests(layout)}"
+        f"; p < {stats.LEVEL} after Holm over the columns of a row. "
+        "`queries`: metric queries charged to one run, meta-training included."
         + (" `*`: not comparable with the paper, see below." if apart else "")
     )
 
@@ -142,11 +146,10 @@ def nothing_shown(cells: Sequence[Cell]) -> str:
         return ""
     counts = {n for c in tested if c.against_base for n in c.against_base.values}
     n = " to ".join(str(end) for end in dict.fromkeys([min(counts), max(counts)]))
-    reached = f"{min(least):.2f} after Holm" if least else "none: no test is possible"
-    return (
-        f"Nothing can be shown in this table. With n = {n}, the smallest p a "
-        f"comparison can reach is {reached}."
-    )
+    why = "there is no test"
+    if least:
+        why = f"no comparison can reach a p below {min(least):.2f} after Holm"
+    return f"Nothing can be shown in this table: with n = {n}, {why}."
 
 
 def _least(cells: Iterable[Cell]) -> list[float]:

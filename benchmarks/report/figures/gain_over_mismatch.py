@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import draw_mark, finish, make_single_panel
+from benchmarks.report.figures.panels import (
+    draw_mark,
+    finish,
+    make_single_panel,
+    units,
+)
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -62,7 +67,8 @@ def gain_over_mismatch(
     _name_columns(panel, shown)
     panel.set_xlabel("rank correlation of loss and cost along loss-only fine-tuning")
     panel.set_ylabel("gain over loss-only fine-tuning, % of its cost")
-    what = "gain over mismatch, with 95 % t intervals"
+    over = units(layout, records, block)
+    what = f"gain over mismatch, with 95 % t intervals\nover {over}"
     return finish(figure, layout, block, what)
 
 

@@ -97,11 +97,11 @@ def draw_panels(
     figure, axes = panels
     for column, panel in axes.items():
         draw(panel, column, shown[column])
-    spread = f"one sample standard deviation over {_units(layout, records, block)}"
+    spread = f"one sample standard deviation over {units(layout, records, block)}"
     return finish(figure, layout, block, what.format(spread=spread))
 
 
-def _units(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:
+def units(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:
     """Return what there is one value of, in the runs of a block."""
     reading = layout.reading(layout.columns[0])
     own = (record.spec for record in records if record.spec.block == block.name)

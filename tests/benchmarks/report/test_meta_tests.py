@@ -99,12 +99,9 @@ def test_meta_tests_with_other_starts_are_not_paired_even_if_equally_many():
     assert versus.p_value == pytest.approx(expected.pvalue)
 
 
-def test_one_value_against_one_is_not_tested(cells):
+def test_one_value_is_not_tested_and_different_numbers_are_by_welch(cells):
     assert cells["offsets"].verdict == UNTESTED
     assert cells["offsets"].against_base.gain == pytest.approx(0.05)
-
-
-def test_different_numbers_are_tested_by_welch(cells):
     versus = cells["cma-es"].against_base
     expected = ttest_ind(VALUES["loss-only"], VALUES["cma-es"], equal_var=False)
     assert versus.values == (4, 2)
@@ -235,7 +232,7 @@ def test_rival_verdicts_follow_costs_not_values():
 
 def test_page_names_the_unit_and_the_rival(contents):
     page = contents["table.md"]
-    assert "t-tests: by pairs where both rows are fine-tuning runs" in page
+    assert "Tests: t-tests by pairs where both rows are fine-tuning runs" in page
     assert "replicate" not in page
     (spread,) = [line for line in page.splitlines() if line.startswith("- Spread: ")]
     assert spread.startswith(

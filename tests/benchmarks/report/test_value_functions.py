@@ -104,11 +104,11 @@ def test_the_page_says_over_what_the_spread_is():
     page = build(TABLE, RECORDS)["table.md"].decode()
     text = "In rows with several value functions it is over these, each with the mean"
     assert text in page
-    assert "have one value function" not in page
+    assert "share one value function" not in page
     alone = [*RECORDS[:2], make_record("metricopt", 0, BASE, shared_queries=5)]
     page = build(TABLE, alone)["table.md"].decode()
     assert text not in page
-    assert "Rows that share queries have one value function per cell." in page
+    assert "In a row that meta-trains, all runs share one value function." in page
 
 
 def test_curves_are_over_value_functions():
