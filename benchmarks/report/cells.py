@@ -235,7 +235,8 @@ def against(base: Cell | None, cell: Cell) -> Comparison | None:
 
     Replicates are paired, and so are the meta-tests or value functions of rows with the
     same starts. Against the meta-tests of such a row, a value function is held by the
-    mean of its own: the difference of the means is the mean of the differences.
+    mean of its own: the difference of the means is the mean of the differences. The
+    error is that over value functions, for these meta-tests.
     """
     if base is None:
         return None

@@ -40,12 +40,16 @@ def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
 
 def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what spread, intervals and tests are over, one sentence each."""
-    several = any(record.spec.value_functions > 1 for record in records)
+    several = any(map(_several, records))
     found = [_of_replicates(layout) if layout.replicated else _of_network(several)]
     if layout.replicated and any(len(r.values("test")) > 1 for r in records):
         within = "value functions and meta-tests" if several else "meta-tests"
         found.append(f"A replicate counts with the mean over its {within}.")
-    if any(r.shared_queries and r.spec.value_functions == 1 for r in records):
+    alone = {r.spec.row for r in records if r.shared_queries and not _several(r)}
+    labels = [row.label for row in layout.rows if row.name in alone]
+    if labels and several:
+        found.append(f"One value function only: {'; '.join(labels)}.")
+    elif labels:
         per = " of each replicate" if layout.replicated else ""
         found.append(
             f"In a row that meta-trains, all runs{per} share one value function."
@@ -53,18 +57,22 @@ def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     return found
 
 
+def _several(record: RunRecord) -> bool:
+    return record.spec.value_functions > 1
+
+
 def _of_replicates(layout: TableLayout) -> str:
     if any(column.test_per_train for column in layout.columns):
         own = "a random split, a network, an adapter and batches of its own."
         return f"over replicates, each with {own}"
-    own = "a network, an adapter and batches of its own; all share one test split."
-    return f"over replicates, each with {own}"
+    own = "an observe split, a network, an adapter and batches of its own"
+    return f"over replicates, each with {own}; all share the test split."
 
 
 def _of_network(several: bool) -> str:
     functions = (
         " In rows with several value functions it is over these, each with the mean of "
-        "its meta-tests."
+        "its meta-tests, which start alike for all and count as given."
     )
     return (
         "over meta-tests, the fine-tuning runs or searches of one network on one test "

@@ -6,15 +6,19 @@ A revision that is raised on purpose makes new runs; the tables concerned then l
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.experiments.shared.arms import SEARCHES
+from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
+from benchmarks.experiments.shared.images import SIZES
+from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.tabular_settings import TabularSettings
 from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import check_unique
+from benchmarks.runs.spec import Unit, check_unique
 from benchmarks.runs.store import read_jsonl
 from benchmarks.runs.tiers import TIERS
 from metricopt.errors import ConfigError
@@ -82,6 +86,16 @@ def test_searches_of_table_3_have_fewer_replicates_than_other_rows():
     assert set(few.values()) == {2}
     every = Counter(map(place_of, specs_of("table3", "paper")))
     assert set(every.values()) == {10}
+
+
+def test_a_size_decides_how_many_value_functions_metricopt_trains():
+    size = replace(SIZES["local"], value_functions=3)
+    rows = on_pipeline(Unit("images"), controls(size) | metricopt_plans(size))
+    part = Part("natural", "cifar10/mcr", "mcr", size.steps, rows)
+    specs = table_specs("table1", "local", [part], replicates=1)
+    trained = {spec.row for spec in specs if spec.value_functions == 3}
+    assert trained == {row for row in rows if row.startswith("metricopt")}
+    assert {s.value_functions for s in specs if s.row not in trained} == {1}
 
 
 @pytest.mark.parametrize("name", experiment_names())

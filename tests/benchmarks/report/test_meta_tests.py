@@ -122,9 +122,9 @@ def test_several_networks_are_compared_where_both_arms_are():
     page = _texts(LAYOUT, records)["table.md"].decode()
     # Fine-tuning runs of one network are no replicates of each other.
     assert (
-        "- Spread: over replicates, each with a network, an adapter and batches of its "
-        "own; all share one test split. A replicate counts with the mean over its "
-        "meta-tests."
+        "- Spread: over replicates, each with an observe split, a network, an adapter "
+        "and batches of its own; all share the test split. A replicate counts with the "
+        "mean over its meta-tests."
     ) in page.splitlines()
 
 

@@ -105,6 +105,9 @@ def test_the_page_says_over_what_the_spread_is():
     text = "In rows with several value functions it is over these, each with the mean"
     assert text in page
     assert "share one value function" not in page
+    both = [*RECORDS[:5], make_record("plain", 0, BASE, shared_queries=5)]
+    page = build(TABLE, both)["table.md"].decode()
+    assert "One value function only: MetricOpt against untouched." in page
     alone = [*RECORDS[:2], make_record("metricopt", 0, BASE, shared_queries=5)]
     page = build(TABLE, alone)["table.md"].decode()
     assert text not in page
