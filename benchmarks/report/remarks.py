@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from statistics import mode
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
@@ -15,8 +16,8 @@ RHO = (
 )
 AT_EQUAL_QUERIES = (
     "What a method would return at each budget of metric queries, meta-training "
-    "included. Cells: mean ± sample std on test, over what `Spread` names / mean on "
-    "observe."
+    "included. Cells: mean ± sample std on test / mean on observe; `Spread` above says "
+    "of what."
 )
 
 
@@ -102,14 +103,11 @@ def _tests(layout: TableLayout) -> str:
 
 
 def _margins(layout: TableLayout) -> str:
-    """Return the equivalence margin, or those of the columns if they differ."""
-    texts: dict[str, list[str]] = {}
-    for column in layout.columns:
-        text = column.format(column.equal_within)
-        texts.setdefault(text, []).append(column.label)
-    if len(texts) == 1:
-        return next(iter(texts))
-    return "; ".join(f"{text} in {', '.join(own)}" for text, own in texts.items())
+    """Return the usual equivalence margin, and those of columns that have another."""
+    margins = {c.label: c.format(c.equal_within) for c in layout.columns}
+    usual = mode(margins.values())
+    others = [f"{text} in {label}" for label, text in margins.items() if text != usual]
+    return " and ".join([usual, *others])
 
 
 def legend(layout: TableLayout) -> str:

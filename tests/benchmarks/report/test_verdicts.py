@@ -107,7 +107,7 @@ def test_what_is_equal_depends_on_the_margin_of_the_column():
     main = tables.main_table(layout, cells, BALANCED)
     assert main.iloc[1, 1] == ".2100±.0130 (3) ="
     page = build(layout, records)["table.md"].decode()
-    assert "`=` equal within .0100 in A9A MCR; .0020 in A9A F1" in page
+    assert "`=` equal within .0100 and .0020 in A9A F1 (two one-sided tests)" in page
     line = tables.long_table(cells).iloc[1]
     assert line["verdict"] == "equal within .0100"
     assert line["p_equal_holm"] < 0.05 < line["p_holm"]
