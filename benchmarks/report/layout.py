@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from benchmarks.report.columns import Column
 from benchmarks.report.paper_values import PaperValue, find_paper_value
@@ -54,9 +55,15 @@ class Row:
     same_starts: bool = False
 
 
-def finetuned(name: str, label: str, *more: str, **others: str) -> Row:
-    """Return a row of fine-tuning runs, which start alike; see `Row.same_starts`."""
-    return Row(name, label, *more, same_starts=True, **others)
+def finetuned(
+    name: str,
+    label: str,
+    base_row: str | None = None,
+    paper_row: str | None = None,
+    **more: Any,
+) -> Row:
+    """Return a row of fine-tuning runs, which start alike; see `Row`."""
+    return Row(name, label, base_row, paper_row, same_starts=True, **more)
 
 
 @dataclass(frozen=True)

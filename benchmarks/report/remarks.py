@@ -161,7 +161,7 @@ def nothing_shown(cells: Sequence[Cell]) -> str:
 def _least(cells: Iterable[Cell]) -> list[float]:
     """Return the smallest p values that the cells of a row can reach after Holm."""
     found = [
-        cell.against_base and cell.against_base.least_p(cell.column.range)
+        None if (one := cell.against_base) is None else one.least_p(cell.column.range)
         for cell in cells
     ]
     return [p for p in stats.holm(found) if p is not None]

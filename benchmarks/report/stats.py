@@ -129,8 +129,8 @@ def compare(
     """
     if paired:
         shared = [key for key in base if key in method]
-        sides = [[side[key] for key in shared] for side in (base, method)]
-        return _of_pairs(*sides, test_per_train) if shared else None
+        first, second = ([side[key] for key in shared] for side in (base, method))
+        return _of_pairs(first, second, test_per_train) if shared else None
     first, second = list(base.values()), list(method.values())
     if not (first and second):
         return None
@@ -208,12 +208,11 @@ def adjust(
         comparisons: of one method with its base, one per column.
         margins: the least differences that matter there, in costs.
     """
-    differ = holm([one and one.p_value for one in comparisons])
-    equal = holm(
-        [one and one.p_equal(m) for one, m in zip(comparisons, margins, strict=True)]
-    )
+    differ = holm([None if one is None else one.p_value for one in comparisons])
+    pairs = zip(comparisons, margins, strict=True)
+    equal = holm([None if one is None else one.p_equal(m) for one, m in pairs])
     return [
-        one and replace(one, p_holm=p, p_equal_holm=p_equal)
+        None if one is None else replace(one, p_holm=p, p_equal_holm=p_equal)
         for one, p, p_equal in zip(comparisons, differ, equal, strict=True)
     ]
 
