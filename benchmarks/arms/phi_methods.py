@@ -16,7 +16,7 @@ from benchmarks.arms.audit import (
 )
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.arms.diagnosis import diagnose
-from benchmarks.pipelines.choices import Adapted, Chosen, Point
+from benchmarks.pipelines.choices import Adapted, Chosen, Point, together
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode
@@ -58,8 +58,16 @@ class Prepared:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def prepare(method: Method, spec: RunSpec, pipeline: Pipeline) -> Prepared:
+def prepare(
+    method: Method, spec: RunSpec, pipeline: Pipeline, number: int = 0
+) -> Prepared:
     """Return what a method prepares once, made now or found in the cache.
+
+    Args:
+        method: what prepares.
+        spec: the run.
+        pipeline: what it runs on.
+        number: of the value function; each is trained with noise of its own.
 
     Raises:
         FairnessError: if the preparation reports other queries than it made.
@@ -68,10 +76,13 @@ def prepare(method: Method, spec: RunSpec, pipeline: Pipeline) -> Prepared:
     own_key = method.preparation_key(budget)
     if own_key is None:
         return Prepared()
+    # The first value function has the names it had when there was only one.
+    several = {"value_function": number} if number else {}
 
     def make() -> Artifact:
         # Every recipe meets the same trajectory noise: ablations differ in one thing.
-        generator = pipeline.seeds.generator("meta-training", label)
+        seeds = pipeline.seeds
+        generator = seeds.generator("meta-training", label, *several.values())
         started = time.perf_counter()
         metric = AuditedMetric(pipeline.metric(spec.metric))
         task = pipeline.task(metric)
@@ -83,7 +94,7 @@ def prepare(method: Method, spec: RunSpec, pipeline: Pipeline) -> Prepared:
         facts = {"made": task.meter.made, "facts": made.facts, "seconds": seconds}
         return Artifact(made.tensors, facts)
 
-    key = {"metric": label, "method": spec.arm.name, "key": own_key}
+    key = {"metric": label, "method": spec.arm.name, "key": own_key, **several}
     kept = get_or_make("preparation", key | {"pipeline": pipeline.key}, make)
     facts = decode(_Facts, kept.facts)
     queries = sum(facts.made.values())
@@ -101,18 +112,31 @@ class _Facts:
 
 
 def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Choose phi on the observe split.
+    """Choose phi on the observe split, with every value function of the run.
 
     Raises:
-        ConfigError: if the method does not suit the tasks of the pipeline.
+        ConfigError: if the method does not suit the tasks of the pipeline, or has no
+            value function where several are asked for.
         FairnessError: if one result cost more than its budget.
     """
+    count = spec.value_functions
+    if count > 1 and not trains_value_function(spec):
+        raise ConfigError(
+            f"{spec.arm.name} trains nothing that its runs share, so one run cannot "
+            f"have {count} value functions"
+        )
+    parts = [_with_one(number, spec, pipeline, metric) for number in range(count)]
+    return together(parts) if count > 1 else parts[0]
+
+
+def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Choose phi with one value function, if the method has any."""
     task, method = pipeline.task(metric), make_method(spec.arm)
     if not method.suits(task):
         raise ConfigError(
             f"{spec.arm.name} does not suit tasks of the pipeline {spec.pipeline.name}"
         )
-    prepared = prepare(method, spec, pipeline)
+    prepared = prepare(method, spec, pipeline, number)
     trained = method.value_function(prepared.preparation)
     notes: dict[str, Any] = {}
     if spec.diagnose and trained is not None:

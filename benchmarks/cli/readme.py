@@ -6,6 +6,7 @@ they are current.
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from benchmarks.experiments.registry import find_experiment
 from benchmarks.report.columns import NOTHING, Column
 from benchmarks.report.curves import at_budget, of_arm, of_row
 from benchmarks.report.layout import TableLayout, data_variants
-from benchmarks.report.reading import META_TEST, Reading
+from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
-from benchmarks.report.tables import text_table
+from benchmarks.report.tables import count_range, text_table
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
@@ -207,7 +208,7 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
         runs = [record for record in of_arm(records, arm) if reading.finished(record)]
         values = reading.all_finals(runs)
         parts.append(f"{layout.arms[arm]} {column.summary(values)}")
-    replicates = len({record.spec.replicate for record in records})
+    replicates = count_range(list(Counter(r.spec.row for r in records).values()))
     variants = ", ".join(sorted(data_variants(records, column)))
     return (
         f"- {column.heading} ({variants}, {replicates} replicates), to compare with: "
@@ -216,7 +217,7 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
 
 
 def _pays_text(records: Sequence[RunRecord], row: str, column: Column) -> str:
-    reading = Reading(column, META_TEST)
+    reading = Reading(column, replicated=False)
     runs = [record for record in of_row(records, row) if reading.finished(record)]
     return column.summary(reading.all_finals(runs))
 

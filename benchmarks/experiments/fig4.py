@@ -19,17 +19,16 @@ from benchmarks.experiments.shared.images import (
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Row, TableLayout
-from benchmarks.report.reading import META_TEST
+from benchmarks.report.layout import TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
 
 METRIC = "aucpr-macro-logits"
 
 ROWS = (
-    Row("loss-only", "SGD on the loss"),
-    Row("loss-only-adam", "Adam on the loss"),
-    Row("metricopt", "MetricOpt (SGD)", "loss-only"),
-    Row("metricopt-adam", "MetricOpt (Adam)", "loss-only-adam"),
+    finetuned("loss-only", "SGD on the loss"),
+    finetuned("loss-only-adam", "Adam on the loss"),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only"),
+    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only-adam"),
 )
 
 
@@ -63,7 +62,13 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 def layout(tier: str) -> TableLayout:
     """Return what the figure's table looks like at a tier."""
     size, name = SIZES[tier], network(tier)
-    column = Column(f"{name}/{METRIC}", f"{name} AUCPR, raw outputs", Unit(METRIC))
+    problem = DIGITS if tier == "smoke" else CIFAR10
+    column = Column(
+        f"{name}/{METRIC}",
+        f"{name} AUCPR, raw outputs",
+        Unit(METRIC),
+        test_per_train=problem.problem.test_per_train,
+    )
     return TableLayout(
         experiment="fig4",
         title="Figure 4: optimizers with and without the metric",
@@ -77,7 +82,6 @@ def layout(tier: str) -> TableLayout:
         rows=ROWS,
         columns=(column,),
         query_budgets=(),
-        unit=META_TEST,
         network_of=network_of,
         notes=(
             "Images are ranked by raw outputs, for which cross-entropy leaves a gain "

@@ -24,7 +24,7 @@ from benchmarks.experiments.shared.problems import (
 )
 from benchmarks.experiments.shared.tabular import STEPS, tabular_parts
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec, Unit
 
 QUERIES, TASKS = 900, 290
@@ -40,14 +40,14 @@ TAIL_SIZE = ImageSize(examples=1_000, batch_size=64, steps=STEPS)
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
-    Row("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only", "CE fine-tune, last step"),
     Row("threshold-shift", "threshold shift", "loss-only"),
     Row("class-offsets", "class offsets", "loss-only"),
     Row("random-search", "random search", "loss-only"),
     Row("cma-es", "CMA-ES", "loss-only"),
     Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
-    Row("metricopt-literal", "MetricOpt, literal", "loss-only"),
-    Row("metricopt", "MetricOpt (SGD)", "loss-only"),
+    finetuned("metricopt-literal", "MetricOpt, literal", "loss-only"),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only"),
 )
 
 
@@ -107,7 +107,12 @@ def layout(tier: str) -> TableLayout:
                 for problem, metrics in PROBLEMS
                 for metric in metrics
             ),
-            Column(TAIL_COLUMN, "digits-tail macro F", Unit(TAIL_METRIC)),
+            Column(
+                TAIL_COLUMN,
+                "digits-tail macro F",
+                Unit(TAIL_METRIC),
+                test_per_train=TAIL.problem.test_per_train,
+            ),
         ),
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",

@@ -17,7 +17,6 @@ from benchmarks.experiments.shared.image_arms import (
     QUERY_ARMS,
     RECIPE_NOTE,
     SIZE_NOTE,
-    SPREAD_NOTE,
     cross_entropy_plans,
     metricopt,
     query_budgets,
@@ -34,8 +33,7 @@ from benchmarks.experiments.shared.images import (
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Row, TableLayout
-from benchmarks.report.reading import META_TEST
+from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
 
 METRIC, RAW = "aucpr", "aucpr-macro-logits"
@@ -67,14 +65,14 @@ ROWS = (
     ),
     *CONTROL_ROWS,
     *METRICOPT_ROWS,
-    Row("aucpr-loss-only", "AUCPR loss fine-tune, last step"),
-    Row(
+    finetuned("aucpr-loss-only", "AUCPR loss fine-tune, last step"),
+    finetuned(
         "aucpr-dense",
         "AUCPR loss fine-tune, dense eval",
         "aucpr-loss-only",
         rival_row="aucpr-dense",
     ),
-    Row(
+    finetuned(
         "aucpr-metricopt",
         "MetricOpt (SGD) + AUCPR loss",
         "aucpr-loss-only",
@@ -128,13 +126,14 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 
 def layout(tier: str) -> TableLayout:
     """Return what Table 2 looks like at a tier."""
-    size = SIZES[tier]
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     columns = tuple(
         Column(
             f"{network}/{metric}",
             f"{label} {score}",
             Unit(metric),
             paper_column="cifar10/aucpr" if network == "small" else None,
+            test_per_train=problem.problem.test_per_train,
         )
         for network, label in networks(tier).items()
         for metric, score in SCORES.items()
@@ -156,7 +155,6 @@ def layout(tier: str) -> TableLayout:
         loss_only_row="loss-only",
         query_budgets=query_budgets(size),
         query_arms=QUERY_ARMS,
-        unit=META_TEST,
         network_of=network_of,
         rival_row="loss-only-dense",
         notes=NOTES,
@@ -164,9 +162,7 @@ def layout(tier: str) -> TableLayout:
 
 
 NOTES = (
-    "There is one network per loss, and one value function for all fine-tuning runs of "
-    "a row.",
-    SPREAD_NOTE,
+    "There is one network per loss.",
     "Tier local: networks are trained with short one-cycle schedules. For the AUC "
     "losses ResNet-32 is trained for 6 epochs after cross-entropy.",
     "The paper uses the network of Eban et al., which could not be verified. `small` "

@@ -1,12 +1,14 @@
 """What an arm can choose, to be judged by the pipeline it was chosen on."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.outputs import Outputs
 
 
@@ -88,6 +90,7 @@ class Chosen:
         points: the way there, in order of steps and queries.
         notes: further figures by name.
         seconds: wall seconds of named phases.
+        shares: how often the shared queries were made, each time for as many rows.
     """
 
     choice: Choice
@@ -99,12 +102,13 @@ class Chosen:
     points: tuple[Point, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    shares: int = 1
 
     @property
     def reported(self) -> int:
         """All metric queries by the arm's own account: of every row, and shared."""
         own = self.queries - self.shared_queries
-        return self.choice.rows * own + self.shared_queries
+        return self.choice.rows * own + self.shares * self.shared_queries
 
     @property
     def queried(self) -> dict[str, int]:
@@ -112,3 +116,61 @@ class Chosen:
         total = Counter(self.evaluations)
         total.update(self.prepared)
         return dict(total)
+
+
+def together(parts: Sequence[Chosen]) -> Chosen:
+    """Return what was chosen with several value functions as one choice.
+
+    Args:
+        parts: one per value function; each chose rows of phi.
+
+    Returns:
+        The rows of all parts, one after the other. A noted number becomes the list of
+        those of the parts; of lists, which figures read, the first stays.
+
+    Raises:
+        ConfigError: if the parts did not cost the same at the same points on the way.
+    """
+    first, costs = parts[0], {_costs(part) for part in parts}
+    if len(costs) > 1:
+        raise ConfigError(
+            "value functions of one run must cost the same queries and steps, got "
+            + " and ".join(f"{queries} and {steps}" for queries, steps, *_ in costs)
+        )
+    points = zip(*(part.points for part in parts), strict=True)
+    return replace(
+        first,
+        choice=_rows(part.choice for part in parts),
+        evaluations=_sum(part.evaluations for part in parts),
+        prepared=_sum(part.prepared for part in parts),
+        points=tuple(_point(same) for same in points),
+        notes={
+            name: note if isinstance(note, list) else [p.notes[name] for p in parts]
+            for name, note in first.notes.items()
+        },
+        seconds=_sum(part.seconds for part in parts),
+        shares=len(parts),
+    )
+
+
+def _costs(chosen: Chosen) -> tuple[Any, ...]:
+    points = tuple((point.step, point.queries) for point in chosen.points)
+    return chosen.queries, chosen.gradient_steps, chosen.shared_queries, points
+
+
+def _rows(choices: Iterable[Choice]) -> Adapted:
+    return Adapted(torch.cat([c.phi for c in choices if isinstance(c, Adapted)]))
+
+
+def _point(same: Sequence[Point]) -> Point:
+    seen = [point.observe for point in same if point.observe is not None]
+    observe = tuple(value for values in seen for value in values)
+    choice = _rows(point.choice for point in same)
+    return replace(same[0], observe=observe or None, choice=choice)
+
+
+def _sum(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)

@@ -19,7 +19,11 @@ from benchmarks.datasets.registry import load_dataset
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES
-from benchmarks.pipelines.tabular_settings import BinaryProblem, TabularSettings
+from benchmarks.pipelines.tabular_settings import (
+    SPLIT_ENDS,
+    BinaryProblem,
+    TabularSettings,
+)
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
 from metricopt.adapters.dynamic_bias import DynamicBias
@@ -43,7 +47,7 @@ def load_splits(problem: BinaryProblem, replicate: int) -> Splits:
     generator = make_generator("split", problem.dataset, replicate)
     order = torch.randperm(len(targets), generator=generator)
     order = order[: problem.max_examples]
-    ends = [int(len(order) * share) for share in (0.7, 0.8)]
+    ends = [int(len(order) * share) for share in SPLIT_ENDS]
     parts = order.tensor_split(ends)
     inputs = data.inputs.flatten(1)
     centre, scale = standardisation(inputs[parts[0]])

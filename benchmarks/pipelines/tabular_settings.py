@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+SPLIT_ENDS = (0.7, 0.8)
+"""Where train and observe end, as shares of all examples in random order."""
+
 
 @dataclass(frozen=True)
 class BinaryProblem:
@@ -19,6 +22,12 @@ class BinaryProblem:
     variant: str
     positive: tuple[int, ...]
     max_examples: int | None = None
+
+    @property
+    def test_per_train(self) -> float:
+        """Examples tested on per example trained on, in the random splits."""
+        learned, observed = SPLIT_ENDS
+        return (1 - observed) / learned
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, split_budget
 from benchmarks.report.paper_values import PaperValue
-from benchmarks.report.reading import META_TEST, Reading
-from benchmarks.report.stats import Comparison
+from benchmarks.report.reading import REPLICATE, VALUE_FUNCTION, Reading
+from benchmarks.report.stats import LEVEL, Comparison
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records
 
-LEVEL = 0.05
-BETTER, BETTER_THAN_RIVAL, WORSE = "better than its base loss", "better", "worse"
-SAME, UNTESTED = "no difference", "not tested"
+BETTER, WORSE, EQUAL = "better", "worse", "equal"
+NOT_SHOWN, UNTESTED = "not shown", "not tested"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the replicates of one arm say, and how it is judged.
+    """What the runs of one arm say, and how it is judged.
 
     Attributes:
         block, row, column: its place.
         records: every record of the cell, failed ones included, by replicate.
-        values: test metric of each finished replicate, native unit, by replicate; see
-            `Reading.finals`.
+        values: test metric of the finished runs, native unit; see `Reading.by_number`.
+        unit: what there is one value of; see `Reading.unit`.
         paper: the paper's number, None if there is none.
         against_base: comparison with its base row, None if there is none.
         against_rival: the same with the layout's rival row.
@@ -36,7 +36,8 @@ class Cell:
     row: Row
     column: Column
     records: tuple[RunRecord, ...]
-    values: Mapping[int, tuple[float, ...]]
+    values: Mapping[int, float]
+    unit: str = REPLICATE
     paper: PaperValue | None = None
     against_base: Comparison | None = None
     against_rival: Comparison | None = None
@@ -44,8 +45,8 @@ class Cell:
 
     @property
     def all_values(self) -> tuple[float, ...]:
-        """The values of all replicates, one after the other."""
-        return tuple(value for values in self.values.values() for value in values)
+        """All values, in order."""
+        return tuple(self.values.values())
 
     @property
     def mean(self) -> float | None:
@@ -58,10 +59,9 @@ class Cell:
         return stats.sample_std(self.all_values)
 
     @property
-    def costs(self) -> dict[int, tuple[float, ...]]:
-        """Values turned so that lower is better, by replicate."""
-        sign = self.column.sign
-        return {r: tuple(sign * v for v in values) for r, values in self.values.items()}
+    def costs(self) -> dict[int, float]:
+        """Values turned so that lower is better."""
+        return {key: self.column.sign * v for key, v in self.values.items()}
 
     @property
     def theta(self) -> set[str | None]:
@@ -76,12 +76,12 @@ class Cell:
     @property
     def verdict(self) -> str:
         """How it compares with its base row; empty for a row that is not tested."""
-        return _verdict(self.against_base, BETTER) if self.tested else ""
+        return _verdict(self.against_base) if self.tested else ""
 
     @property
     def rival_verdict(self) -> str:
         """How it compares with the rival row."""
-        return _verdict(self.against_rival, BETTER_THAN_RIVAL)
+        return _verdict(self.against_rival)
 
     @property
     def compared(self) -> float | None:
@@ -143,36 +143,37 @@ def note_value(record: RunRecord, name: str) -> float | None:
     return _mean(value if isinstance(value, list) else [value])
 
 
-def values_by_replicate(
-    records: Sequence[RunRecord], reading: Reading
-) -> dict[int, tuple[float, ...]]:
-    """Return the test values of finished records."""
-    return {
-        record.spec.replicate: reading.finals(record)
-        for record in records
-        if reading.finished(record)
-    }
-
-
 def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]:
     """Make and judge every cell that has a record, in the order of the layout.
 
-    Rows `<arm>-q<N>` are not tested: they belong to the comparison at equal queries,
-    and would only dilute the adjustment.
+    A question is one row against its base over the columns of a block; p values are
+    adjusted over it. Rows `<arm>-q<N>` are not tested: they belong to the comparison at
+    equal queries.
 
     Raises:
         DataError: if the records may not share one table.
     """
     layout.check_records(records)
+    layout = layout.fitted(records)
     cells = _collect(layout, records)
     places = {_place(cell): cell for cell in cells}
     compared = [_compare(layout, cell, places) for cell in cells]
-    bases = stats.adjust([c.against_base if c.tested else None for c in compared])
-    rivals = stats.adjust([cell.against_rival for cell in compared])
     return tuple(
-        replace(cell, against_base=base or cell.against_base, against_rival=rival)
-        for cell, base, rival in zip(compared, bases, rivals, strict=True)
+        cell
+        for _, own in groupby(compared, key=lambda cell: (cell.block, cell.row))
+        for cell in _adjusted(list(own))
     )
+
+
+def _adjusted(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of a row with the p values of its questions adjusted."""
+    margins = [cell.column.equal_within for cell in cells]
+    bases = stats.adjust([c.against_base if c.tested else None for c in cells], margins)
+    rivals = stats.adjust([cell.against_rival for cell in cells], margins)
+    return [
+        replace(cell, against_base=base or cell.against_base, against_rival=rival)
+        for cell, base, rival in zip(cells, bases, rivals, strict=True)
+    ]
 
 
 def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
@@ -187,9 +188,15 @@ def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
                 place = (block.name, row.name, column.source)
                 found = _with_metric(groups.get(place, []), column)
                 if found:
-                    paper = layout.paper_value(row, column)
-                    values = values_by_replicate(found, layout.reading(column))
-                    cells.append(Cell(block, row, column, tuple(found), values, paper))
+                    reading = layout.reading(column)
+                    cells.append(
+                        Cell(
+                            *(block, row, column, tuple(found)),
+                            values=reading.by_number(found),
+                            unit=reading.unit(found[0].spec),
+                            paper=layout.paper_value(row, column),
+                        )
+                    )
     return cells
 
 
@@ -211,43 +218,70 @@ def _compare(
     base, rival = other(cell.row.base_row), other(rival_row)
     if not cell.tested or cell.row.name == rival_row:
         rival = None
-    if rival is not None and layout.unit == META_TEST and rival.theta != cell.theta:
+    if rival is not None and not layout.replicated and rival.theta != cell.theta:
         # One network against another: the spread of meta-tests says nothing of that.
         rival = None
     ends = (other(layout.loss_only_row), other(layout.threshold_shift_row))
     return replace(
         cell,
-        against_base=_against(base, cell),
-        against_rival=_against(rival, cell),
+        against_base=against(base, cell),
+        against_rival=against(rival, cell),
         gap_closed=_gap(cell, *ends),
     )
 
 
-def _against(base: Cell | None, cell: Cell) -> Comparison | None:
-    return None if base is None else stats.compare(base.costs, cell.costs)
+def against(base: Cell | None, cell: Cell) -> Comparison | None:
+    """Compare a cell with its base, None if there is nothing to compare.
+
+    Replicates are paired, and so are the meta-tests or value functions of rows with the
+    same starts. Against the meta-tests of such a row, a value function is held by the
+    mean of its own: the difference of the means is the mean of the differences. The
+    error is that over value functions, for these meta-tests.
+    """
+    if base is None:
+        return None
+    first, second = base.costs, cell.costs
+    if cell.unit == REPLICATE:
+        ratio = cell.column.test_per_train
+        return stats.compare(first, second, paired=True, test_per_train=ratio)
+    alike = base.row.same_starts and cell.row.same_starts
+    if alike and base.unit != cell.unit:
+        first, second = (
+            costs if side.unit == VALUE_FUNCTION else _as_one(costs)
+            for side, costs in ((base, first), (cell, second))
+        )
+        alike = False
+    return stats.compare(first, second, paired=alike)
+
+
+def _as_one(costs: Mapping[int, float]) -> dict[int, float]:
+    whole = stats.mean(list(costs.values()))
+    return {} if whole is None else {0: whole}
 
 
 def _gap(cell: Cell, loss_only: Cell | None, shift: Cell | None) -> float | None:
     if loss_only is None or shift is None:
         return None
-    # The share is of the same replicates above and below.
-    shared = set(loss_only.values) & set(cell.values) & set(shift.values)
-    base, own, best = (
-        {r: costs for r, costs in arm.costs.items() if r in shared}
-        for arm in (loss_only, cell, shift)
-    )
-    reached, whole = stats.compare(base, own), stats.compare(base, best)
+    if cell.unit == REPLICATE:
+        # The share is of the same replicates above and below.
+        shared = set(loss_only.values) & set(cell.values) & set(shift.values)
+        loss_only, cell, shift = (
+            replace(arm, values={r: v for r, v in arm.values.items() if r in shared})
+            for arm in (loss_only, cell, shift)
+        )
+    reached, whole = against(loss_only, cell), against(loss_only, shift)
     if reached is None or whole is None:
         return None
     return stats.gap_closed(whole, reached)
 
 
-def _verdict(comparison: Comparison | None, better: str) -> str:
+def _verdict(comparison: Comparison | None) -> str:
     if comparison is None or comparison.p_holm is None:
         return UNTESTED
-    if comparison.p_holm >= LEVEL:
-        return SAME
-    return better if comparison.gain > 0 else WORSE
+    if comparison.p_holm < LEVEL:
+        return BETTER if comparison.gain > 0 else WORSE
+    equal = comparison.p_equal_holm
+    return EQUAL if equal is not None and equal < LEVEL else NOT_SHOWN
 
 
 def _place(cell: Cell) -> tuple[str, str, str]:

@@ -13,6 +13,8 @@ from metricopt.metrics.base import Metric
 DECIMALS = {"fraction": 4}
 OTHER_DECIMALS = 2
 """Decimals of percent, ranks, seconds and whatever else a metric is in."""
+MARGIN = 0.002
+"""Default of `Column.margin`: below the sampling error of a test split of 10,000."""
 NOTHING = "·"
 """Shown where there is no value."""
 
@@ -31,6 +33,10 @@ class Column:
         not_comparable: why it is not comparable with the paper; empty if it is.
         compare_metric: label of another metric of the runs, which is compared with the
             paper instead; empty for the metric itself.
+        margin: the least difference that matters, as a share of the metric's range;
+            what is surely closer counts as equal.
+        test_per_train: examples tested on per example trained on, where replicates are
+            random splits of the same examples; 0 where they share the test split.
     """
 
     name: str
@@ -40,6 +46,8 @@ class Column:
     paper_column: str | None = None
     not_comparable: str = ""
     compare_metric: str = ""
+    margin: float = MARGIN
+    test_per_train: float = 0.0
 
     @cached_property
     def _metric(self) -> Metric:
@@ -82,6 +90,16 @@ class Column:
     def sign(self) -> float:
         """Factor from native differences to costs: lower is better."""
         return -1.0 if self.higher_is_better else 1.0
+
+    @property
+    def range(self) -> float:
+        """Difference between the best and the worst possible value."""
+        return self._metric.high - self._metric.low
+
+    @property
+    def equal_within(self) -> float:
+        """The margin in the unit of the column."""
+        return self.margin * self.range
 
     def cost(self, value: float) -> float:
         """Return a value as a cost in the unit of the column: 0 is the best."""

@@ -17,7 +17,7 @@ Axis = Literal["step", "queries"]
 
 @dataclass(frozen=True)
 class Curve:
-    """A mean over replicates or meta-tests with its spread.
+    """A mean over what counts as one value, with its spread; see `Reading`.
 
     Attributes:
         x: steps or queries, increasing, shape [n].
@@ -79,7 +79,7 @@ def values_at(
     if budget is not None:
         return ()
     fitting = [point for point in record.trace if point.queries <= queries]
-    return reading.passed(fitting[-1], split) if fitting else ()
+    return reading.passed(record, fitting[-1], split) if fitting else ()
 
 
 def at_budget(
@@ -114,7 +114,7 @@ def curve(
     axis: Axis,
     split: Split = "test",
 ) -> Curve | None:
-    """Average the traces of one row over its replicates or meta-tests.
+    """Average the traces of one row over what counts as one value.
 
     Each holds its last value until its next point. The curve starts where every one has
     a value; over queries it ends where all queries are spent.
@@ -177,7 +177,7 @@ def _lines(
     """
     found: dict[float, tuple[float, ...]] = {}
     for point in record.trace:
-        values = reading.passed(point, split)
+        values = reading.passed(record, point, split)
         if values:
             found[float(point.step if axis == "step" else point.queries)] = values
     # A search whose last improvement came early has spent the rest of its queries too.

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from benchmarks.report.columns import Column
 from benchmarks.report.paper_values import PaperValue, find_paper_value
-from benchmarks.report.reading import META_TEST, REPLICATE, Reading
+from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
@@ -40,6 +41,9 @@ class Row:
         paper_row: the row of the paper it reproduces, None if there is none.
         note: what a reader must know, printed below the table.
         rival_row: takes the place of the layout's rival row; None for that one.
+        same_starts: whether its meta-test i starts from the phi, and takes the batches,
+            of meta-test i of every other such row on its network, and so is paired
+            with it.
     """
 
     name: str
@@ -48,6 +52,18 @@ class Row:
     paper_row: str | None = None
     note: str = ""
     rival_row: str | None = None
+    same_starts: bool = False
+
+
+def finetuned(
+    name: str,
+    label: str,
+    base_row: str | None = None,
+    paper_row: str | None = None,
+    **more: Any,
+) -> Row:
+    """Return a row of fine-tuning runs, which start alike; see `Row`."""
+    return Row(name, label, base_row, paper_row, same_starts=True, **more)
 
 
 @dataclass(frozen=True)
@@ -68,8 +84,8 @@ class TableLayout:
             the figure of curves; empty for all that have some.
         query_budgets: budgets compared at equal queries, increasing.
         query_arms: arms compared there; empty for all that spend queries.
-        unit: what a cell has one value of, and so what spread and tests are over:
-            `replicate`, or `meta-test` if there is one network only.
+        replicated: whether there are several replicates, which spread and tests are
+            then over; records decide, see `fitted`.
         rival_row: all tested rows are also compared with this row; None for no such
             section.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
@@ -80,8 +96,7 @@ class TableLayout:
 
     Raises:
         ConfigError: if a name is used twice, the layout refers to a row it lacks, the
-            unit of values or the metric of a column is unknown, or the unit of a
-            column is not that of the paper.
+            metric of a column is unknown, or its unit is not that of the paper.
     """
 
     experiment: str
@@ -98,7 +113,7 @@ class TableLayout:
     cloud_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
     query_arms: tuple[str, ...] = ()
-    unit: str = REPLICATE
+    replicated: bool = True
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
@@ -110,11 +125,6 @@ class TableLayout:
             for name in names:
                 if names.count(name) > 1:
                     raise ConfigError(f"expected one {kind} {name!r}, got two")
-        if self.unit not in (REPLICATE, META_TEST):
-            raise ConfigError(
-                f"the unit of a layout must be {REPLICATE} or {META_TEST}, "
-                f"got {self.unit!r}"
-            )
         wanted = {row.base_row for row in self.rows}
         wanted |= {row.rival_row for row in self.rows}
         wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
@@ -147,13 +157,13 @@ class TableLayout:
         return {arm: label for arm, label in self.arms.items() if arm in chosen}
 
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
-        """Return the layout for these records: several networks are replicates."""
+        """Return the layout for these records, which have several replicates or one."""
         several = len({record.spec.replicate for record in records}) > 1
-        return replace(self, unit=REPLICATE) if several else self
+        return replace(self, replicated=several)
 
     def reading(self, column: Column) -> Reading:
         """Return how the values of a column are read from records."""
-        return Reading(column, self.unit)
+        return Reading(column, self.replicated)
 
     def paper_value(self, row: Row, column: Column) -> PaperValue | None:
         """Return what the paper prints for a row and column, None if nothing."""

@@ -124,7 +124,9 @@ def _head_parts(
     for block in layout.blocks:
         table = tables.main_table(layout, cells, block)
         if len(table):
-            parts += [f"## {block.label}", to_markdown(table)]
+            own = [cell for cell in cells if cell.block == block]
+            above = filter(None, [remarks.nothing_shown(own)])
+            parts += [f"## {block.label}", *above, to_markdown(table)]
     parts.append(remarks.legend(layout))
     rivals = tables.rival_table(layout, cells)
     if len(rivals):

@@ -1,16 +1,18 @@
 """What a column reads of records: values of one metric, and what counts as one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.runs.record import RunRecord, TracePoint
+from benchmarks.runs.spec import RunSpec
 
 Split = Literal["observe", "test"]
 
-REPLICATE, META_TEST = "replicate", "meta-test"
+REPLICATE, VALUE_FUNCTION, META_TEST = "replicate", "value function", "meta-test"
+"""What can count as one value."""
 
 
 @dataclass(frozen=True)
@@ -19,21 +21,32 @@ class Reading:
 
     Attributes:
         column: whose metric is read.
-        unit: what counts as one value: `replicate` for the mean over its meta-tests, or
-            `meta-test` for each of them.
+        replicated: whether the table has several replicates, each of which counts as
+            one value: the mean over its value functions and meta-tests. If not, each
+            value function of a run counts, or each meta-test if there is only one.
     """
 
     column: Column
-    unit: str = REPLICATE
+    replicated: bool = True
+
+    def unit(self, spec: RunSpec) -> str:
+        """Return what counts as one value of a run."""
+        if self.replicated:
+            return REPLICATE
+        return VALUE_FUNCTION if spec.value_functions > 1 else META_TEST
 
     def finals(self, record: RunRecord, split: Split = "test") -> tuple[float, ...]:
         """Return the final values of a run, none if one of them is missing."""
-        return self._counted(record.values(split, self.column.metric.label))
+        values = record.values(split, self.column.metric.label)
+        return self._counted(values, record.spec)
 
-    def passed(self, point: TracePoint, split: Split = "test") -> tuple[float, ...]:
-        """Return the values at a point of a trace, none if one of them is missing."""
+    def passed(
+        self, record: RunRecord, point: TracePoint, split: Split = "test"
+    ) -> tuple[float, ...]:
+        """Return the values at a point of a run, none if one of them is missing."""
         values = point.observe if split == "observe" else point.test
-        return self._counted(values.get(self.column.metric.label, ()))
+        found = values.get(self.column.metric.label, ())
+        return self._counted(found, record.spec)
 
     def finished(self, record: RunRecord) -> bool:
         """Return whether a run is done with a finite test value for every meta-test."""
@@ -45,11 +58,27 @@ class Reading:
         """Return the final values of several runs, one after the other."""
         return [value for record in records for value in self.finals(record, split)]
 
-    def _counted(self, values: Sequence[float | None]) -> tuple[float, ...]:
-        present = tuple(value for value in values if value is not None)
-        if len(present) < len(values):
+    def by_number(self, records: Iterable[RunRecord]) -> dict[int, float]:
+        """Return the test values of the finished runs of one row.
+
+        Returns:
+            Values by replicate; by value function or meta-test if there is only one.
+        """
+        return {
+            record.spec.replicate if self.replicated else place: value
+            for record in records
+            if self.finished(record)
+            for place, value in enumerate(self.finals(record))
+        }
+
+    def _counted(
+        self, values: Sequence[float | None], spec: RunSpec
+    ) -> tuple[float, ...]:
+        present = [value for value in values if value is not None]
+        if not present or len(present) < len(values):
             return ()
-        mean = stats.mean(present)
-        if mean is None:
-            return ()
-        return (mean,) if self.unit == REPLICATE else present
+        parts = {REPLICATE: 1, VALUE_FUNCTION: spec.value_functions}
+        size = max(1, len(present) // parts.get(self.unit(spec), len(present)))
+        starts = range(0, len(present), size)
+        means = (stats.mean(present[at : at + size]) for at in starts)
+        return tuple(mean for mean in means if mean is not None)

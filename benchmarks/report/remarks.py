@@ -1,27 +1,23 @@
 """What a page says around its tables: facts, legends and notes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from statistics import mode
 
+from benchmarks.report import stats
 from benchmarks.report.cells import Cell
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout, data_variants, split_budget
-from benchmarks.report.reading import META_TEST, REPLICATE
 from benchmarks.runs.record import RunRecord
 
 RHO = (
     "`rho`: Spearman correlation of the value function with the metric on held-out "
     "trajectories"
 )
-TESTED_BY = {
-    REPLICATE: "paired over replicates",
-    META_TEST: (
-        "Welch's t-test over meta-tests, which share network and data; against an arm "
-        "with a single value a one-sample t-test"
-    ),
-}
 AT_EQUAL_QUERIES = (
     "What a method would return at each budget of metric queries, meta-training "
-    "included. Cells: mean ± sample std on test / mean on observe."
+    "included. Cells: mean ± sample std on test / mean on observe; `Spread` above says "
+    "of what."
 )
 
 
@@ -39,24 +35,90 @@ def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "Data": data or "not recorded",
         "Convention": layout.convention,
     }
-    if layout.unit == META_TEST:
-        found["Spread"] = (
-            "over meta-tests of one network on one test split. Verdicts hold for that "
-            "network and split only. A row that is a single network has no spread"
-        )
+    found["Spread"] = " ".join(_spread(layout, records))
     return "\n".join(f"- {name}: {text}" for name, text in found.items())
+
+
+def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
+    """Return what spread, intervals and tests are over, one sentence each."""
+    several = any(map(_several, records))
+    found = [_of_replicates(layout) if layout.replicated else _of_network(several)]
+    if layout.replicated and any(len(r.values("test")) > 1 for r in records):
+        within = "value functions and meta-tests" if several else "meta-tests"
+        found.append(f"A replicate counts with the mean over its {within}.")
+    alone = {r.spec.row for r in records if r.shared_queries and not _several(r)}
+    labels = [row.label for row in layout.rows if row.name in alone]
+    if labels and several:
+        found.append(f"One value function only: {'; '.join(labels)}.")
+    elif labels:
+        per = " of each replicate" if layout.replicated else ""
+        found.append(
+            f"In a row that meta-trains, all runs{per} share one value function."
+        )
+    return found
+
+
+def _several(record: RunRecord) -> bool:
+    return record.spec.value_functions > 1
+
+
+def _of_replicates(layout: TableLayout) -> str:
+    if any(column.test_per_train for column in layout.columns):
+        own = "a random split, a network, an adapter and batches of its own."
+        return f"over replicates, each with {own}"
+    own = "an observe split, a network, an adapter and batches of its own"
+    return f"over replicates, each with {own}; all share the test split."
+
+
+def _of_network(several: bool) -> str:
+    functions = (
+        " In rows with several value functions it is over these, each with the mean of "
+        "its meta-tests, which start alike for all and count as given."
+    )
+    return (
+        "over meta-tests, the fine-tuning runs or searches of one network on one test "
+        "split." + (functions if several else "") + " It does not hold the differences "
+        "between networks, splits or training runs, nor the sampling error of the test "
+        "split: verdicts are on that network and split only. A row that is a single "
+        "network has no spread."
+    )
+
+
+def _tests(layout: TableLayout) -> str:
+    """Return how differences are tested."""
+    if not layout.replicated:
+        return (
+            "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
+            "with the i-th of the other; of one sample where a row has a single value; "
+            "else Welch's"
+        )
+    ratios = sorted({c.test_per_train for c in layout.columns} - {0.0})
+    if not ratios:
+        return "t-tests by pairs of replicates"
+    shown = " or ".join(f"{ratio:.2f}" for ratio in ratios)
+    return (
+        "t-tests by pairs of replicates, corrected for overlapping splits as by Nadeau "
+        f"and Bengio, 2003, n_test / n_train = {shown}"
+    )
+
+
+def _margins(layout: TableLayout) -> str:
+    """Return the usual equivalence margin, and those of columns that have another."""
+    margins = {c.label: c.format(c.equal_within) for c in layout.columns}
+    usual = mode(margins.values())
+    others = [f"{text} in {label}" for label, text in margins.items() if text != usual]
+    return " and ".join([usual, *others])
 
 
 def legend(layout: TableLayout) -> str:
     """Return what a cell and its sign are."""
     apart = layout.paper_table and any(part.not_comparable for part in _parts(layout))
-    spread = "mean ± sample std (replicates)"
-    if layout.unit == META_TEST:
-        spread = "mean ± sample std over meta-tests of one network (n)"
     return (
-        f"Cells: {spread} on the test split. Signs compare a row with its base loss: "
-        "`+` better, `=` no difference, `-` worse, `?` too few values to test "
-        f"({TESTED_BY[layout.unit]}; p < 0.05, Holm over the table). "
+        "Cells: mean ± sample std (n) on the test split; `Spread` above says of what. "
+        "Signs compare a row with its base loss: `+` better, `-` worse, `?` not shown, "
+        f"`=` equal within {_margins(layout)} (two one-sided tests). Without a sign a "
+        f"row has no base, or there are too few values to test. Tests: {_tests(layout)}"
+        f"; p < {stats.LEVEL} after Holm over the columns of a row. "
         "`queries`: metric queries charged to one run, meta-training included."
         + (" `*`: not comparable with the paper, see below." if apart else "")
     )
@@ -66,11 +128,43 @@ def rival_legend(layout: TableLayout) -> str:
     """Return what the comparison with another method shows."""
     return (
         "`difference`: cost of the row under `against` minus cost of the method, on "
-        "the test split; positive means that the method is better. The 95 % "
-        "interval is "
-        "Welch's, or a bootstrap if values are paired. Verdicts at 0.05 "
-        f"({TESTED_BY[layout.unit]}; Holm over this section)."
+        "the test split; positive means that the method is better. Intervals are t "
+        "intervals, each by itself. `p` and verdict: as above, Holm over the columns "
+        "of a method."
     )
+
+
+def nothing_shown(cells: Sequence[Cell]) -> str:
+    """Return what stands above a table in which no difference can be shown.
+
+    That is so where even the greatest difference the metrics allow would not be found
+    beside the spread there is, however few the columns of a question.
+
+    Args:
+        cells: of one block, in the order of the layout.
+
+    Returns:
+        The sentence; empty if something can be shown, or nothing is tested.
+    """
+    tested = [cell for cell in cells if cell.tested and cell.against_base]
+    least = [p for _, own in groupby(tested, key=lambda c: c.row) for p in _least(own)]
+    if not tested or any(p < stats.LEVEL for p in least):
+        return ""
+    counts = {n for c in tested if c.against_base for n in c.against_base.values}
+    n = " to ".join(str(end) for end in dict.fromkeys([min(counts), max(counts)]))
+    why = "there is no test"
+    if least:
+        why = f"no comparison can reach a p below {min(least):.2f} after Holm"
+    return f"Nothing can be shown in this table: with n = {n}, {why}."
+
+
+def _least(cells: Iterable[Cell]) -> list[float]:
+    """Return the smallest p values that the cells of a row can reach after Holm."""
+    found = [
+        None if (one := cell.against_base) is None else one.least_p(cell.column.range)
+        for cell in cells
+    ]
+    return [p for p in stats.holm(found) if p is not None]
 
 
 def gap_legend(layout: TableLayout) -> str:
@@ -80,7 +174,7 @@ def gap_legend(layout: TableLayout) -> str:
     return (
         "Share of the threshold shift's gain over loss-only fine-tuning that a method "
         "reaches. `in noise`: that gain is at most twice its standard error, or there "
-        f"are too few {layout.unit}s to tell. {RHO}."
+        f"are too few values to tell. {RHO}."
     )
 
 

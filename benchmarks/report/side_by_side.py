@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 EXPLAINED = (
     "`committed`: the results in this repository. `yours`: the runs of this report. "
-    "Both are mean ± sample std (n) on the test split; `difference` is yours minus "
+    "Both are mean ± sample std (n) on the test split, over replicates where a side "
+    "has several, or else within its one network; `difference` is yours minus "
     "committed. Machines round differently, so small differences are expected."
 )
 NONE_COMMITTED = "There are no committed results of this tier."

@@ -1,4 +1,4 @@
-"""Statistics of replicates or meta-tests: pure functions of numbers.
+"""Statistics of replicates, value functions or meta-tests: pure functions of numbers.
 
 A difference is always `base - method` in costs, so that positive means better.
 """
@@ -7,10 +7,10 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from statistics import fmean, stdev
-from typing import Any
 
+LEVEL = 0.05
+"""Of all tests; intervals hold 1 - LEVEL."""
 ROUNDING = 1e-12
 """Differences this far below the values compared are rounding, not measurement."""
 
@@ -25,32 +25,154 @@ def sample_std(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-def standard_error(values: Sequence[float]) -> float | None:
-    """Return the standard error of the mean, None below two values."""
-    return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+@dataclass(frozen=True)
+class Comparison:
+    """A difference in mean cost, what its t-tests say, and its t interval.
+
+    Values without any spread have no t. For them p is that of the exact test over all
+    arrangements of the signs, or of the sides if they are not paired.
+
+    Attributes:
+        base: mean cost of the base.
+        gain: base minus method, in mean costs.
+        values: values of the base and of the method that are compared.
+        error: standard error of the gain; None if there are too few values to test.
+        freedom: degrees of freedom of the error.
+        chance: share of the arrangements that are as extreme as one without spread.
+        p_holm: p value of no difference, adjusted over its question; None before.
+        p_equal_holm: the same of a difference beyond the margin.
+    """
+
+    base: float
+    gain: float
+    values: tuple[int, int]
+    error: float | None = None
+    freedom: float = 0.0
+    chance: float = 1.0
+    p_holm: float | None = None
+    p_equal_holm: float | None = None
+
+    @property
+    def p_value(self) -> float | None:
+        """Two-sided p value of no difference; None if there are too few values."""
+        if self.error is None:
+            return None
+        return 1.0 if abs(self.gain) <= ROUNDING else self._two_sided(abs(self.gain))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The t interval of the gain; None if there are too few values."""
+        if self.error is None:
+            return None
+        if self.error <= ROUNDING:
+            return self.gain, self.gain
+        from scipy.stats import t
+
+        low, high = t.interval(1 - LEVEL, self.freedom, self.gain, self.error)
+        return float(low), float(high)
+
+    def p_equal(self, margin: float) -> float | None:
+        """Return the p value of a difference of at least a margin, either way.
+
+        Args:
+            margin: the least difference that matters, in costs.
+
+        Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987:
+        the larger one of two one-sided tests (TOST).
+        """
+        if self.error is None:
+            return None
+        return self._beyond(margin - abs(self.gain))
+
+    def least_p(self, greatest: float) -> float | None:
+        """Return the p value that the greatest possible gain would have.
+
+        Args:
+            greatest: how far two costs can be apart.
+        """
+        return None if self.error is None else self._two_sided(greatest)
+
+    def _two_sided(self, gain: float) -> float:
+        return min(1.0, 2 * self._beyond(gain))
+
+    def _beyond(self, gain: float) -> float:
+        """Return the probability of an estimate beyond a gain if there is none."""
+        error = self.error or 0.0
+        if error <= ROUNDING:
+            return self.chance if gain > ROUNDING else 1.0
+        from scipy.stats import t
+
+        return float(t.sf(gain / error, self.freedom))
 
 
-def paired_p_value(differences: Sequence[float]) -> float | None:
-    """Return the two-sided p value of the paired t-test of zero mean difference.
+def compare(
+    base: Mapping[int, float],
+    method: Mapping[int, float],
+    *,
+    paired: bool,
+    test_per_train: float = 0.0,
+) -> Comparison | None:
+    """Compare the costs of two arms.
+
+    Values that belong together are paired. An arm without chance has a single value,
+    against which all values of the other are held. Anything else is Welch's test.
 
     Args:
-        differences: one per replicate, shape [n].
+        base: costs by replicate, value function or meta-test.
+        method: the same.
+        paired: whether equal keys belong together; others are then left out.
+        test_per_train: examples tested on per example trained on, if pairs are random
+            splits of the same examples; 0 if they do not overlap so.
 
     Returns:
-        p in [0, 1]; None below two replicates; 1 if all differences are zero. Equal
-        differences other than zero have no deviation and hence no t. For them p is
-        that of the exact sign-flip test: 2 ** (1 - n).
+        The comparison; None if there is nothing to compare.
     """
-    error = standard_error(differences)
-    if error is None:
+    if paired:
+        shared = [key for key in base if key in method]
+        first, second = ([side[key] for key in shared] for side in (base, method))
+        return _of_pairs(first, second, test_per_train) if shared else None
+    first, second = list(base.values()), list(method.values())
+    if not (first and second):
         return None
-    if max(abs(value) for value in differences) <= ROUNDING:
-        return 1.0
-    if error <= ROUNDING:
-        return 2.0 ** (1 - len(differences))
-    from scipy.stats import ttest_1samp
+    if 1 in (len(first), len(second)):
+        most = max(len(first), len(second))
+        first, second = (s if len(s) == most else s * most for s in (first, second))
+        return _of_pairs(first, second)
+    return _of_sides(first, second)
 
-    return float(ttest_1samp(differences, 0.0).pvalue)
+
+def _of_pairs(
+    base: Sequence[float], method: Sequence[float], test_per_train: float = 0.0
+) -> Comparison:
+    """Return a comparison by the t-test of differences.
+
+    Source: Nadeau and Bengio, Machine Learning 52, 2003, the corrected resampled
+    t-test: the variance of the mean is (1 / n + n_test / n_train) times that of one
+    difference, because the splits overlap.
+    """
+    differences = [b - m for b, m in zip(base, method, strict=True)]
+    n, gain = len(differences), fmean(differences)
+    deviation = sample_std(differences)
+    error = None
+    if deviation is not None:
+        error = deviation * math.sqrt(1 / n + test_per_train)
+    return Comparison(fmean(base), gain, (n, n), error, n - 1, 2.0**-n)
+
+
+def _of_sides(base: Sequence[float], method: Sequence[float]) -> Comparison:
+    """Return a comparison by Welch's t-test; each side has two values or more."""
+    from scipy.stats import sem, ttest_ind
+
+    n, m = len(base), len(method)
+    error = math.hypot(sem(base), sem(method))
+    freedom = 0.0
+    if error > ROUNDING:
+        with warnings.catch_warnings():
+            # A side without deviation, of which it warns, leaves a one-sample test.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            freedom = float(ttest_ind(base, method, equal_var=False).df)
+    gain, chance = fmean(base) - fmean(method), 1 / math.comb(n + m, n)
+    return Comparison(fmean(base), gain, (n, m), error, freedom, chance)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -77,191 +199,21 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def bootstrap_interval(
-    differences: Sequence[float],
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> tuple[float, float] | None:
-    """Return the percentile bootstrap interval of the mean difference.
-
-    Whole pairs are drawn: what both arms of a replicate share stays shared.
+def adjust(
+    comparisons: Sequence[Comparison | None], margins: Sequence[float]
+) -> list[Comparison | None]:
+    """Fill in the p values adjusted over one question, see `holm`.
 
     Args:
-        differences: one per replicate, shape [n].
-        level: share of the resampled means inside the interval, in (0, 1).
-        resamples: number of resamples.
-        seed: of the resampling; the same seed gives the same interval.
-
-    Returns:
-        Lower and upper end; None below two replicates.
+        comparisons: of one method with its base, one per column.
+        margins: the least differences that matter there, in costs.
     """
-    if len(differences) < 2:
-        return None
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    found = bootstrap(
-        (differences,),
-        np.mean,
-        n_resamples=resamples,
-        confidence_level=level,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    low, high = found.confidence_interval
-    return float(low), float(high)
-
-
-def welch_error(base: Sequence[float], method: Sequence[float]) -> float | None:
-    """Return the standard error of a difference in means of unpaired values.
-
-    Args:
-        base: costs, shape [n].
-        method: costs, shape [m].
-
-    Returns:
-        The error; None below two values on a side.
-    """
-    first, second = standard_error(base), standard_error(method)
-    if first is None or second is None:
-        return None
-    return math.hypot(first, second)
-
-
-def welch_p_value(base: Sequence[float], method: Sequence[float]) -> float | None:
-    """Return the two-sided p value of Welch's t-test of equal means.
-
-    Args:
-        base: costs, shape [n].
-        method: costs, not paired with those, shape [m].
-
-    Returns:
-        p in [0, 1]; None below two values on a side; 1 if both are the same constant.
-        Two other constants have no t. For them p is that of the exact permutation
-        test. The observed split is its most extreme one, so p is as small as it can be.
-
-    Source: Welch, Biometrika 34, 1947.
-    """
-    error = welch_error(base, method)
-    if error is None:
-        return None
-    gain = fmean(base) - fmean(method)
-    if error <= ROUNDING:
-        ways = math.comb(len(base) + len(method), len(base))
-        extreme = 2 if len(base) == len(method) else 1
-        return 1.0 if abs(gain) <= ROUNDING else extreme / ways
-    return float(_welch_test(base, method).pvalue)
-
-
-def welch_interval(
-    base: Sequence[float], method: Sequence[float], *, level: float = 0.95
-) -> tuple[float, float] | None:
-    """Return Welch's confidence interval of a difference in means.
-
-    Args:
-        base: costs, shape [n].
-        method: costs, not paired with those, shape [m].
-        level: of confidence, in (0, 1).
-
-    Returns:
-        Lower and upper end; None below two values on a side.
-    """
-    error = welch_error(base, method)
-    if error is None:
-        return None
-    if error <= ROUNDING:
-        gain = fmean(base) - fmean(method)
-        return gain, gain
-    low, high = _welch_test(base, method).confidence_interval(level)
-    return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A method against a base, in costs.
-
-    Attributes:
-        base: costs of the base, shape [n].
-        method: costs of the method, shape [m]; m = n if they are paired.
-        paired: whether values at the same place belong together.
-        p_holm: p value adjusted over all comparisons it is shown with, None before.
-    """
-
-    base: tuple[float, ...]
-    method: tuple[float, ...]
-    paired: bool
-    p_holm: float | None = None
-
-    @property
-    def differences(self) -> tuple[float, ...]:
-        """One per value of the method: from its pair, or else the mean of the base."""
-        base = self.base if self.paired else [fmean(self.base)] * len(self.method)
-        return tuple(b - m for b, m in zip(base, self.method, strict=True))
-
-    @property
-    def gain(self) -> float:
-        """Mean difference."""
-        return fmean(self.differences)
-
-    @property
-    def error(self) -> float | None:
-        """Standard error of the gain, None below two values."""
-        if self.paired:
-            return standard_error(self.differences)
-        return welch_error(self.base, self.method)
-
-    @property
-    def p_value(self) -> float | None:
-        """The p value of no difference: paired t-test, or Welch's."""
-        if self.paired:
-            return paired_p_value(self.differences)
-        return welch_p_value(self.base, self.method)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the gain: bootstrap of the pairs, or Welch's."""
-        if self.paired:
-            return bootstrap_interval(self.differences)
-        return welch_interval(self.base, self.method)
-
-
-def compare(
-    base: Mapping[int, Sequence[float]], method: Mapping[int, Sequence[float]]
-) -> Comparison | None:
-    """Compare the costs of two arms in the replicates both have.
-
-    Values are paired by replicate. If an arm without chance has a single value, it is
-    paired with every value of the other arm. Several values on both sides are not
-    paired: the two arms need not draw alike.
-
-    Args:
-        base: costs by replicate, at least one each.
-        method: costs by replicate, at least one each.
-
-    Returns:
-        The comparison; None if no replicate is shared.
-    """
-    shared = sorted(set(base) & set(method))
-    if not shared:
-        return None
-    pairs: list[tuple[float, float]] = []
-    for replicate in shared:
-        sides = (base[replicate], method[replicate])
-        if min(map(len, sides)) > 1:
-            return Comparison(_joined(base, shared), _joined(method, shared), False)
-        pairs += product(*sides)
-    paired_base, paired_method = zip(*pairs, strict=True)
-    return Comparison(paired_base, paired_method, True)
-
-
-def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """Fill in the p values adjusted over all of these, see `holm`."""
-    adjusted = holm([None if one is None else one.p_value for one in comparisons])
+    differ = holm([None if one is None else one.p_value for one in comparisons])
+    pairs = zip(comparisons, margins, strict=True)
+    equal = holm([None if one is None else one.p_equal(m) for one, m in pairs])
     return [
-        None if one is None else replace(one, p_holm=p)
-        for one, p in zip(comparisons, adjusted, strict=True)
+        None if one is None else replace(one, p_holm=p, p_equal_holm=p_equal)
+        for one, p, p_equal in zip(comparisons, differ, equal, strict=True)
     ]
 
 
@@ -283,18 +235,3 @@ def gap_closed(threshold_shift: Comparison, method: Comparison) -> float | None:
     if error is None or gain <= max(2.0 * error, ROUNDING):
         return None
     return method.gain / gain
-
-
-def _joined(
-    values: Mapping[int, Sequence[float]], replicates: Sequence[int]
-) -> tuple[float, ...]:
-    return tuple(value for replicate in replicates for value in values[replicate])
-
-
-def _welch_test(base: Sequence[float], method: Sequence[float]) -> Any:
-    from scipy.stats import ttest_ind
-
-    with warnings.catch_warnings():
-        # A side without deviation, of which it warns, leaves a one-sample test.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return ttest_ind(base, method, equal_var=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
-from benchmarks.report.cells import BETTER, SAME, UNTESTED, WORSE, Cell
+from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE, Cell
 from benchmarks.report.columns import NOTHING, Column
 from benchmarks.report.curves import at_budget
 from benchmarks.report.layout import Block, TableLayout, split_budget
@@ -25,7 +25,8 @@ from benchmarks.runs.record import RunRecord
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SIGNS = {BETTER: "+", WORSE: "-", SAME: "=", UNTESTED: "?", "": ""}
+SIGNS = {BETTER: "+", WORSE: "-", EQUAL: "=", NOT_SHOWN: "?"}
+"""Sign of a verdict; none for what was not tested."""
 
 
 def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
@@ -75,7 +76,8 @@ def rival_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
             interval = f"{ends[0]} to {ends[1]}" if ends else NOTHING
             gain = cell.column.signed(versus.gain)
             p_value = _p_text(versus.p_holm)
-            lines.append([*place, gain, interval, p_value, cell.rival_verdict])
+            verdict = worded(cell.rival_verdict, cell.column)
+            lines.append([*place, gain, interval, p_value, verdict])
     numbers = ["difference", "95 % interval", "p", "verdict"]
     return text_table(lines, ["block", "column", "method", "against", *numbers])
 
@@ -130,6 +132,13 @@ def number_text(cell: Cell) -> str:
     return f"{cell.column.summary(cell.all_values)} ({len(cell.all_values)})"
 
 
+def worded(verdict: str, column: Column) -> str:
+    """Return a verdict as printed, with the margin of what is equal."""
+    if verdict != EQUAL:
+        return verdict
+    return f"equal within {column.format(column.equal_within)}"
+
+
 def _compared_text(cell: Cell) -> str:
     """Return what is compared with the paper, which is not always the metric."""
     label, column = cell.column.compare_metric, cell.column
@@ -144,7 +153,7 @@ def _main_text(cell: Cell | None) -> str:
         return NOTHING
     parts = [number_text(cell)]
     if cell.mean is not None:
-        parts += [SIGNS[cell.verdict], cell.trouble]
+        parts += [SIGNS.get(cell.verdict, ""), cell.trouble]
     return " ".join(part for part in parts if part)
 
 
@@ -235,6 +244,7 @@ def _long_line(cell: Cell) -> dict[str, object]:
         "metric": cell.column.metric.label,
         "unit": cell.column.unit,
         "n": len(cell.all_values),
+        "n_of": cell.unit,
         "trouble": cell.trouble,
         "mean": cell.mean,
         "std": cell.std,
@@ -245,7 +255,8 @@ def _long_line(cell: Cell) -> dict[str, object]:
         "cost_gain_high": interval[1],
         "p": versus and versus.p_value if cell.tested else None,
         "p_holm": versus and versus.p_holm,
-        "verdict": cell.verdict,
+        "p_equal_holm": versus and versus.p_equal_holm,
+        "verdict": worded(cell.verdict, cell.column),
         "paper": None if cell.paper is None else cell.paper.value,
         "difference": cell.paper_difference,
         "paper_verdict": cell.paper_verdict,

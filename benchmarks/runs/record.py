@@ -62,8 +62,9 @@ class RunRecord:
         seconds: wall seconds: `total`, and what training the value function took,
             whether in this run or in the one it was shared from.
         trace: the way there.
-        observe: final metrics on the observe split, R values each.
-        test: final metrics on the test split, R values each.
+        observe: final metrics on the observe split, R values each: the meta-tests of
+            the first value function, then those of the next.
+        test: final metrics on the test split, likewise.
         notes: further figures by name, each a number or a list of numbers.
 
     Raises:
@@ -126,7 +127,7 @@ class RunRecord:
         """Return the canonical JSON text, one line, with the digest of the spec."""
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         content["trace"] = [encode(point) for point in self.trace]
-        content["spec"] = {**encode(self.spec), "digest": self.spec.digest}
+        content["spec"] = {**self.spec.to_json(), "digest": self.spec.digest}
         return canonical({"schema": SCHEMA, **content})
 
     @classmethod

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +11,9 @@ from benchmarks.runs.codec import canonical, decode, encode
 from metricopt.errors import ConfigError
 
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+LATER = ("value_functions",)
+"""Fields of a spec that joined when there were records already."""
 
 Settings = Mapping[str, Any]
 """JSON-able settings of a registered unit, which that unit alone decodes."""
@@ -82,10 +85,12 @@ class RunSpec:
         budget: what one result may cost.
         meta_tests: repetitions R within the run.
         diagnose: whether a value function is checked on held-out trajectories.
+        value_functions: how many are trained, by chance alone different; each has its
+            own meta-tests.
 
     Raises:
-        ConfigError: if a name is empty or no folder name, `replicate` is negative, or
-            a setting is not JSON-able.
+        ConfigError: if a name is empty or no folder name, `replicate` is negative,
+            there is no value function, or a setting is not JSON-able.
     """
 
     experiment: str
@@ -101,6 +106,7 @@ class RunSpec:
     also: tuple[Unit, ...] = ()
     meta_tests: int = 1
     diagnose: bool = False
+    value_functions: int = 1
 
     def __post_init__(self) -> None:
         for name in ("experiment", "tier"):
@@ -113,7 +119,11 @@ class RunSpec:
             raise ConfigError(f"block, row and column must not be empty, got {self}")
         if isinstance(self.replicate, bool) or self.replicate < 0:
             raise ConfigError(f"replicate must be 0 or more, got {self.replicate!r}")
-        canonical(encode(self))
+        if self.value_functions < 1:
+            raise ConfigError(
+                f"value_functions must be 1 or more, got {self.value_functions!r}"
+            )
+        canonical(self.to_json())
 
     @property
     def metrics(self) -> tuple[Unit, ...]:
@@ -123,7 +133,7 @@ class RunSpec:
     @property
     def digest(self) -> str:
         """Identity of the run: sha256 of its canonical JSON, 64 hex digits."""
-        return hashlib.sha256(canonical(encode(self)).encode()).hexdigest()
+        return hashlib.sha256(canonical(self.to_json()).encode()).hexdigest()
 
     @property
     def cell(self) -> tuple[str, str, str, str, str, int]:
@@ -144,9 +154,20 @@ class RunSpec:
         readable = re.sub(r"[^A-Za-z0-9._-]+", "-", readable)[:100].lstrip(".-")
         return Path(self.experiment, self.tier, f"{readable}-{self.digest[:8]}")
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, without fields of `LATER` at their default.
+
+        So runs from before such a field keep their identity.
+        """
+        content: dict[str, Any] = encode(self)
+        for field_ in fields(self):
+            if field_.name in LATER and content[field_.name] == field_.default:
+                del content[field_.name]
+        return content
+
     @classmethod
     def from_json(cls, content: object) -> Self:
-        """Return the spec that `encode` made this content from.
+        """Return the spec that `to_json` made this content from.
 
         Raises:
             ConfigError: if the content is no spec; the message names the field.

@@ -18,11 +18,13 @@ class Size:
         replicates: each with a split, a network, an adapter and batches of its own.
         meta_tests: fine-tuning runs per replicate.
         search_tests: searches by queries per replicate.
+        search_replicates: the most replicates that searches have; None for all.
     """
 
     replicates: int = 1
     meta_tests: int = 10
     search_tests: int = 1
+    search_replicates: int | None = None
 
 
 def method(name: str, **settings: Any) -> Arm:
@@ -48,7 +50,12 @@ def dense(size: Size, steps: int) -> Plan:
 def searches(size: Size, queries: int, **settings: Any) -> dict[str, Plan]:
     """Return the searches by queries, by row, with settings of their methods."""
     return {
-        name: Plan(method(name, **settings), queries, size.search_tests)
+        name: Plan(
+            method(name, **settings),
+            queries,
+            size.search_tests,
+            replicates=size.search_replicates,
+        )
         for name in SEARCHES
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
 from benchmarks.experiments.shared.plans import Plan
-from benchmarks.report.layout import Row
+from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm
 
 METRICOPT_BUDGETS = (500,)
@@ -35,10 +35,6 @@ SIZE_NOTE = (
     "takes its gradients on 10,000 training images without augmentation, so everything "
     "before FiLM is computed only once."
 )
-SPREAD_NOTE = (
-    "The spread is over the fine-tuning runs of a row. It does not include the "
-    "differences between networks, splits or value functions."
-)
 QUERY_ARMS = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
 
 LONGER = Row(
@@ -50,8 +46,8 @@ LONGER = Row(
 """Row of the network whose training goes on with cross-entropy itself."""
 
 CONTROL_ROWS = (
-    Row("loss-only", "CE fine-tune, last step"),
-    Row("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),
+    finetuned("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),
     Row(
         "class-offsets",
         "class offsets",
@@ -76,16 +72,16 @@ CONTROL_ROWS = (
     ),
 )
 METRICOPT_ROWS = (
-    Row(
+    finetuned(
         "metricopt-literal",
         "MetricOpt, literal",
         "loss-only",
         note="Algorithm 1 as published: raw targets, one task and one step per update",
     ),
-    Row("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd"),
-    Row("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd"),
+    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
     *(
-        Row(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
+        finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
         for queries in METRICOPT_BUDGETS
     ),
 )
@@ -171,4 +167,5 @@ def metricopt(
         queries=queries or size.queries,
         meta_tests=size.meta_tests,
         diagnose=optimizer is None and queries is None,
+        value_functions=size.value_functions,
     )

@@ -44,6 +44,7 @@ class ImageSize(Size):
         tasks: trajectories of meta-training.
         examples: training images used in fine-tuning.
         batch_size: of fine-tuning.
+        value_functions: trained by MetricOpt on one network, each with its meta-tests.
     """
 
     search_tests: int = 2
@@ -52,6 +53,7 @@ class ImageSize(Size):
     tasks: int = 480
     examples: int = 10_000
     batch_size: int = 128
+    value_functions: int = 1
 
     @property
     def queries(self) -> int:

@@ -18,12 +18,17 @@ class Plan:
         queries: metric queries that one result may cost.
         meta_tests: repetitions within a run.
         diagnose: whether a value function is checked on held-out trajectories.
+        value_functions: how many are trained on one network, by chance alone different;
+            each has its own meta-tests.
+        replicates: the most a row has, however many its table has; None for all.
     """
 
     arm: Arm
     queries: int = 0
     meta_tests: int = 1
     diagnose: bool = False
+    value_functions: int = 1
+    replicates: int | None = None
 
 
 Plans = Mapping[str, Plan]
@@ -66,7 +71,14 @@ def on_pipeline(pipeline: Unit, plans: Plans) -> dict[str, tuple[Unit, Plan]]:
 def table_specs(
     experiment: str, tier: str, parts: Iterable[Part], *, replicates: int
 ) -> list[RunSpec]:
-    """Return the specs of a table: every row of every part, `replicates` times."""
+    """Return the specs of a table: every row of every part.
+
+    Args:
+        experiment: its name.
+        tier: of all runs.
+        parts: of the table.
+        replicates: of every row that does not ask for fewer.
+    """
     return [
         RunSpec(
             experiment=experiment,
@@ -82,8 +94,9 @@ def table_specs(
             budget=Spending(plan.queries, part.steps),
             meta_tests=plan.meta_tests,
             diagnose=plan.diagnose,
+            value_functions=plan.value_functions,
         )
         for part in parts
         for row, (pipeline, plan) in part.rows.items()
-        for replicate in range(replicates)
+        for replicate in range(min(replicates, plan.replicates or replicates))
     ]

@@ -83,5 +83,6 @@ def metric_column(
         f"{problem.name}/{metric}",
         f"{problem.name} {LABELS[metric]}",
         Unit(metric),
+        test_per_train=problem.problem.test_per_train,
         **more,
     )

@@ -7,12 +7,13 @@ from torch import Tensor
 
 from benchmarks.datasets.registry import load_dataset
 from benchmarks.pipelines.images.images import Images, channel_statistics
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.pipelines.images.settings import (
+    LEARNED_SHARE,
+    OBSERVE_SHARE,
+    ImageProblem,
+)
 from metricopt.errors import ConfigError, DataError
 from metricopt.seeding import make_generator
-
-OBSERVE_SHARE = 0.1
-"""Part of the training images that is kept for metric queries: 5,000 of CIFAR-10's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
     """
     data = load_dataset(problem.dataset, problem.variant, offline=True)
     generator = make_generator("image split", problem.dataset, replicate)
-    learned = data.train_rows or round(0.8 * len(data.targets))
+    learned = data.train_rows or round(LEARNED_SHARE * len(data.targets))
     rows = torch.arange(len(data.targets))
     if data.train_rows is None:
         rows = rows[torch.randperm(len(rows), generator=generator)]

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from benchmarks.datasets.registry import find_source
 from metricopt.errors import ConfigError
+
+LEARNED_SHARE = 0.8
+"""What is not the test part, of a data set without an official one."""
+OBSERVE_SHARE = 0.1
+"""Part of the training images that is kept for metric queries: 5,000 of CIFAR-10's."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,16 @@ class ImageProblem:
     imbalance: int = 1
     label_noise: float = 0.0
     max_examples: int | None = None
+
+    @property
+    def test_per_train(self) -> float:
+        """Examples tested on per example trained on, in random splits.
+
+        0 for a data set with an official test part, which all replicates share.
+        """
+        if find_source(self.dataset).specs[0].train_rows is not None:
+            return 0.0
+        return (1 - LEARNED_SHARE) / (LEARNED_SHARE * (1 - OBSERVE_SHARE))
 
 
 @dataclass(frozen=True)

@@ -55,5 +55,10 @@ def ablation_rows(
         panel.set_xlabel(column.axis_label)
 
     return draw_panels(
-        layout, records, block, read=read, draw=draw, what="ablated rows"
+        layout,
+        records,
+        block,
+        read=read,
+        draw=draw,
+        what="ablated rows\nbars: {spread}",
     )

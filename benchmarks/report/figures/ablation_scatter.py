@@ -54,7 +54,9 @@ def ablation_scatter(
         panel.set_xlabel(WORDED[note])
         panel.set_ylabel(column.axis_label)
 
-    return draw_panels(layout, records, block, read=read, draw=draw, what="ablation")
+    return draw_panels(
+        layout, records, block, read=read, draw=draw, what="ablation\nbars: {spread}"
+    )
 
 
 def _ablation(

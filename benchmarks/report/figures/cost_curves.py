@@ -42,5 +42,10 @@ def cost_curves(
         panel.set_ylabel(column.axis_label)
 
     return draw_panels(
-        layout, records, block, read=read, draw=draw, what="along fine-tuning"
+        layout,
+        records,
+        block,
+        read=read,
+        draw=draw,
+        what="along fine-tuning\nbands: {spread}",
     )

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.report import stats
-from benchmarks.report.cells import note_value, values_by_replicate
+from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
-from benchmarks.report.curves import of_place, of_row
 from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import draw_mark, finish, make_single_panel
+from benchmarks.report.figures.panels import (
+    draw_mark,
+    finish,
+    make_single_panel,
+    units,
+)
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -21,10 +24,10 @@ LABEL_GAP = 0.05
 
 
 class Gain(NamedTuple):
-    """A relative gain in cost with its deviation, both in percent."""
+    """A relative gain in cost with half its t interval, both in percent."""
 
     mean: float
-    std: float
+    half: float
 
 
 class Point(NamedTuple):
@@ -42,9 +45,12 @@ def gain_over_mismatch(
 
     The x axis is the note `loss_spearman` of the first of the layout's mismatch rows:
     the rank correlation of loss and cost along loss-only fine-tuning. Gains are shares
-    of the mean cost of loss-only fine-tuning, one deviation to either side.
+    of the mean cost of loss-only fine-tuning, with their 95 % t intervals.
     """
-    points = [_point(layout, of_place(records, block, c), c) for c in layout.columns]
+    if not layout.mismatch_rows:
+        return None
+    own = [cell for cell in judge(layout, records) if cell.block == block]
+    points = [_point(layout, own, column) for column in layout.columns]
     shown = sorted(
         (point for point in points if point is not None and point.gains),
         key=lambda point: point.spearman,
@@ -54,52 +60,43 @@ def gain_over_mismatch(
     figure, panel = make_single_panel()
     panel.axhline(0.0, color="0.6", linewidth=0.8)
     for label, style in arm_styles(layout).items():
-        own = [(p.spearman, *p.gains[label]) for p in shown if label in p.gains]
-        if own:
-            x, mean, std = zip(*own, strict=True)
-            draw_mark(panel, (x, mean, std), label=label, style=style)
+        drawn = [(p.spearman, *p.gains[label]) for p in shown if label in p.gains]
+        if drawn:
+            x, mean, half = zip(*drawn, strict=True)
+            draw_mark(panel, (x, mean, half), label=label, style=style)
     _name_columns(panel, shown)
     panel.set_xlabel("rank correlation of loss and cost along loss-only fine-tuning")
     panel.set_ylabel("gain over loss-only fine-tuning, % of its cost")
-    return finish(figure, layout, block, "gain over mismatch")
+    over = units(layout, records, block)
+    what = f"gain over mismatch, with 95 % t intervals\nover {over}"
+    return finish(figure, layout, block, what)
 
 
-def _point(
-    layout: TableLayout, records: Sequence[RunRecord], column: Column
-) -> Point | None:
-    first = of_row(records, layout.mismatch_rows[0]) if layout.mismatch_rows else []
-    found = [note_value(record, "loss_spearman") for record in first]
-    spearman = stats.mean([value for value in found if value is not None])
-    if spearman is None:
+def _point(layout: TableLayout, cells: Sequence[Cell], column: Column) -> Point | None:
+    rows = {cell.row.name: cell for cell in cells if cell.column == column}
+    base, first = (
+        rows.get(name or "") for name in (layout.loss_only_row, layout.mismatch_rows[0])
+    )
+    spearman = None if first is None else first.note("loss_spearman")
+    if base is None or spearman is None:
         return None
     gains = {
-        row.label: _gain(layout, records, row.name, column)
-        for row in layout.rows
-        if row.name in layout.mismatch_rows
+        cell.row.label: _gain(base, cell)
+        for cell in rows.values()
+        if cell.row.name in layout.mismatch_rows
     }
     shown = {label: gain for label, gain in gains.items() if gain is not None}
     return Point(spearman, column, shown)
 
 
-def _gain(
-    layout: TableLayout, records: Sequence[RunRecord], row: str, column: Column
-) -> Gain | None:
-    base, own = (
-        {
-            replicate: [column.cost(value) for value in values]
-            for replicate, values in values_by_replicate(
-                of_row(records, name), layout.reading(column)
-            ).items()
-        }
-        for name in (layout.loss_only_row or "", row)
-    )
-    versus = stats.compare(base, own)
-    whole = stats.mean(versus.base) if versus is not None else None
+def _gain(base: Cell, cell: Cell) -> Gain | None:
+    versus = against(base, cell)
     # Where loss-only fine-tuning costs nothing there is nothing to gain a share of.
+    whole = None if versus is None else cell.column.cost(cell.column.sign * versus.base)
     if versus is None or not whole:
         return None
-    spread = stats.sample_std(versus.differences) or 0.0
-    return Gain(100.0 * versus.gain / whole, 100.0 * spread / whole)
+    low, high = versus.interval or (versus.gain, versus.gain)
+    return Gain(100.0 * versus.gain / whole, 50.0 * (high - low) / whole)
 
 
 def _name_columns(panel: "Axes", points: Sequence[Point]) -> None:

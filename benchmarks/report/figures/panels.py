@@ -76,7 +76,16 @@ def draw_panels(
     draw: "Callable[[Axes, Column, Content], None]",
     what: str,
 ) -> "Figure | None":
-    """Draw one panel per column of a block, with what is read from its records."""
+    """Draw one panel per column of a block, with what is read from its records.
+
+    Args:
+        layout: the experiment.
+        records: all its records.
+        block: which part.
+        read: returns what a column shows, given its finished records.
+        draw: draws that into a panel.
+        what: ends the title; `{spread}` in it becomes what deviations are over.
+    """
     found = {
         column: read(of_place(records, block, column), layout.reading(column))
         for column in layout.columns
@@ -88,7 +97,15 @@ def draw_panels(
     figure, axes = panels
     for column, panel in axes.items():
         draw(panel, column, shown[column])
-    return finish(figure, layout, block, what)
+    spread = f"one sample standard deviation over {units(layout, records, block)}"
+    return finish(figure, layout, block, what.format(spread=spread))
+
+
+def units(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:
+    """Return what there is one value of, in the runs of a block."""
+    reading = layout.reading(layout.columns[0])
+    own = (record.spec for record in records if record.spec.block == block.name)
+    return " or ".join(sorted({f"{reading.unit(spec)}s" for spec in own}))
 
 
 def _dress(panel: "Axes") -> None:

@@ -64,7 +64,12 @@ def query_curves(
         panel.set_ylabel(column.axis_label)
 
     return draw_panels(
-        layout, records, block, read=read, draw=draw, what="over metric queries"
+        layout,
+        records,
+        block,
+        read=read,
+        draw=draw,
+        what="over metric queries\nbands and bars: {spread}",
     )
 
 

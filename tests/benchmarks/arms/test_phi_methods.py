@@ -8,6 +8,7 @@ import torch
 from benchmarks.arms.contract import ARMS, run_arm
 from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
+from benchmarks.pipelines.choices import Adapted, Chosen, together
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
@@ -117,6 +118,43 @@ def test_runs_that_share_a_value_function_are_both_charged_for_it(
     record_of(replace(first, metric=replace(first.metric, name="mcr")))
     record_of(replace(first, pipeline=tabular_unit(sampling="natural")))
     assert len(trained) == cache_kinds()["preparation"][0] == 3
+
+
+def test_a_run_may_have_several_value_functions(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path))
+    one = record_of(metricopt_spec(replicate=1, diagnose=True))
+    assert cache_kinds()["preparation"][0] == 1
+    spec = metricopt_spec(replicate=1, diagnose=True, value_functions=3)
+    several = record_of(spec)
+    # The first is that of the other run; two more are trained, with noise of their own.
+    assert cache_kinds()["preparation"][0] == 3
+    assert_values(several.values("test"), 3 * ROWS)
+    for split in ("observe", "test"):
+        assert several.values(split)[:ROWS] == one.values(split)
+    parts = [several.values("test")[at : at + ROWS] for at in (0, ROWS, 2 * ROWS)]
+    assert len(set(map(tuple, parts))) > 1
+    assert several.notes["spearman"][0] == one.notes["spearman"]
+    assert len(several.notes["spearman"]) == len(set(several.notes["spearman"])) == 3
+    for point, first in zip(several.trace, one.trace, strict=True):
+        assert (point.step, point.queries) == (first.step, first.queries)
+        assert point.test["f1"][:ROWS] == first.test["f1"]
+    # A row pays for one of them, the run for all.
+    assert (several.queries, several.shared_queries) == (54, 54)
+    assert several.queried == {"observe": 3 * 54}
+    assert several.seconds[VALUE_FUNCTION] > one.seconds[VALUE_FUNCTION]
+
+
+def test_several_value_functions_need_a_method_that_trains_one():
+    spec = method_spec("cma-es", 20, value_functions=2)
+    text = "cma-es trains nothing that its runs share, so one run cannot have 2 value"
+    with pytest.raises(ConfigError, match=text):
+        run_arm(spec, make_pipeline(spec.pipeline, spec.replicate))
+
+
+def test_value_functions_of_one_run_cost_the_same():
+    parts = [Chosen(Adapted(torch.zeros(1, 2)), queries=n) for n in (5, 7)]
+    with pytest.raises(ConfigError, match="must cost the same queries and steps, got"):
+        together(parts)
 
 
 def test_a_value_function_is_not_shared_by_rows_that_train_differently():

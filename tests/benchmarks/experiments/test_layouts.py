@@ -8,6 +8,7 @@ from benchmarks.report.cells import judge
 from benchmarks.runs.tiers import TIERS
 from tests.benchmarks.runs.record_cases import make_record
 
+FINE_TUNING = {"loss-only", "loss-only-dense", "metricopt", "metricopt-literal"}
 CASES = [(name, tier) for name in experiment_names() for tier in TIERS]
 
 
@@ -32,6 +33,31 @@ def test_columns_show_a_metric_that_their_runs_are_judged_by(name, tier):
         shown = {column.metric.label, column.compare_metric} - {""}
         for spec in own:
             assert shown <= {unit.label for unit in spec.metrics}
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_rows_that_start_alike_fine_tune_the_adapter_of_their_base(name):
+    layout = find_experiment(name).layout("local")
+    rows = {row.name: row for row in layout.rows}
+    specs = {(s.block, s.column, s.row): s for s in specs_of(name, "local")}
+    for (block, column, row), spec in specs.items():
+        base = specs.get((block, column, rows[row].base_row), spec)
+        adapters = [one.pipeline.settings["adapter"] for one in (spec, base)]
+        tuned = spec.arm.kind == "method" and spec.arm.name in FINE_TUNING
+        assert rows[row].same_starts == (tuned and adapters[0] == adapters[1])
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_replicates_overlap_unless_the_data_set_has_a_test_part(name):
+    for tier, official in (("local", {"cifar10"}), ("smoke", set())):
+        specs = specs_of(name, tier)
+        for column in find_experiment(name).layout(tier).columns:
+            (data,) = {
+                spec.pipeline.settings["problem"]["dataset"]
+                for spec in specs
+                if spec.column == column.source
+            }
+            assert (column.test_per_train > 0) == (data not in official)
 
 
 @pytest.mark.parametrize("name", experiment_names())

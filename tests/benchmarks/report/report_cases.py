@@ -41,7 +41,7 @@ def make_record(row, replicate, found, *, column="a9a/mcr", trace=(), **fields):
     """A record of tier local; its metric is that of the column, or mcr."""
     metric = {"a9a/f1": "f1", "a9a/jac": "jaccard", "torn": "f1"}.get(column, "mcr")
     metric = fields.pop("metric", metric)
-    names = ("block", "also", "pipeline")
+    names = ("block", "also", "pipeline", "value_functions")
     parts = {name: fields.pop(name) for name in names if name in fields}
     place = {"column": column, "tier": "local", "metric": Unit(metric)}
     spec = record_cases.make_spec(row, replicate, **place, **parts)

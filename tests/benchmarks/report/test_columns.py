@@ -8,7 +8,7 @@ from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
 from benchmarks.report.page import build
-from benchmarks.report.reading import META_TEST, Reading
+from benchmarks.report.reading import Reading
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.base import METRICS
@@ -110,7 +110,7 @@ def test_one_run_fills_several_columns():
     table = tables.long_table(list(cells.values()))
     assert set(table["metric"]) == {"jaccard", "jaccard-legacy"}
     page = build(TWO, RECORDS)["table.md"].decode()
-    assert ".6200 (1)" in page and ".8550 (1)" in page
+    assert ".6200±.0141 (2)" in page and ".8550±.0071 (2)" in page
 
 
 def test_a_missing_value_of_one_metric_troubles_its_column_alone():
@@ -139,10 +139,10 @@ def test_a_column_of_a_metric_its_runs_lack_is_refused():
 def test_a_reading_takes_its_own_metric_and_counts_as_told():
     points = make_trace("jaccard", (0, 5, None, [0.1, 0.3]))
     record = dataclasses.replace(RECORDS[0], trace=points)
-    mean, each = Reading(LEGACY), Reading(LEGACY, META_TEST)
+    mean, each = Reading(LEGACY), Reading(LEGACY, replicated=False)
     assert mean.finals(record) == pytest.approx((0.75,))
     assert each.finals(record) == (0.7, 0.8)
     assert each.finals(record, "observe") == ()
-    assert each.passed(record.trace[0]) == ()
-    assert Reading(JAC).passed(record.trace[0]) == pytest.approx((0.2,))
-    assert Reading(JAC).passed(record.trace[0], "observe") == ()
+    assert each.passed(record, record.trace[0]) == ()
+    assert Reading(JAC).passed(record, record.trace[0]) == pytest.approx((0.2,))
+    assert Reading(JAC).passed(record, record.trace[0], "observe") == ()

@@ -3,10 +3,10 @@ import math
 import pytest
 
 from benchmarks.report.curves import at_budget, budget_curve, curve, values_at
-from benchmarks.report.reading import META_TEST, Reading
+from benchmarks.report.reading import Reading
 from tests.benchmarks.report.report_cases import MCR, TRACE, make_arm, make_record
 
-BY_REPLICATE, BY_TEST = Reading(MCR), Reading(MCR, META_TEST)
+BY_REPLICATE, BY_TEST = Reading(MCR), Reading(MCR, replicated=False)
 FULL = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
 
 

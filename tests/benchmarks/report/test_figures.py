@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.drawing import draw_all
@@ -11,7 +12,7 @@ from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.query_curves import query_curves
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
 from tests.benchmarks.report.report_cases import make_record
 
@@ -23,9 +24,9 @@ LAYOUT = TableLayout(
     convention="",
     blocks=(BLOCK,),
     rows=(
-        Row("loss-only", "loss only"),
+        finetuned("loss-only", "loss only"),
         Row("metricopt-literal", "literal", "loss-only"),
-        Row("metricopt", "MetricOpt", "loss-only"),
+        finetuned("metricopt", "MetricOpt", "loss-only"),
         Row("cma-es", "CMA-ES", "loss-only"),
         Row("offsets", "offsets", "loss-only"),
     ),
@@ -35,7 +36,7 @@ LAYOUT = TableLayout(
         Column("empty", "empty", Unit("mcr")),
     ),
     loss_only_row="loss-only",
-    unit="meta-test",
+    replicated=False,
     mismatch_rows=("metricopt", "cma-es"),
 )
 PATHS = {
@@ -78,13 +79,29 @@ def test_gain_over_mismatch_by_hand():
     bars = _bars(panel)
     assert set(bars) == {"MetricOpt", "CMA-ES"}
     points, ends = bars["MetricOpt"]
-    # torn: costs .3 .5 and .1 .2, gains .2 .3 of .4: 62.5 % +- 100 * .0707 / .4;
-    # served: gains .01 .03 of .2: 10 % +- 100 * .01414 / .2.
+    # torn: costs .3 .5 and .1 .2, gains .2 .3 of .4; served: gains .01 .03 of .2.
     assert np.array(points) == pytest.approx(np.array([[-0.2, 62.5], [0.9, 10.0]]))
-    half = [100 * 0.1 / np.sqrt(2) / 0.4, 100 * 0.02 / np.sqrt(2) / 0.2]
+    # The error of two differences is half of what is between them.
+    half = t.ppf(0.975, 1) * np.array([100 * 0.05 / 0.4, 100 * 0.01 / 0.2])
     expected = [[62.5 - half[0], 62.5 + half[0]], [10 - half[1], 10 + half[1]]]
     assert np.array(ends) == pytest.approx(np.array(expected))
     assert np.array(bars["CMA-ES"][0]) == pytest.approx(np.array([[0.9, -10.0]]))
+
+
+def test_deviations_say_what_they_are_over():
+    records = [
+        _record("cma-es", [0.1, 0.3], queries=90),
+        *(_record(row, [0.1, 0.3]) for row in ("loss-only", "metricopt")),
+    ]
+    last = "bands and bars: one sample standard deviation over {}"
+    title = query_curves(LAYOUT, records, BLOCK).get_suptitle()
+    assert title.splitlines()[-1] == last.format("meta-tests")
+    records[1] = _record("metricopt", [0.1, 0.3], value_functions=2)
+    title = query_curves(LAYOUT, records, BLOCK).get_suptitle()
+    assert title.splitlines()[-1] == last.format("meta-tests or value functions")
+    layout = dataclasses.replace(LAYOUT, replicated=True)
+    title = query_curves(layout, records, BLOCK).get_suptitle()
+    assert title.splitlines()[-1] == last.format("replicates")
 
 
 def test_columns_are_named_in_order_of_mismatch():

@@ -4,14 +4,13 @@ import dataclasses
 import math
 
 import pytest
-from scipy.stats import ttest_1samp, ttest_ind
+from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
 from benchmarks.report import tables
 from benchmarks.report.cells import BETTER, UNTESTED, judge
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.report.page import build
-from benchmarks.report.stats import holm
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_record
@@ -26,18 +25,17 @@ LAYOUT = TableLayout(
     blocks=(Block("balanced", "Balanced"),),
     rows=(
         Row("untouched", "untouched"),
-        Row("loss-only", "loss only"),
-        Row("dense", "dense", "loss-only"),
+        finetuned("loss-only", "loss only"),
+        finetuned("dense", "dense", "loss-only"),
         Row("offsets", "offsets", "untouched"),
         Row("cma-es", "CMA-ES", "loss-only"),
-        Row("metricopt", "MetricOpt", "loss-only"),
-        Row("metricopt-q50", "MetricOpt, 50 queries", "loss-only"),
+        finetuned("metricopt", "MetricOpt", "loss-only"),
+        finetuned("metricopt-q50", "MetricOpt, 50 queries", "loss-only"),
     ),
     columns=(MCR, F1),
     loss_only_row="loss-only",
     threshold_shift_row="offsets",
     query_budgets=(50, 150),
-    unit="meta-test",
     rival_row="dense",
     network_of=lambda spec: spec.pipeline.name,
 )
@@ -84,25 +82,30 @@ def test_meta_tests_are_the_values_of_a_cell(cells):
     assert tables.number_text(cells["offsets"]) == ".1500 (1)"
 
 
-def test_meta_tests_are_not_paired_even_if_equally_many(cells):
+def test_meta_tests_with_the_same_starts_are_paired(cells):
     versus = cells["metricopt"].against_base
-    expected = ttest_ind(VALUES["loss-only"], VALUES["metricopt"], equal_var=False)
+    expected = ttest_rel(VALUES["loss-only"], VALUES["metricopt"])
     assert versus.gain == pytest.approx(0.029)
     assert versus.p_value == pytest.approx(expected.pvalue)
+    assert versus.interval == pytest.approx(tuple(expected.confidence_interval()))
     assert cells["metricopt"].verdict == BETTER
 
 
-def test_one_value_against_one_is_not_tested(cells):
+def test_meta_tests_with_other_starts_are_not_paired_even_if_equally_many():
+    rows = [dataclasses.replace(row, same_starts=False) for row in LAYOUT.rows]
+    found = judge(dataclasses.replace(LAYOUT, rows=tuple(rows)), RECORDS)
+    (versus,) = [c.against_base for c in found if c.row.name == "metricopt"]
+    expected = ttest_ind(VALUES["loss-only"], VALUES["metricopt"], equal_var=False)
+    assert versus.p_value == pytest.approx(expected.pvalue)
+
+
+def test_one_value_is_not_tested_and_different_numbers_are_by_welch(cells):
     assert cells["offsets"].verdict == UNTESTED
     assert cells["offsets"].against_base.gain == pytest.approx(0.05)
-
-
-def test_different_numbers_are_tested_by_welch(cells):
     versus = cells["cma-es"].against_base
     expected = ttest_ind(VALUES["loss-only"], VALUES["cma-es"], equal_var=False)
-    assert not versus.paired
+    assert versus.values == (4, 2)
     assert versus.p_value == pytest.approx(expected.pvalue)
-    assert versus.p_holm == pytest.approx(2 * expected.pvalue)
 
 
 def test_several_networks_are_compared_where_both_arms_are():
@@ -113,17 +116,22 @@ def test_several_networks_are_compared_where_both_arms_are():
         make_record("metricopt", 2, [0.1, 0.1]),
     ]
     cell = judge(LAYOUT, records)[-1]
-    assert cell.values == {1: (0.1, 0.1), 2: (0.1, 0.1)}
+    assert cell.values == pytest.approx({1: 0.1, 2: 0.1})
+    assert cell.unit == "replicate"
     assert cell.against_base.gain == pytest.approx(0.35)
     page = _texts(LAYOUT, records)["table.md"].decode()
     # Fine-tuning runs of one network are no replicates of each other.
-    assert "mean ± sample std (replicates) on" in page
+    assert (
+        "- Spread: over replicates, each with an observe split, a network, an adapter "
+        "and batches of its own; all share the test split. A replicate counts with the "
+        "mean over its meta-tests."
+    ) in page.splitlines()
 
 
 def test_a_run_without_all_its_values_counts_with_none():
     records = [*RECORDS, make_record("metricopt", 1, [0.1, math.nan])]
     cell = next(c for c in judge(LAYOUT, records) if c.row.name == "metricopt")
-    assert cell.values == {0: tuple(VALUES["metricopt"])}
+    assert cell.values == pytest.approx({0: sum(VALUES["metricopt"]) / 4})
     assert cell.trouble == "failed 1/2"
 
 
@@ -139,15 +147,12 @@ def test_rival_compares_tested_rows_alone(cells):
     dense = VALUES["dense"]
     p_values = {
         "offsets": ttest_1samp(dense, 0.150).pvalue,
-        **{
-            row: ttest_ind(dense, VALUES[row], equal_var=False).pvalue
-            for row in ("cma-es", "metricopt")
-        },
+        "cma-es": ttest_ind(dense, VALUES["cma-es"], equal_var=False).pvalue,
+        "metricopt": ttest_rel(dense, VALUES["metricopt"]).pvalue,
     }
     for name, p_value in p_values.items():
         assert cells[name].against_rival.p_value == pytest.approx(p_value)
-    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    for name, p_value in adjusted.items():
+        # One column is one test: the other rows are questions of their own.
         assert cells[name].against_rival.p_holm == pytest.approx(p_value)
     layout = dataclasses.replace(LAYOUT, rival_row=None)
     assert not len(tables.rival_table(layout, judge(layout, RECORDS)))
@@ -192,7 +197,7 @@ def test_rival_table_shows_difference_interval_p_and_verdict(cells):
     interval = f"+{low:.4f} to +{high:.4f}".replace("0.", ".")
     p_value = f"{cells['cma-es'].against_rival.p_holm:.3f}"[1:]
     assert lines["CMA-ES"][4:] == ["+.0360", interval, p_value, "better"]
-    assert lines["offsets"][4:] == ["+.0460", "+.0440 to +.0480", "<.001", "better"]
+    assert lines["offsets"][4:] == ["+.0460", "+.0419 to +.0501", "<.001", "better"]
 
 
 def test_a_row_may_have_a_rival_of_its_own():
@@ -218,7 +223,8 @@ def test_rival_verdicts_follow_costs_not_values():
         return table[["difference", "p", "verdict"]].values.tolist()
 
     assert verdicts([0.50, 0.51, 0.521]) == [["-.0997", "<.001", "worse"]]
-    assert verdicts([0.61, 0.60, 0.62])[0][2] == "no difference"
+    assert verdicts([0.61, 0.60, 0.62])[0][2] == "not shown"
+    assert verdicts([0.60, 0.61, 0.621])[0][2] == "equal within .0020"
     records = [make_record("dense", 0, [0.2]), make_record("metricopt", 0, [0.1])]
     table = tables.rival_table(LAYOUT, judge(LAYOUT, records))
     assert table.values.tolist()[0][4:] == ["+.1000", "·", "·", "not tested"]
@@ -226,16 +232,16 @@ def test_rival_verdicts_follow_costs_not_values():
 
 def test_page_names_the_unit_and_the_rival(contents):
     page = contents["table.md"]
-    assert "Cells: mean ± sample std over meta-tests of one network (n) on" in page
-    assert "Welch's t-test over meta-tests" in page
+    assert "Tests: t-tests by pairs where both rows are fine-tuning runs" in page
     assert "replicate" not in page
-    lines = page.splitlines()
-    assert (
-        "- Spread: over meta-tests of one network on one test split. Verdicts hold for "
-        "that network and split only. A row that is a single network has no spread"
-    ) in lines
-    assert "## Against another method" in lines
-    assert "Spread: over meta-tests of one network" in contents["table.tex"]
+    (spread,) = [line for line in page.splitlines() if line.startswith("- Spread: ")]
+    assert spread.startswith(
+        "- Spread: over meta-tests, the fine-tuning runs or searches of one network on "
+        "one test split."
+    )
+    assert spread.endswith("A row that is a single network has no spread.")
+    assert "## Against another method" in page.splitlines()
+    assert "Spread: over meta-tests, the fine-tuning runs" in contents["table.tex"]
 
 
 def test_csv_follows_the_unit(contents):
@@ -246,6 +252,7 @@ def test_csv_follows_the_unit(contents):
         "2",
         "4",
     ]
+    assert {line["n_of"] for line in found.values()} == {"meta-test"}
     assert float(found["cma-es"]["std"]) == pytest.approx(0.004 / math.sqrt(2))
     low, high = (float(found["cma-es"][f"cost_gain_{end}"]) for end in ("low", "high"))
     test = ttest_ind(VALUES["loss-only"], VALUES["cma-es"], equal_var=False)
@@ -253,7 +260,8 @@ def test_csv_follows_the_unit(contents):
 
 
 def test_equal_queries_table_of_single_and_several_meta_tests():
-    table = tables.equal_queries_table(LAYOUT, RECORDS, LAYOUT.blocks[0], MCR)
+    layout = LAYOUT.fitted(RECORDS)
+    table = tables.equal_queries_table(layout, RECORDS, layout.blocks[0], MCR)
     lines = {line[0]: line[1:] for line in table.values.tolist()}
     assert lines["offsets"] == [".2000 / .2100", ".1500 / .1600"]
     assert lines["MetricOpt"][0] == ".1805±.0013 / .1805"

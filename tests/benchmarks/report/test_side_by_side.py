@@ -36,9 +36,9 @@ def test_every_cell_of_either_side_has_a_line():
 
 
 def test_without_committed_records_their_column_is_empty():
-    table = side_by_side(LAYOUT, OWN[:1], [])
+    table = side_by_side(LAYOUT, make_arm("loss-only", [0.23, 0.25]), [])
     assert table[["committed", "yours", "difference"]].values.tolist() == [
-        ["·", ".2300 (1)", "·"]
+        ["·", ".2400±.0141 (2)", "·"]
     ]
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.runs.spec import Unit, check_unique
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.spec import RunSpec, Unit, check_unique
 from metricopt.errors import ConfigError
-from tests.benchmarks.runs.record_cases import make_spec
+from tests.benchmarks.runs.record_cases import make_record, make_spec
 
 SPEC = make_spec()
 
@@ -33,6 +34,18 @@ def test_digest_ignores_the_order_of_settings_and_tells_values_apart():
     assert other.digest != SPEC.digest
 
 
+def test_the_number_of_value_functions_is_part_of_the_identity_unless_it_is_one():
+    assert "value_functions" not in SPEC.to_json()
+    several = make_spec(value_functions=3)
+    assert several.to_json() == SPEC.to_json() | {"value_functions": 3}
+    assert several.digest != SPEC.digest
+    assert several.cell == SPEC.cell
+    for spec in (SPEC, several):
+        assert RunSpec.from_json(spec.to_json()) == spec
+        record = make_record(spec)
+        assert RunRecord.from_json(record.to_json()) == record
+
+
 def test_folder_is_readable_and_unique():
     folder = f"table3/smoke/balanced-cma-es-a9a-f1-r2-{SPEC.digest[:8]}"
     assert SPEC.folder == Path(folder)
@@ -45,6 +58,7 @@ def test_folder_is_readable_and_unique():
         ({"experiment": ""}, "experiment must be letters"),
         ({"row": ""}, "must not be empty"),
         ({"replicate": -1}, "replicate must be 0 or more, got -1"),
+        ({"value_functions": 0}, "value_functions must be 1 or more, got 0"),
         ({"metric": Unit("f1", {"a": math.nan})}, "expected values that JSON can hold"),
         ({"metric": Unit("f1", {"a": object()})}, "expected values that JSON can hold"),
     ],
