@@ -1,15 +1,27 @@
 """What `finetune` returns: a small phi, what it gained, and what that cost."""
 
+import base64
+import html
+import io
 import math
 import os
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.export import save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.methods.result import Checkpoint
-from metricopt.metrics.base import Metric
+from metricopt.figures import Curves, draw
+from metricopt.methods.result import Checkpoint, Evidence
+from metricopt.metrics.base import Metric, from_cost, to_cost
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INTERVAL = 1.96
+"""Standard errors to either side of an estimate that make an interval of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,20 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What the metric is expected to be on examples that chose nothing.
+
+    Attributes:
+        value: the estimate, native units.
+        low, high: ends of its interval of 95 %.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Finetuned:
     """A frozen network with the adapter parameters found for a metric.
 
@@ -37,7 +63,8 @@ class Finetuned:
     Attributes:
         adapter: the adapter of the network.
         phi: chosen adapter parameters, shape [d], on the device of the network; zero
-            if nothing observed was better than the untouched network.
+            if nothing observed was better than the untouched network, or if there is
+            no evidence that it is better elsewhere.
         metric: the metric to improve.
         metric_before: metric of the untouched network on observe, native units.
         metric_after: metric of phi on observe, native units; never worse than
@@ -48,8 +75,13 @@ class Finetuned:
         spent: queries, steps and seconds.
         history: states the method passed through, with their costs in [0, 1].
         notes: further figures of the method.
-        health: whether to trust the value function, and why; None if the method has
-            none, or its budget is too small for the check.
+        health: whether to trust the value function of phi, and why; None if the method
+            has none, or its budget is too small for the check.
+        evidence: for phi, or against any other than 0; None if nobody asked for it.
+        values: of all queries of the whole observe split in order, native units, [n].
+        confusion: counts of labels by predictions on observe, before and after, shape
+            [K, K] each; None where targets are no labels.
+        warnings: what is wrong with the metric, if anything, a sentence each.
     """
 
     adapter: NetworkAdapter
@@ -63,12 +95,36 @@ class Finetuned:
     history: tuple[Checkpoint, ...] = ()
     notes: dict[str, float] = field(default_factory=dict)
     health: str | None = None
+    evidence: Evidence | None = None
+    values: Tensor = field(default_factory=lambda: torch.empty(0))
+    confusion: tuple[Tensor, Tensor] | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def turned_down(self) -> bool:
         """Whether the method's proposal was worse than the untouched network."""
         gain = self.metric_proposed - self.metric_before
         return gain < 0 if self.metric.higher_is_better else gain > 0
+
+    @property
+    def expected(self) -> Estimate | None:
+        """What the metric is expected to be elsewhere; None where it is not known.
+
+        phi is fitted without each fold of the observe split and judged on it; the
+        interval is that of the bootstrap over these examples.
+        """
+        found = self.evidence
+        if found is None or found.gain is None or found.error is None:
+            return None
+        if not self.phi.any():
+            return None
+        before = self._cost(self.metric_before)
+        ends = [
+            self._native(before - found.gain + side * INTERVAL * found.error)
+            for side in (-1, 0, 1)
+        ]
+        low, value, high = sorted(ends)
+        return Estimate(value, low, high)
 
     def apply(self) -> nn.Module:
         """Modulate the network by phi in place, until `remove`, and return it."""
@@ -103,7 +159,50 @@ class Finetuned:
             )
         elif math.isclose(self.metric_before, self.metric_after, rel_tol=1e-9):
             lines.append("Nothing was gained on this split.")
+        if self.evidence is not None:
+            lines.append(self.evidence.reason)
         if self.health:
             lines.append(f"Value function: {self.health}")
-        lines.append("phi was chosen on the observe split: judge it on other data.")
+        lines += [f"Warning: {each}" for each in self.warnings]
+        found = self.expected
+        lines.append(
+            "phi was chosen on the observe split: judge it on other data."
+            if found is None
+            else f"On other data {self.metric.name} is expected to be {found.value:.4g}"
+            f" (95 % interval {found.low:.4g} to {found.high:.4g})."
+        )
         return "\n".join(lines)
+
+    def plot(self) -> "Figure":
+        """Return a figure: all queries, predictions, and predictions of each class."""
+        higher = self.metric.higher_is_better
+        best = self.values.cummax(0) if higher else self.values.cummin(0)
+        trials = () if self.evidence is None else self.evidence.trials
+        return draw(
+            Curves(
+                f"{self.metric.name} ({self.metric.direction} is better)",
+                self.values,
+                best.values,
+                self.metric_after,
+                [(self._native(one), self._native(two)) for one, two in trials],
+                self.confusion,
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the figure for a notebook."""
+        lines = "<br>".join(map(html.escape, self.summary().split("\n")))
+        stream = io.BytesIO()
+        try:
+            self.plot().savefig(stream, format="png", dpi=90)
+        except ImportError:  # matplotlib is optional
+            return f"<p>{lines}</p>"
+        image = base64.b64encode(stream.getvalue()).decode()
+        return f'<p>{lines}</p><img src="data:image/png;base64,{image}">'
+
+    def _native(self, cost: float) -> float:
+        bounded = torch.tensor(min(max(cost, 0.0), 1.0), dtype=torch.float64)
+        return from_cost(self.metric, bounded).item()
+
+    def _cost(self, value: float) -> float:
+        return to_cost(self.metric, torch.tensor(value, dtype=torch.float64)).item()

@@ -9,11 +9,13 @@ from torch import Tensor, nn
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
-from metricopt.methods.contract import Method
+from metricopt.methods.contract import Method, resolve_method
 from metricopt.tasks.sampling import Sampler
 
-FRAMING_QUERIES = 2
-"""Queries outside the method: the untouched network and the method's proposal."""
+FRAMING_QUERIES = 3
+"""Queries outside the method: the untouched network, the same with the examples in
+another order, and the method's proposal."""
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,10 @@ class FinetuneOptions:
 
     Attributes:
         method: the name of a method in `METHODS`, or a method with settings of its own.
-            "guided-cma" and "cma-es" get further than "metricopt" on few queries.
-        queries: metric queries in all, at least 2; no method can make more.
+            "auto" is "metricopt-outputs" where the network returns class outputs
+            and targets are labels, else "guided-cma".
+        queries: metric queries in all, at least 3; no method can make more, and some
+            stop before.
         steps: gradient steps T; None for 50 where d <= 32, else 100.
         adapter: "auto" for `auto_adapter`, or an adapter of the model.
         size: size d of the automatic adapter; None for its default.
@@ -31,11 +35,14 @@ class FinetuneOptions:
         sampler: draws mini-batches from train; uniform ones of 128 if None.
         higher_is_better: direction of a metric without one; see `make_metric`.
         seed: seed of all randomness, except in a loader that shuffles.
+        no_harm: whether the untouched network is returned where there is no evidence
+            of a gain on other data. "metricopt-outputs" always asks for it; for other
+            methods it takes 12 queries.
         progress: whether a terminal shows the queries made and the time left.
     """
 
-    method: str | Method = "metricopt"
-    queries: int = 600
+    method: str | Method = AUTO
+    queries: int = 50
     steps: int | None = None
     adapter: NetworkAdapter | Literal["auto"] = "auto"
     size: int | None = None
@@ -43,18 +50,22 @@ class FinetuneOptions:
     sampler: Sampler | None = None
     higher_is_better: bool | None = None
     seed: int = 0
+    no_harm: bool = True
     progress: bool = True
 
     def __post_init__(self) -> None:
         if self.queries < FRAMING_QUERIES:
             raise ConfigError(
-                "queries must be at least 2, one for the untouched network and one for "
-                f"what the method proposes, got {self.queries}"
+                f"queries must be at least {FRAMING_QUERIES}, two for the untouched "
+                "network and one for what the method proposes, got "
+                f"{self.queries}"
             )
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"steps must be at least 1, got {self.steps}")
         if not isinstance(self.method, str | Method):
             raise ConfigError(f"method must be a name or a Method, got {self.method!r}")
+        if self.method != AUTO:
+            resolve_method(self.method)
         if isinstance(self.adapter, NetworkAdapter):
             if self.size is not None or self.sites is not None:
                 raise ConfigError(

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -34,7 +35,13 @@ class Method(ABC):
     Callers use these methods only, never the class or its attributes. Rows are
     independent repetitions (meta-tests) run in lock-step; each starts at a phi of its
     own and is charged for its own queries plus all shared ones.
+
+    Attributes:
+        asks_for_evidence: whether it returns phi = 0 where there is no evidence of a
+            gain on other examples.
     """
+
+    asks_for_evidence: ClassVar[bool] = False
 
     def suits(self, task: Task) -> bool:
         """Return whether the method can work on a task."""

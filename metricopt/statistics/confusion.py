@@ -98,3 +98,15 @@ def class_recalls(predicted: Tensor, targets: Tensor, classes: int) -> Tensor:
     labels = one_hot(targets.long(), classes).float()
     right = (predicted == targets).float() @ labels
     return (right / labels.sum(0).clamp_min(1)).cpu()
+
+
+def confusion_matrix(predicted: Tensor, targets: Tensor, classes: int) -> Tensor:
+    """Return how often every class is predicted as which, counts [K, K].
+
+    Args:
+        predicted: labels, shape [N].
+        targets: labels, shape [N].
+        classes: number of classes K.
+    """
+    cells = targets.long() * classes + predicted
+    return torch.bincount(cells, minlength=classes**2).view(classes, classes)

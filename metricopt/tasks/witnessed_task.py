@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from metricopt.tasks.recorded_task import RecordedTask
+from metricopt.tasks.recorded_task import OnQuery, RecordedTask
 from metricopt.tasks.task import Task
 
 
@@ -12,10 +12,18 @@ class WitnessedTask(RecordedTask):
 
     Args:
         inner: any task.
+        rows: see `RecordedTask`.
+        on_query: see `RecordedTask`.
     """
 
-    def __init__(self, inner: Task) -> None:
-        super().__init__(inner)
+    def __init__(
+        self,
+        inner: Task,
+        *,
+        rows: int | None = None,
+        on_query: OnQuery | None = None,
+    ) -> None:
+        super().__init__(inner, rows=rows, on_query=on_query)
         self._seen: list[tuple[Tensor, Tensor]] = []
 
     @property

@@ -57,6 +57,7 @@ class MetricOptOutputs(Method):
     portfolio: PortfolioSettings = field(default_factory=PortfolioSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3
+    asks_for_evidence = True
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""

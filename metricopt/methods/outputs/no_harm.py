@@ -48,6 +48,7 @@ class NoHarm(Method):
 
     method: Method
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
+    asks_for_evidence = True
 
     def suits(self, task: Task) -> bool:
         """Return whether the other method can work on a task."""

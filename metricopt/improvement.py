@@ -1,0 +1,284 @@
+"""One call of `finetune`, from the untouched network to the result."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.errors import ConfigError
+from metricopt.finetuned import Finetuned, Spent
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.guided_cma import GuidedCMA
+from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
+from metricopt.methods.result import FinetuneResult
+from metricopt.metrics.base import Metric, from_cost
+from metricopt.metrics.callables import CallableMetric
+from metricopt.metrics.checks import (
+    DIRECTION_QUERIES,
+    check_direction,
+    check_targets,
+    direction_can_be_tried,
+)
+from metricopt.metrics.confusion import predict_labels
+from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
+from metricopt.outputs import Outputs, each
+from metricopt.seeding import Seeds, make_generator
+from metricopt.statistics.confusion import confusion_matrix
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.network_task import Drawing, NetworkTask
+from metricopt.tasks.recorded_task import OnQuery
+from metricopt.tasks.row_losses import Loss
+from metricopt.tasks.witnessed_task import WitnessedTask
+from metricopt.values.health import verdict
+
+SMALL = 32
+"""Largest d for which the default is 50 gradient steps instead of 100."""
+ROUNDING = 1e-6
+"""Difference of values in native units that the order of a sum may make."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What phi is learned from.
+
+    Attributes:
+        train: examples the loss gradients come from.
+        observe: examples the metric is queried on.
+        loss: from outputs and targets to a scalar.
+    """
+
+    train: Examples
+    observe: Examples
+    loss: Loss
+
+
+class Improvement:
+    """The state of one call of `finetune`.
+
+    Args:
+        adapter: the adapter of the model.
+        data: what phi is learned from.
+        metric: the black box.
+        options: everything else.
+        started: when the call began, by `time.perf_counter`.
+        on_query: called with the number of queries just made.
+
+    Raises:
+        ConfigError: if the method does not suit the network, or there are too few
+            queries for it.
+    """
+
+    def __init__(
+        self,
+        adapter: NetworkAdapter,
+        data: Data,
+        metric: Metric,
+        options: FinetuneOptions,
+        started: float,
+        on_query: OnQuery,
+    ) -> None:
+        self.started = started
+        self.adapter, self.metric, self.options = adapter, metric, options
+        self.observe = data.observe
+        self.untouched: Finetuned | None = None
+        seeds = Seeds("finetune", options.seed)
+        task = NetworkTask(
+            adapter,
+            data.loss,
+            metric,
+            train=data.train,
+            observe=data.observe,
+            drawing=Drawing(options.sampler, seeds),
+        )
+        # A user's metric may fail at any phi; one row at a time loses no earlier row.
+        # It is no slower: such a metric is called row by row in any case.
+        rows = 1 if isinstance(metric, CallableMetric) else None
+        self.task = WitnessedTask(task, rows=rows, on_query=on_query)
+        self.budget = Budget(options.queries - self._framing, self._steps)
+        self.method = self._method()
+
+    def run(self) -> Finetuned:
+        """Return the method's proposal; the untouched network if the proposal is worse.
+
+        Raises:
+            DataError: if the targets do not suit the metric.
+            MetricError: if the metric fails, or declares the wrong direction.
+        """
+        check_targets(self.metric, self.observe.targets)
+        self.task.meter.limit = self.options.queries
+        self.untouched = untouched = self._untouched()
+        shuffled = self._shuffled_value()
+        if self._tried:
+            self._try_direction(untouched.metric_before)
+        found = self._improved(untouched)
+        return replace(found, warnings=tuple(self._warnings(shuffled)))
+
+    def best(self) -> Finetuned | None:
+        """Return the best result so far; None before the first query."""
+        if self.task.best is None or self.untouched is None:
+            return None
+        cost, phi = self.task.best
+        value = self._native(cost)
+        return replace(
+            self.untouched,
+            phi=phi[0].to(self.untouched.phi.device),
+            metric_after=value,
+            metric_proposed=value,
+            spent=self._spent(0),
+            values=self._values,
+        )
+
+    @property
+    def _framing(self) -> int:
+        """Queries made outside the method."""
+        framing = FRAMING_QUERIES + self._tried
+        if self.options.queries < framing:
+            raise ConfigError(
+                f"queries must be at least {framing}, as two of them check the "
+                f"declared direction of the metric, got {self.options.queries}"
+            )
+        return framing
+
+    @property
+    def _steps(self) -> int:
+        return self.options.steps or (50 if self.adapter.size <= SMALL else 100)
+
+    def _method(self) -> Method:
+        """Return the method, fitted to the budget, and checked for harm if wanted."""
+        asked = self.options.method
+        if asked == AUTO:
+            known = self.task.statistics is not None
+            asked = MetricOptOutputs() if known else GuidedCMA()
+        method = resolve_method(asked)
+        if not method.suits(self.task):
+            name = type(method).__name__
+            raise ConfigError(f"{name} cannot work on this network and its metric")
+        if self.options.no_harm and not method.asks_for_evidence:
+            if self.budget.queries <= RESERVED:
+                raise ConfigError(
+                    f"no_harm takes {RESERVED} of the queries and leaves none of "
+                    f"{self.budget.queries} to the method; give it more, or set "
+                    "no_harm=False"
+                )
+            method = NoHarm(method)
+        return method.fitted(self.budget) if isinstance(asked, str) else method
+
+    def _untouched(self) -> Finetuned:
+        value = self._native(self.task.observe_untouched())
+        weight = next(self.adapter.network.parameters(), torch.empty(0))
+        return Finetuned(
+            adapter=self.adapter,
+            phi=torch.zeros(self.task.size, device=weight.device),
+            metric=self.metric,
+            metric_before=value,
+            metric_after=value,
+            metric_proposed=value,
+            method=self._name,
+            spent=self._spent(0),
+            values=self._values,
+        )
+
+    @property
+    def _name(self) -> str:
+        method = self.method
+        return method_name(method.method if isinstance(method, NoHarm) else method)
+
+    def _shuffled_value(self) -> float:
+        """Return the metric of the untouched network with the examples shuffled."""
+        generator = make_generator("shuffle", self.options.seed)
+        order = torch.randperm(self.task.examples, generator=generator)
+        untouched = torch.zeros(1, self.task.size)
+        return self._native(self.task.observe_part(untouched, order).item())
+
+    @cached_property
+    def _sample(self) -> Outputs:
+        """Outputs of the untouched network for one example, [1, C]."""
+        features = self.adapter.encode(self.observe.batch(slice(1)))
+        weight = next(self.adapter.network.parameters(), torch.empty(0))
+        phi = torch.zeros(1, self.adapter.size, device=weight.device)
+        return each(lambda part: part[0].detach(), self.adapter.predict(features, phi))
+
+    @property
+    def _tried(self) -> int:
+        """Number of queries that check the declared direction of the metric."""
+        if not self.metric.direction_declared:
+            return 0
+        known = direction_can_be_tried(self._sample, self.observe.targets)
+        return DIRECTION_QUERIES if known else 0
+
+    def _try_direction(self, initial: float) -> None:
+        outputs, targets = self._sample, self.observe.targets
+        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        self.task.count(self._tried)
+        check_direction(self.metric, outputs, targets, initial)
+
+    def _improved(self, untouched: Finetuned) -> Finetuned:
+        generator = make_generator("finetune", self.options.seed)
+        # The last query is withheld from the method: it judges the method's proposal.
+        self.task.meter.limit = self.options.queries - 1
+        result = self.method.run(self.task, self.budget, generator)
+        self.task.meter.limit = self.options.queries
+        cost = self.task.observe(result.phi[:1]).item()
+        proposed = replace(
+            untouched,
+            metric_proposed=self._native(cost),
+            spent=self._spent(result.gradient_steps),
+            history=result.checkpoints,
+            notes=result.notes,
+            health=verdict(result.notes),
+            evidence=result.evidence[0] if result.evidence else None,
+            values=self._values,
+            confusion=self._confusion(result),
+        )
+        if proposed.turned_down:
+            return proposed
+        phi = result.phi[0].detach().clone().to(untouched.phi.device)
+        return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)
+
+    def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
+        statistics = self.task.statistics
+        if statistics is None:
+            return None
+        both = torch.cat([torch.zeros(1, self.task.size), result.phi[:1].cpu()])
+        outputs = statistics.outputs(both)
+        classes = max(outputs.shape[-1], 2)
+        before, after = (
+            confusion_matrix(predict_labels(row).cpu(), statistics.targets, classes)
+            for row in outputs
+        )
+        return before, after
+
+    def _warnings(self, shuffled: float) -> Sequence[str]:
+        """Return what is wrong with the metric, if anything."""
+        zero = (self.task.phi == 0).all(1)
+        same = from_cost(self.metric, self.task.costs[zero])
+        low, high = same.min().item(), same.max().item()
+        name = self.metric.name
+        if high - low > ROUNDING:
+            return [
+                f"{name} is noisy: the same outputs scored from {low:.4g} to {high:.4g}"
+                f" in {len(same)} queries."
+            ]
+        if abs(shuffled - low) > ROUNDING:
+            return [
+                f"{name} depends on the order of the examples: the untouched network "
+                f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
+            ]
+        return []
+
+    @property
+    def _values(self) -> Tensor:
+        return from_cost(self.metric, self.task.costs)
+
+    def _native(self, cost: float) -> float:
+        return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
+
+    def _spent(self, steps: int) -> Spent:
+        seconds = time.perf_counter() - self.started
+        return Spent(self.task.measured, steps, seconds)
