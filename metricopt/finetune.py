@@ -14,7 +14,6 @@ from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.callables import CallableMetric, make_metric
 from metricopt.metrics.checks import (
@@ -250,7 +249,7 @@ class Search:
             spent=self._spent(result.gradient_steps),
             history=result.checkpoints,
             notes=result.notes,
-            health=_health(result),
+            health=verdict(result.notes),
         )
         if proposed.turned_down:
             return proposed
@@ -269,14 +268,6 @@ def _is_tiny(model: nn.Module, data: Data) -> bool:
     """Return whether the whole model is too small for more than one thread."""
     weights = sum(weight.numel() for weight in model.parameters())
     return data.train.batch(slice(1)).ndim <= 2 and weights <= TINY
-
-
-def _health(result: FinetuneResult) -> str | None:
-    """Return the verdict on the value function, if the method reports its health."""
-    notes = result.notes
-    if "health_spread" not in notes:
-        return None
-    return verdict(notes["spearman"], notes["value_error"], notes["health_spread"])
 
 
 def _attach(error: BaseException, best: Finetuned | None) -> None:
