@@ -99,10 +99,9 @@ def test_regression_term_equals_a_loop(points):
 
 
 def test_every_trajectory_has_the_same_share_of_the_regression_term(points):
-    prediction, _, mean, deviation = (part.view(4, 6, -1).squeeze(-1) for part in points)
-    alone = [
-        regression_term(*row) for row in zip(prediction, mean, deviation, strict=True)
-    ]
+    prediction, mean, deviation = (points[at].view(4, 6) for at in (0, 2, 3))
+    rows = zip(prediction, mean, deviation, strict=True)
+    alone = [regression_term(*row) for row in rows]
     # Surer by a factor of 100 in one trajectory: its points weigh no more than others'.
     deviation = deviation * torch.tensor([[1.0], [0.01], [1.0], [1.0]])
     found = regression_term(prediction, mean, deviation)
