@@ -76,7 +76,6 @@ LITERAL_TO_OURS = {
     "inner_optimizer": "adam",
     "returned": "initial",
     "momentum": 0.02,
-    "gamma": None,
     "standardise_cost": True,
     "on_policy": 0.75,
 }
