@@ -1,6 +1,7 @@
 """The diagnosis of a value function on held-out trajectories, outside the budget."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,15 @@ from benchmarks.runs.spec import RunSpec
 from metricopt.ranking import rank_correlation
 from metricopt.tasks.descent import loss_optimizer, loss_rate
 from metricopt.values.guided_descent import guided_optimizer
-from metricopt.values.health import Health, check_health
+from metricopt.values.health import Health, check_health, health_notes
 from metricopt.values.meta_trained import MetaTrained
-from metricopt.values.trajectories import Trajectories, collect, concatenate
+from metricopt.values.trajectories import (
+    GUIDED,
+    LOSS,
+    Kind,
+    Trajectories,
+    collect_kinds,
+)
 from metricopt.values.value_function import ValueFunction
 
 # Held-out trajectories of the health check, half of them guided, and their queries.
@@ -35,8 +42,9 @@ def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[st
         spec: the run, for the metric and the number of steps.
 
     Returns:
-        Notes of a record: rank correlations and error of the value function, and the
-        rank correlation of loss and metric along loss fine-tuning.
+        Notes of a record: rank correlation and error of the value function on each
+        kind of trajectory, and the rank correlation of loss and metric along loss
+        fine-tuning.
     """
     metric = pipeline.metric(spec.metric)
     task = pipeline.task(metric)
@@ -48,22 +56,20 @@ def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[st
     guided = guided_optimizer(
         trained, "sgd", rollout.steps, recipe.step_share, generator
     )
-    parts = [
-        collect(task, factory, rollout, rows=rows, generator=generator)
-        for factory in (loss_optimizer("sgd", rate), guided)
-    ]
-    on_loss, on_guided = (check_health(trained.value_function, part) for part in parts)
-    both = check_health(trained.value_function, concatenate(parts))
-    notes: dict[str, Any] = {
-        "spearman": both.spearman,
-        "spearman_loss": on_loss.spearman,
-        "spearman_guided": on_guided.spearman,
-        "value_error": both.error,
-        "loss_spearman": loss_spearman(pipeline, parts[0]),
-    }
+    parts = collect_kinds(
+        task,
+        {LOSS: loss_optimizer("sgd", rate), GUIDED: guided},
+        rollout,
+        rows={LOSS: rows, GUIDED: rows},
+        generator=generator,
+    )
+    health = {k: check_health(trained.value_function, p) for k, p in parts.items()}
+    notes: dict[str, Any] = {"loss_spearman": loss_spearman(pipeline, parts[LOSS])}
+    for kind, found in health.items():
+        notes |= health_notes(kind, found)
     if pipeline.replicate == 0:
-        notes |= _paths(*parts)
-        notes |= _pictures(both, trained.value_function, concatenate(parts))
+        notes |= _paths(parts)
+        notes |= _pictures(list(health.values()), trained.value_function, parts)
     return notes
 
 
@@ -85,13 +91,13 @@ def observed_phi(trajectories: Trajectories) -> Tensor:
     return trajectories.phi[rows, trajectories.steps].flatten(0, 1)
 
 
-def _paths(on_loss: Trajectories, on_guided: Trajectories) -> dict[str, list[float]]:
+def _paths(parts: Mapping[Kind, Trajectories]) -> dict[str, list[float]]:
     """Return loss and cost along fine-tuning, with and without guidance: Fig. 1."""
-    steps = on_loss.losses.shape[1]
+    steps = parts[LOSS].losses.shape[1]
     edges = torch.linspace(0, steps, STRETCHES + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     found = {"path_steps": rounded(middles, 1)}
-    for kind, part in (("loss", on_loss), ("guided", on_guided)):
+    for kind, part in parts.items():
         stretch = (part.steps * STRETCHES) // steps
         costs = torch.zeros(STRETCHES, dtype=torch.float64)
         counts = torch.zeros(STRETCHES, dtype=torch.float64)
@@ -107,23 +113,26 @@ def _paths(on_loss: Trajectories, on_guided: Trajectories) -> dict[str, list[flo
 
 
 def _pictures(
-    health: Health,
+    health: Sequence[Health],
     value_function: ValueFunction,
-    held_out: Trajectories,
+    parts: Mapping[Kind, Trajectories],
 ) -> dict[str, list[float]]:
     """Return the points of Fig. 2c and of predicted against true metric."""
+    phi = torch.cat([observed_phi(part) for part in parts.values()])
+    observed = torch.cat([found.observed for found in health])
+    predicted = torch.cat([found.predicted for found in health])
     with torch.no_grad():
-        embedding = value_function.embed(observed_phi(held_out)).numpy()
+        embedding = value_function.embed(phi).numpy()
     # Imported here: it takes seconds, and few runs draw.
     from sklearn.manifold import TSNE
 
     place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding)
     return {
-        "health_predicted": rounded(health.predicted, 4),
-        "health_true": rounded(health.observed, 4),
+        "health_predicted": rounded(predicted, 4),
+        "health_true": rounded(observed, 4),
         "embedding_x": rounded(torch.from_numpy(place[:, 0]), 2),
         "embedding_y": rounded(torch.from_numpy(place[:, 1]), 2),
-        "embedding_cost": rounded(health.observed, 4),
+        "embedding_cost": rounded(observed, 4),
     }
 
 

@@ -31,7 +31,7 @@ from metricopt.values.interpolation import Interpolator
 from metricopt.values.meta_training import MetaTraining
 from metricopt.values.optimizer import MetricOptimizer
 from metricopt.values.recipe import RECIPE
-from metricopt.values.trajectories import Rollout, Trajectories, collect
+from metricopt.values.trajectories import KINDS, Rollout, Trajectories, collect
 from metricopt.values.value_function import ValueFunction
 
 LEARNING_RATE = 0.1
@@ -105,13 +105,15 @@ def meta_training_rate(task: NetworkTask, tasks: int) -> tuple[float, float]:
     recipe = replace(RECIPE, tasks=tasks + RECIPE.block)
     factory = loss_optimizer("sgd", LEARNING_RATE)
     training = MetaTraining(task, recipe, factory, make_generator("speed"))
-    timed = TimedInterpolator()
-    training.interpolator = timed
+    timed = {kind: TimedInterpolator() for kind in KINDS}
+    training.interpolators.update(timed)
     training.advance()
-    timed.seconds = 0.0
+    for interpolator in timed.values():
+        interpolator.seconds = 0.0
     seconds = _seconds(partial(_go_on, training))
     done = training.tasks_done - recipe.block
-    return done / seconds, timed.seconds / seconds
+    in_gp = sum(interpolator.seconds for interpolator in timed.values())
+    return done / seconds, in_gp / seconds
 
 
 def process_rate(workload: Workload, processes: int) -> float:

@@ -97,7 +97,8 @@ class Method(ABC):
         Args:
             task: what to improve; counts queries.
             budget: what may be spent for one row.
-            generator: source of all randomness.
+            generator: source of all randomness. Methods that start phi at random first
+                draw `metricopt.tasks.descent.paired_streams`, to be compared in pairs.
             rows: number of repetitions R.
             prepared: what `prepare` returned for this task; made now if None.
 

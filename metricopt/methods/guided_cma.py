@@ -31,7 +31,7 @@ from metricopt.tasks.task import Task
 from metricopt.threads import one_thread
 from metricopt.values.objective import Points, objective
 from metricopt.values.recipe import Recipe
-from metricopt.values.value_function import Standardisation, ValueFunction
+from metricopt.values.value_function import GAMMA, Standardisation, ValueFunction
 
 FIT_BATCH = 128
 
@@ -144,9 +144,11 @@ class OnlineValueFunction:
         self.value_function.train()
         for _ in range(self.settings.fit_steps):
             drawn = torch.randperm(len(phi), generator=self.generator)[:FIT_BATCH]
-            points = Points(phi[drawn], cost[drawn], noise[drawn])
+            points = Points(phi[drawn][None], cost[drawn][None], noise[drawn][None])
             self.optimizer.zero_grad()
-            loss = objective(self.value_function, points, self.recipe, self.generator)
+            loss = objective(
+                self.value_function, points, self.recipe, self.generator, gamma=GAMMA
+            )
             loss.backward()
             self.optimizer.step()
         self.value_function.eval()

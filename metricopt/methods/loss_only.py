@@ -13,6 +13,7 @@ from metricopt.tasks.descent import (
     START_DEVIATION,
     loss_optimizer,
     loss_rate,
+    paired_streams,
     run,
     starts,
 )
@@ -53,10 +54,10 @@ class LossOnly(Method):
         steps, rate = budget.gradient_steps, self.rate
         if rate is None:
             rate = loss_rate(task, self.optimizer, steps)
-        start = starts(task.size, rows, self.start_deviation, generator)
-        return run(task, loss_optimizer(self.optimizer, rate), start, steps, generator)[
-            0
-        ]
+        descent = paired_streams(generator).descent
+        start = starts(task.size, rows, self.start_deviation, descent)
+        factory = loss_optimizer(self.optimizer, rate)
+        return run(task, factory, start, steps, descent)[0]
 
 
 @METHODS.register("loss-only-dense")

@@ -25,16 +25,24 @@ from metricopt.methods.result import FinetuneResult, last_step
 from metricopt.methods.step_choice import choose_step, trial_queries
 from metricopt.tasks.descent import (
     OptimizerFactory,
+    Streams,
+    paired_streams,
     run,
     starts,
 )
 from metricopt.tasks.task import Task
 from metricopt.values.guided_descent import guided_optimizer
-from metricopt.values.health import check_health
+from metricopt.values.health import check_health, health_notes
 from metricopt.values.meta_trained import MetaTrained, Progress
 from metricopt.values.meta_training import meta_train
 from metricopt.values.recipe import RECIPE, Recipe
-from metricopt.values.trajectories import Trajectories, collect, concatenate
+from metricopt.values.trajectories import (
+    GUIDED,
+    LOSS,
+    Kind,
+    Trajectories,
+    collect_kinds,
+)
 
 CHECKED_SHARE, CHECKED_LEAST = 20, 4
 """One query in 20 goes to the health check, if that pays for 4 trajectories."""
@@ -122,25 +130,25 @@ class MetricOpt(Method):
         prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Train the value function once, then fine-tune all rows in lock-step."""
+        streams = paired_streams(generator)
         prepared = prepared or self.prepare(task, budget, generator)
         trained, queries = self.value_function(prepared), prepared.queries
         notes = {"spread": trained.spread, "reach": trained.reach}
-        if self.health_tasks:
-            held_out = self._held_out(task, budget, trained, generator)
-            health = check_health(trained.value_function, held_out)
-            notes |= {"spearman": health.spearman, "value_error": health.error}
-            notes["health_spread"] = health.spread
-            queries += held_out.costs.numel()
+        held_out = self._held_out(task, budget, trained, streams.search)
+        for kind, part in held_out.items():
+            notes |= health_notes(kind, check_health(trained.value_function, part))
+            queries += part.costs.numel()
 
-        def finetune(step: float, rows: int) -> Tensor:
-            steps = budget.gradient_steps
-            factory = guided_optimizer(trained, self.optimizer, steps, step, generator)
+        def finetune(step: float, rows: int, streams: Streams) -> Tensor:
+            steps, search = budget.gradient_steps, streams.search
+            factory = guided_optimizer(trained, self.optimizer, steps, step, search)
             deviation = self.recipe.rollout.start_deviation
-            start = starts(task.size, rows, deviation, generator)
-            return run(task, factory, start, steps, generator)[0]
+            start = starts(task.size, rows, deviation, streams.descent)
+            return run(task, factory, start, steps, streams.descent)[0]
 
-        step, spent = choose_step(task, self.steps, finetune)
-        result = last_step(finetune(step, rows), shared_queries=queries + spent)
+        step, spent = choose_step(task, self.steps, finetune, streams.search)
+        path = finetune(step, rows, streams)
+        result = last_step(path, shared_queries=queries + spent)
         return replace(result, notes=notes | {"step": step})
 
     def _recipe(self, budget: Budget) -> Recipe:
@@ -158,23 +166,17 @@ class MetricOpt(Method):
         budget: Budget,
         trained: MetaTrained,
         generator: torch.Generator,
-    ) -> Trajectories:
+    ) -> dict[Kind, Trajectories]:
         """Collect trajectories after training, half of them guided."""
+        if not self.health_tasks:
+            return {}
         rollout, share = self.recipe.rollout, self.recipe.step_share
-        guided = self.health_tasks // 2
-        plans = (
-            (self.health_tasks - guided, self._loss_factory(task, budget)),
-            (
-                guided,
-                guided_optimizer(
-                    trained, self.optimizer, rollout.steps, share, generator
-                ),
+        factories = {
+            LOSS: self._loss_factory(task, budget),
+            GUIDED: guided_optimizer(
+                trained, self.optimizer, rollout.steps, share, generator
             ),
-        )
-        return concatenate(
-            [
-                collect(task, factory, rollout, rows=count, generator=generator)
-                for count, factory in plans
-                if count
-            ]
-        )
+        }
+        half = self.health_tasks // 2
+        rows = {LOSS: self.health_tasks - half, GUIDED: half}
+        return collect_kinds(task, factories, rollout, rows=rows, generator=generator)

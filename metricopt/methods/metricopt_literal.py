@@ -20,7 +20,7 @@ from metricopt.methods.meta_preparation import (
 )
 from metricopt.methods.result import FinetuneResult, last_step
 from metricopt.methods.step_choice import choose_step, trial_queries
-from metricopt.tasks.descent import Stepper, run, starts
+from metricopt.tasks.descent import Stepper, Streams, paired_streams, run, starts
 from metricopt.tasks.task import Task
 from metricopt.values.meta_trained import MetaTrained, Progress
 from metricopt.values.meta_training import meta_train
@@ -98,23 +98,24 @@ class LiteralMetricOpt(Method):
         prepared: Preparation | None = None,
     ) -> FinetuneResult:
         """Train the value function, choose alpha, fine-tune all rows."""
+        streams = paired_streams(generator)
         prepared = prepared or self.prepare(task, budget, generator)
         trained = self.value_function(prepared)
 
-        def finetune(step: float, rows: int) -> Tensor:
+        def finetune(step: float, rows: int, streams: Streams) -> Tensor:
             def factory(phi: torch.nn.Parameter) -> Stepper:
                 optimizer = torch.optim.SGD([phi], lr=step)
                 return MetricOptimizer(
-                    optimizer, trained.value_function, generator=generator
+                    optimizer, trained.value_function, generator=streams.search
                 )
 
             deviation = self.recipe.rollout.start_deviation
-            start = starts(task.size, rows, deviation, generator)
-            return run(task, factory, start, budget.gradient_steps, generator)[0]
+            start = starts(task.size, rows, deviation, streams.descent)
+            return run(task, factory, start, budget.gradient_steps, streams.descent)[0]
 
-        step, spent = choose_step(task, self.steps, finetune)
+        step, spent = choose_step(task, self.steps, finetune, streams.search)
         queries = trained.queries + spent
-        result = last_step(finetune(step, rows), shared_queries=queries)
+        result = last_step(finetune(step, rows, streams), shared_queries=queries)
         return replace(result, notes={"step": step, "spread": trained.spread})
 
     def _recipe(self, budget: Budget) -> Recipe:

@@ -2,31 +2,41 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
+from metricopt.tasks.descent import Streams, paired_streams
 from metricopt.tasks.task import Task
 
 TRIALS = 3
 """Fine-tuning runs per candidate step; each costs one query."""
 
+Finetune = Callable[[float, int, Streams], Tensor]
+"""Returns the path of phi [rows, T + 1, d] for a step and a number of rows."""
+
 
 def choose_step(
-    task: Task, steps: Sequence[float], finetune: Callable[[float, int], Tensor]
+    task: Task,
+    steps: Sequence[float],
+    finetune: Finetune,
+    generator: torch.Generator,
 ) -> tuple[float, int]:
     """Return the step with the least mean cost of the last phi, and the queries spent.
 
     Args:
         task: the task to query.
         steps: candidates; a single one is taken without a query.
-        finetune: returns the path of phi [rows, T + 1, d] for a step and a number of
-            rows.
+        finetune: takes guided steps.
+        generator: source of the trials; all candidates have the same ones.
     """
     if len(steps) == 1:
         return steps[0], 0
-    costs = {
-        step: task.observe(finetune(step, TRIALS)[:, -1]).mean().item()
-        for step in steps
-    }
+    seed = int(torch.randint(2**62, (), generator=generator))
+    costs = {}
+    for step in steps:
+        streams = paired_streams(torch.Generator().manual_seed(seed))
+        path = finetune(step, TRIALS, streams)
+        costs[step] = task.observe(path[:, -1]).mean().item()
     return min(steps, key=lambda step: costs[step]), trial_queries(steps)
 
 

@@ -1,7 +1,7 @@
 """Fine-tune phi on the loss, many runs in lock-step, and choose the learning rate."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -32,6 +32,29 @@ START_DEVIATION = 0.1
 """Standard deviation of every coordinate of a random start."""
 TRIED = 4
 """Number of runs in which each learning rate is tried."""
+
+
+class Streams(NamedTuple):
+    """The randomness of fine-tuning, so split that runs can be compared in pairs.
+
+    Attributes:
+        descent: source of starts and mini-batches, and of nothing else.
+        search: source of everything else, such as perturbations and trials of steps.
+    """
+
+    descent: torch.Generator
+    search: torch.Generator
+
+
+def paired_streams(generator: torch.Generator) -> Streams:
+    """Draw the streams of a run, before anything else is drawn from its generator.
+
+    Every method that fine-tunes phi from random starts begins so. Given equally seeded
+    generators and as many rows, row i starts at the same phi and sees the same
+    mini-batches in all of them, whatever else they draw.
+    """
+    seeds = torch.randint(2**62, (2,), generator=generator)
+    return Streams(*(torch.Generator().manual_seed(seed) for seed in seeds.tolist()))
 
 
 class LinearDecay:

@@ -1,8 +1,11 @@
 """The health check of a value function: does it rank phi as the true metric does?
 
-If it does not, MetricOpt would follow noise.
+If it does not, MetricOpt would follow noise. Trajectories along the loss and guided
+ones are judged apart: a rank correlation over both would measure the gap between them,
+which is the easiest thing to predict and helps no step.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +14,16 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.ranking import rank_correlation
-from metricopt.values.trajectories import Trajectories
+from metricopt.values.trajectories import GUIDED, KINDS, LOSS, Kind, Trajectories
 from metricopt.values.value_function import ValueFunction
 
 TRUSTED, DOUBTFUL = 0.8, 0.5
+WORDED: dict[Kind, str] = {LOSS: "along the loss", GUIDED: "along guided steps"}
 
 
 @dataclass(frozen=True)
 class Health:
-    """Agreement of predicted and observed costs on held-out trajectories.
+    """Agreement of predicted and observed costs on held-out trajectories of one kind.
 
     Attributes:
         spearman: rank correlation in [-1, 1]; NaN where either side is constant.
@@ -35,30 +39,14 @@ class Health:
     predicted: Tensor
     observed: Tensor
 
-    @property
-    def sentence(self) -> str:
-        """A plain sentence: whether to trust the value function, and why."""
-        return verdict(self.spearman, self.error, self.spread)
-
-
-def verdict(spearman: float, error: float, spread: float) -> str:
-    """Return the sentence of a `Health` with these figures."""
-    figures = (
-        f"rank correlation {spearman:.2f}, mean error {error:.4f} where the observed "
-        f"cost varies by {spread:.4f}"
-    )
-    if spearman >= TRUSTED:
-        return f"Trust it: {figures}."
-    if spearman >= DOUBTFUL:
-        return f"Use with care: {figures}."
-    return (
-        f"Do not trust it: {figures}. Train on more tasks, or the metric hardly moves "
-        "along fine-tuning."
-    )
-
 
 def check_health(value_function: ValueFunction, held_out: Trajectories) -> Health:
-    """Compare a value function with the observations of trajectories it never saw."""
+    """Compare a value function with the observations of trajectories it never saw.
+
+    Args:
+        value_function: in evaluation mode.
+        held_out: trajectories of one kind.
+    """
     rows = torch.arange(len(held_out))[:, None]
     phi = held_out.phi[rows, held_out.steps].flatten(0, 1)
     with torch.no_grad():
@@ -73,8 +61,46 @@ def check_health(value_function: ValueFunction, held_out: Trajectories) -> Healt
     )
 
 
-def draw_health(health: Health, path: Path) -> None:
-    """Write a figure of predicted against observed cost.
+def health_notes(kind: Kind, health: Health) -> dict[str, float]:
+    """Return the figures of one kind as notes of a result; `verdict` reads them."""
+    return {
+        f"spearman_{kind}": health.spearman,
+        f"value_error_{kind}": health.error,
+        f"health_spread_{kind}": health.spread,
+    }
+
+
+def verdict(notes: Mapping[str, float]) -> str | None:
+    """Return a plain sentence: whether to trust the value function, and why.
+
+    It is trusted as far as it ranks the kind of trajectory that it ranks worse.
+
+    Args:
+        notes: of a result; None is returned if they have no figures of health.
+    """
+    kinds = [kind for kind in KINDS if f"spearman_{kind}" in notes]
+    if not kinds:
+        return None
+    figures = "; ".join(
+        f"{WORDED[kind]} its rank correlation is {notes[f'spearman_{kind}']:.2f} and "
+        f"its mean error {notes[f'value_error_{kind}']:.4f}, where the observed cost "
+        f"varies by {notes[f'health_spread_{kind}']:.4f}"
+        for kind in kinds
+    )
+    # NaN reaches no threshold.
+    reached = [notes[f"spearman_{kind}"] for kind in kinds]
+    if all(spearman >= TRUSTED for spearman in reached):
+        return f"Trust it: {figures}."
+    if all(spearman >= DOUBTFUL for spearman in reached):
+        return f"Use with care: {figures}."
+    return (
+        f"Do not trust it: {figures}. Train on more tasks, or the metric hardly moves "
+        "along fine-tuning."
+    )
+
+
+def draw_health(health: Mapping[Kind, Health], path: Path) -> None:
+    """Write a figure of predicted against observed cost, a colour for every kind.
 
     Raises:
         ConfigError: if matplotlib, which the extra `plot` installs, is missing.
@@ -88,11 +114,13 @@ def draw_health(health: Health, path: Path) -> None:
 
     figure = Figure(figsize=(5, 5), layout="constrained")
     axes = figure.subplots()
-    axes.scatter(health.observed, health.predicted, s=10, alpha=0.6)
-    ends = [health.observed.min().item(), health.observed.max().item()]
+    for kind, found in health.items():
+        label = f"{WORDED[kind]}: Spearman {found.spearman:.2f}"
+        axes.scatter(found.observed, found.predicted, s=10, alpha=0.6, label=label)
+    observed = torch.cat([found.observed for found in health.values()])
+    ends = [observed.min().item(), observed.max().item()]
     axes.plot(ends, ends, color="black", linewidth=1, label="predicted = observed")
     axes.set_xlabel("observed cost (lower is better)")
     axes.set_ylabel("cost predicted by the value function")
-    axes.set_title(f"Spearman {health.spearman:.2f}, error {health.error:.4f}")
     axes.legend()
     figure.savefig(path, dpi=110)

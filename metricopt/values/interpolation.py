@@ -23,7 +23,14 @@ with warnings.catch_warnings():
 LENGTH_SCALE = (0.05, 1.0)
 NOISE_SHARE = (1e-6, 1e-2)
 FALLBACK_LENGTH_SCALE = 0.2
-DEVIATION_FLOOR = 1e-3
+DEVIATION_FLOOR = 0.05
+"""Least deviation of an interpolated cost, as a share of the spread of all costs.
+
+Costs that differ by less than twice the floor can never be told apart by the Fisher
+ratio, so an absolute floor would silence metrics that move little.
+"""
+LEAST_DEVIATION = 1e-6
+"""The floor where costs do not differ at all, in units of cost."""
 LEAST_NOISE = 1e-12
 """Variance below which a nearly constant metric would make the kernel singular."""
 
@@ -115,7 +122,7 @@ def fit_kernel(steps: Tensor, costs: Tensor, iterations: int = 40) -> Kernel:
     freedom = max(costs.shape[1] - 1, 1) / costs.shape[1]
     variance = float(centred.square().mean()) / freedom
     if costs.shape[1] < 2 or variance < 1e-16:
-        floor = max(variance, DEVIATION_FLOOR**2)
+        floor = max(variance, deviation_floor(costs) ** 2)
         return Kernel(FALLBACK_LENGTH_SCALE, floor, floor * NOISE_SHARE[0])
     scale = math.sqrt(variance)
     start = Kernel(FALLBACK_LENGTH_SCALE, 1.0, 1e-3)
@@ -128,6 +135,12 @@ def fit_kernel(steps: Tensor, costs: Tensor, iterations: int = 40) -> Kernel:
         base.outputscale.item() * variance,
         process.likelihood.noise.item() * variance,
     )
+
+
+def deviation_floor(costs: Tensor) -> float:
+    """Return `DEVIATION_FLOOR` of the standard deviation of costs [B, K]."""
+    spread = costs.std().item() if costs.numel() > 1 else 0.0
+    return max(DEVIATION_FLOOR * spread, LEAST_DEVIATION)
 
 
 def _constrain(process: _Process) -> None:
@@ -155,18 +168,21 @@ def _maximise_likelihood(process: _Process, iterations: int) -> None:
 
 
 class Interpolator:
-    """Interpolates trajectories with a kernel refitted as observations accumulate.
+    """Interpolates trajectories of one kind, with a kernel pooled over them.
 
     The kernel is fitted on all rows seen so far (the last `pool`), each time their
-    number has doubled: many refits would cost more than they tell.
+    number has doubled: many refits would cost more than they tell. Guided costs vary
+    many times as much as those along the loss, so every kind has its own interpolator.
 
     Attributes:
         kernel: the current hyper-parameters; None before the first trajectories.
+        floor: least deviation, in units of cost; see `DEVIATION_FLOOR`.
     """
 
     def __init__(self, pool: int = 64) -> None:
         self.pool = pool
         self.kernel: Kernel | None = None
+        self.floor = LEAST_DEVIATION
         self._seen = 0
         self._refit_at = 1
         self._recent: list[tuple[Tensor, Tensor]] = []
@@ -174,7 +190,7 @@ class Interpolator:
     def interpolate(self, trajectories: Trajectories) -> tuple[Tensor, Tensor]:
         """Return mean and deviation of the cost at every step, float32, each [B, T].
 
-        The deviation is that of the noise-free cost, floored at `DEVIATION_FLOOR`.
+        The deviation is that of the noise-free cost, and at least `floor`.
         """
         length = trajectories.phi.shape[1]
         times = trajectories.steps.to(torch.float64) / length
@@ -185,7 +201,7 @@ class Interpolator:
         mean, variance = posterior(
             times, trajectories.costs - centre, grid, self.kernel
         )
-        deviation = variance.sqrt().clamp_min(DEVIATION_FLOOR)
+        deviation = variance.sqrt().clamp_min(self.floor)
         return (mean + centre).float(), deviation.float()
 
     def _update(self, times: Tensor, costs: Tensor) -> None:
@@ -197,6 +213,7 @@ class Interpolator:
         pooled_costs = torch.cat([part for _, part in self._recent])[-self.pool :]
         self._recent = [(pooled_times, pooled_costs)]
         self._refit_at = 2 * self._seen
+        self.floor = deviation_floor(pooled_costs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gpytorch.utils.warnings.NumericalWarning)
             self.kernel = fit_kernel(pooled_times, pooled_costs)
@@ -205,6 +222,7 @@ class Interpolator:
         """Return what `restore` needs to continue."""
         return {
             "kernel": self.kernel and asdict(self.kernel),
+            "floor": self.floor,
             "seen": self._seen,
             "refit_at": self._refit_at,
             "recent": list(self._recent),
@@ -213,6 +231,7 @@ class Interpolator:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
         self.kernel = state["kernel"] and Kernel(**state["kernel"])
+        self.floor = state["floor"]
         self._seen = state["seen"]
         self._refit_at = state["refit_at"]
         self._recent = list(state["recent"])

@@ -15,10 +15,23 @@ from metricopt.tasks.task import Task
 from metricopt.threads import one_thread
 from metricopt.values.interpolation import Interpolator
 from metricopt.values.meta_trained import MetaTrained, Progress
-from metricopt.values.objective import Points, join_points, objective
+from metricopt.values.objective import (
+    Points,
+    equal_weight,
+    join_points,
+    objective,
+)
 from metricopt.values.optimizer import Guidance, MetricOptimizer
 from metricopt.values.recipe import Recipe
-from metricopt.values.trajectories import Trajectories, collect, concatenate
+from metricopt.values.trajectories import (
+    GUIDED,
+    KINDS,
+    LOSS,
+    Kind,
+    Trajectories,
+    collect_kinds,
+    concatenate,
+)
 from metricopt.values.value_function import Standardisation, ValueFunction
 
 
@@ -68,7 +81,9 @@ class MetaTraining:
         momentum = recipe.momentum
         self.value_function = ValueFunction(task.size, generator, momentum=momentum)
         self.adapted = ValueFunction(task.size, momentum=momentum)
-        self.interpolator = Interpolator()
+        self.interpolators = {kind: Interpolator() for kind in KINDS}
+        self.gamma = recipe.gamma
+        self.costs = torch.empty(0)
         self.tasks_done = 0
         self.spread = 0.0
         self.reach = 0.0
@@ -85,13 +100,13 @@ class MetaTraining:
     def advance(self) -> None:
         """Collect one block of trajectories and update the value function on it."""
         rows = min(self.recipe.block, self.recipe.tasks - self.tasks_done)
-        trajectories = self._collect(rows)
-        if self.tasks_done == 0:
-            self._fix_standardisation(trajectories)
+        parts = self._collect(rows)
+        trajectories = concatenate(list(parts.values()))
+        self._standardise(trajectories)
         offset = trajectories.phi - self.value_function.phi_mean
         self.reach = max(self.reach, offset.norm(dim=2).max().item())
         with one_thread():
-            self._learn(trajectories)
+            self._learn(self._interpolated(parts))
 
     def result(self) -> MetaTrained:
         """Return the value function with the weights the recipe asks for."""
@@ -111,12 +126,14 @@ class MetaTraining:
         return {
             "value_function": copy.deepcopy(self.value_function.state_dict()),
             "adapted": copy.deepcopy(self.adapted.state_dict()),
-            "interpolator": self.interpolator.state(),
+            "interpolators": {k: one.state() for k, one in self.interpolators.items()},
             "generator": self.generator.get_state(),
             "memory": [(p.phi, p.mean, p.deviation) for p in self.memory],
             "tasks_done": self.tasks_done,
             "spread": self.spread,
             "reach": self.reach,
+            "gamma": self.gamma,
+            "costs": self.costs,
             "losses": list(self.losses),
             "queries": self.queries,
             "anchor": self.anchor,
@@ -126,35 +143,29 @@ class MetaTraining:
         """Continue from a state of the same recipe and task."""
         self.value_function.load_state_dict(state["value_function"])
         self.adapted.load_state_dict(state["adapted"])
-        self.interpolator.restore(state["interpolator"])
+        for kind, interpolator in self.interpolators.items():
+            interpolator.restore(state["interpolators"][kind])
         self.generator.set_state(state["generator"])
         self.memory = [Points(*tensors) for tensors in state["memory"]]
         self.tasks_done = state["tasks_done"]
         self.spread = state["spread"]
         self.reach = state["reach"]
+        self.gamma = state["gamma"]
+        self.costs = state["costs"]
         self.losses = list(state["losses"])
         self.queries = state["queries"]
         self.anchor = state["anchor"]
 
-    def _collect(self, rows: int) -> Trajectories:
+    def _collect(self, rows: int) -> dict[Kind, Trajectories]:
         guided = round(rows * self.recipe.on_policy) if self.tasks_done else 0
-        parts = []
-        for count, optimizer in (
-            (rows - guided, self.loss_optimizer),
-            (guided, self._guided),
-        ):
-            if count:
-                parts.append(
-                    collect(
-                        self.task,
-                        optimizer,
-                        self.recipe.rollout,
-                        rows=count,
-                        generator=self.generator,
-                        query=self._query,
-                    )
-                )
-        return concatenate(parts)
+        return collect_kinds(
+            self.task,
+            {LOSS: self.loss_optimizer, GUIDED: self._guided},
+            self.recipe.rollout,
+            rows={LOSS: rows - guided, GUIDED: guided},
+            generator=self.generator,
+            query=self._query,
+        )
 
     def _query(self, phi: Tensor) -> Tensor:
         """Observe phi [M, d]; costs on a train part are corrected by phi = 0's cost."""
@@ -182,35 +193,45 @@ class MetaTraining:
             generator=self.generator,
         )
 
-    def _fix_standardisation(self, trajectories: Trajectories) -> None:
+    def _standardise(self, trajectories: Trajectories) -> None:
+        """Follow the costs as trajectories change; phi keeps the first block's frame.
+
+        Distances of phi are the unit of steps and of the trust region.
+        """
+        self.costs = torch.cat([self.costs, trajectories.costs.flatten().float()])
+        # A single observation has no deviation of its own.
+        correction = min(1, self.costs.numel() - 1)
+        mean = self.costs.mean()
+        deviation = self.costs.std(correction=correction).clamp_min(1e-4)
+        if not self.recipe.standardise_cost:
+            mean, deviation = torch.zeros(()), torch.ones(())
+        if self.tasks_done:
+            self.value_function.rescale(mean, deviation)
+            return
         phi = trajectories.phi.flatten(0, 1)
         centre = phi.mean(0)
         self.spread = (phi - centre).square().sum(1).mean().sqrt().item()
-        costs = trajectories.costs.float()
-        # A single observation has no deviation of its own.
-        deviation = costs.std(correction=min(1, costs.numel() - 1)).clamp_min(1e-4)
-        one = torch.ones(())
-        scaled = self.recipe.standardise_cost
         self.value_function.standardise(
-            Standardisation(
-                centre,
-                phi.std(0).clamp_min(1e-3),
-                costs.mean() if scaled else 0 * one,
-                deviation if scaled else one,
-            )
+            Standardisation(centre, phi.std(0).clamp_min(1e-3), mean, deviation)
         )
 
-    def _learn(self, trajectories: Trajectories) -> None:
+    def _interpolated(self, parts: dict[Kind, Trajectories]) -> Points:
+        """Return a block with its costs at every step, interpolated kind by kind."""
+        found = []
+        for kind, part in parts.items():
+            mean, deviation = self.interpolators[kind].interpolate(part)
+            found.append(Points(part.phi, mean, deviation))
+        return join_points(found)
+
+    def _learn(self, block: Points) -> None:
         """Update the value function on a block of trajectories, a group at a time."""
-        mean, deviation = self.interpolator.interpolate(trajectories)
-        order = torch.randperm(len(trajectories), generator=self.generator)
-        for chosen in order.split(self.recipe.group):
-            batch = Points(
-                trajectories.phi[chosen].flatten(0, 1),
-                mean[chosen].flatten(),
-                deviation[chosen].flatten(),
+        if self.gamma is None:
+            self.gamma = equal_weight(
+                self.value_function, block, self.recipe, self.generator
             )
-            self._update(batch)
+        order = torch.randperm(len(block.phi), generator=self.generator)
+        for chosen in order.split(self.recipe.group):
+            self._update(block.rows(chosen))
             self.tasks_done += len(chosen)
 
     def _update(self, batch: Points) -> None:
@@ -232,13 +253,16 @@ class MetaTraining:
         return join_points(parts)
 
     def _adapt(self, value_function: ValueFunction, batch: Points) -> float:
+        assert self.gamma is not None
         value_function.train()
         parameters = list(value_function.parameters())
         kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
         inner = kind[self.recipe.inner_optimizer](parameters, lr=self.recipe.inner_rate)
         for _ in range(self.recipe.inner_steps):
             inner.zero_grad()
-            loss = objective(value_function, batch, self.recipe, self.generator)
+            loss = objective(
+                value_function, batch, self.recipe, self.generator, gamma=self.gamma
+            )
             loss.backward()
             inner.step()
         value_function.eval()

@@ -10,6 +10,7 @@ from typing import Literal
 
 from metricopt.errors import ConfigError
 from metricopt.values.trajectories import Rollout
+from metricopt.values.value_function import GAMMA
 
 Mining = Literal["multi-similarity", "hardest", "random", "none"]
 
@@ -31,13 +32,16 @@ class Recipe:
             paper), or "initial" w, Reptile's average over many tasks.
         momentum: of batch norm's running statistics, which f uses when it predicts.
             The usual 0.1 forgets all but the last few tasks.
-        gamma: weight of the regression term.
-        standardise_cost: learn standardised costs instead of raw ones.
+        gamma: weight of the regression term. None gives both terms the same size at
+            the start of training; the paper chose 10 to that end, for raw costs.
+        standardise_cost: learn standardised costs instead of raw ones. Mean and
+            deviation are those of all costs observed so far.
         on_policy: share of trajectories that follow the current value function.
         queries_on: the "observe" split (the paper), or fresh parts of the "train" split
             of the same size (its Fig. S4), which the value function cannot over-fit.
             One more query per part, at phi = 0, corrects for how hard the part is.
-        replay: earlier tasks added to every update, drawn at random.
+        replay: earlier groups added to every update, drawn at random. With a group of
+            one task that is one new task per update and so many replayed.
         mining: how triplets are chosen; "none" drops the ordinal term.
         uncertainty: whether the deviations of the interpolation weight the points.
         step_share: on-policy step length, in units of the spread of phi.
@@ -56,7 +60,7 @@ class Recipe:
     outer_rate: Literal["linear", "constant"] = "linear"
     returned: Literal["adapted", "initial"] = "initial"
     momentum: float = 0.02
-    gamma: float = 10.0
+    gamma: float | None = None
     standardise_cost: bool = True
     on_policy: float = 0.75
     queries_on: Literal["observe", "train"] = "observe"
@@ -84,6 +88,7 @@ LITERAL = Recipe(
     inner_optimizer="sgd",
     returned="adapted",
     momentum=0.1,
+    gamma=GAMMA,
     standardise_cost=False,
     on_policy=0.0,
 )

@@ -1,7 +1,8 @@
 """Fine-tuning trajectories of phi, many in lock-step, with sparse metric queries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -9,6 +10,15 @@ from torch import Tensor
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.tasks.descent import START_DEVIATION, OptimizerFactory, run, starts
 from metricopt.tasks.task import Task
+
+Kind = Literal["loss", "guided"]
+"""Trajectories follow the loss alone, or a value function.
+
+They differ too much to be pooled: in how far phi goes, and in how much costs vary.
+"""
+LOSS: Kind = "loss"
+GUIDED: Kind = "guided"
+KINDS = (LOSS, GUIDED)
 
 Query = Callable[[Tensor], Tensor]
 """Observes phi [M, d] -> costs [M]."""
@@ -114,6 +124,39 @@ def collect(
     visited = path[torch.arange(rows)[:, None], steps]
     costs = (query or task.observe)(visited.flatten(0, 1)).view(rows, -1)
     return Trajectories(path[:, :-1], losses, steps, costs)
+
+
+def collect_kinds(
+    task: Task,
+    optimizers: Mapping[Kind, OptimizerFactory],
+    rollout: Rollout,
+    *,
+    rows: Mapping[Kind, int],
+    generator: torch.Generator,
+    query: Query | None = None,
+) -> dict[Kind, Trajectories]:
+    """Collect some trajectories of every kind, and keep the kinds apart.
+
+    Args:
+        task: gives the losses and is queried for the metric.
+        optimizers: the factory of every kind.
+        rollout: of all trajectories.
+        rows: trajectories of every kind; a kind without any is left out.
+        generator: source of starts, mini-batches and query times.
+        query: as in `collect`.
+    """
+    return {
+        kind: collect(
+            task,
+            optimizer,
+            rollout,
+            rows=rows[kind],
+            generator=generator,
+            query=query,
+        )
+        for kind, optimizer in optimizers.items()
+        if rows[kind]
+    }
 
 
 def query_times(

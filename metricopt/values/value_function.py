@@ -1,7 +1,7 @@
 """The value function f: phi -> predicted cost, its objective and its triplet mining.
 
 Source: Huang et al., CVPR 2021, Sec. 3.1, eq. (2). Differs: inputs and targets are
-standardised with frozen constants on request; the paper does not mention it.
+standardised on request; the paper does not mention it.
 """
 
 from itertools import pairwise
@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from metricopt.errors import ConfigError
 
+GAMMA = 10.0
+"""The paper's weight of the regression term, for costs in their own units."""
 HIDDEN = (64, 32, 32, 16)
 FISHER_THRESHOLD = 2.0
 
@@ -87,9 +89,26 @@ class ValueFunction(nn.Module):
 
     @torch.no_grad()
     def standardise(self, constants: Standardisation) -> None:
-        """Freeze the constants inputs and targets are standardised with."""
+        """Set the constants inputs and targets are standardised with."""
         for name, value in constants._asdict().items():
             getattr(self, name).copy_(value)
+
+    @torch.no_grad()
+    def rescale(self, mean: Tensor, deviation: Tensor) -> None:
+        """Standardise costs with other constants, without changing a prediction.
+
+        Source: van Hasselt et al., NeurIPS 2016, "Learning values across many orders
+        of magnitude" (Pop-Art).
+
+        Args:
+            mean: of the costs from now on, shape [].
+            deviation: theirs, shape [], positive.
+        """
+        ratio = self.cost_deviation / deviation
+        self.head.weight.mul_(ratio)
+        self.head.bias.mul_(ratio).add_((self.cost_mean - mean) / deviation)
+        self.cost_mean.copy_(mean)
+        self.cost_deviation.copy_(deviation)
 
     def embed(self, phi: Tensor) -> Tensor:
         """Return the embedding g(phi): phi [B, d] -> [B, 16], the last hidden layer."""
@@ -109,13 +128,17 @@ class ValueFunction(nn.Module):
 def regression_term(prediction: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     """Return L_regress = sum_t |f_t - M_t| / sigma_t / sum_t 1 / sigma_t.
 
+    It is the mean over trajectories: one whose costs vary little, and are sure for that
+    reason, weighs no more than another.
+
     Args:
-        prediction: f(phi_t), shape [N].
-        mean: interpolated cost M_t, shape [N].
-        deviation: its standard deviation sigma_t, shape [N], positive.
+        prediction: f(phi_t), shape [T] or [B, T].
+        mean: interpolated cost M_t, of that shape.
+        deviation: its standard deviation sigma_t, of that shape, positive.
     """
     weight = 1.0 / deviation
-    return ((prediction - mean).abs() * weight).sum() / weight.sum()
+    error = (prediction - mean).abs() * weight
+    return (error.sum(-1) / weight.sum(-1)).mean()
 
 
 def fisher_ratio(mean: Tensor, deviation: Tensor) -> Tensor:
@@ -163,16 +186,16 @@ def value_loss(
     embedding: Tensor,
     target: tuple[Tensor, Tensor],
     triplets: Tensor,
-    gamma: float = 10.0,
+    gamma: float = GAMMA,
 ) -> Tensor:
     """Return L_v = gamma L_regress + L_oe, eq. (2).
 
     Args:
-        prediction: f(phi_t), shape [N].
+        prediction: f(phi_t), shape [T] or [B, T].
         embedding: g(phi_t), shape [N, E].
-        target: mean and deviation of the interpolated cost, each [N].
+        target: mean and deviation of the interpolated cost, each like the prediction.
         triplets: mined triplets, shape [M, 3].
-        gamma: weight of the regression term; the paper uses 10.
+        gamma: weight of the regression term.
     """
     return gamma * regression_term(prediction, *target) + ordinal_term(
         embedding, triplets

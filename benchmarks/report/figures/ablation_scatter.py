@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WORDED = {
-    "value_error": "error of the value function, as a cost",
-    "spearman": "Spearman correlation of the value function",
+    "value_error_guided": "error of the value function, as a cost",
+    "spearman_guided": "Spearman correlation of the value function",
 }
-"""Notes that tell how well a value function predicts; the first one known is shown."""
+"""Notes that tell how well a value function predicts; the first one known is shown.
+
+Both are of guided trajectories, which the value function is made for.
+"""
 
 Spread = tuple[float, float, float]
 """Place on the x axis, mean and deviation."""
@@ -35,7 +38,8 @@ def ablation_scatter(
 ) -> "Figure | None":
     """Draw how well each ablated value function predicts against the final metric.
 
-    Reads the note `value_error`, or in columns where no row has it `spearman`.
+    Reads the note `value_error_guided`, or `spearman_guided` in columns where no row
+    has it.
 
     Source: Huang et al., CVPR 2021, Fig. 3(b).
     """
@@ -49,7 +53,7 @@ def ablation_scatter(
         note, rows = content
         for label, (x, y, spread) in rows.items():
             draw_mark(panel, (x, y, spread), label=label, style=styles[label])
-        if note == "value_error":
+        if note == "value_error_guided":
             panel.set_xscale("log")
         panel.set_xlabel(WORDED[note])
         panel.set_ylabel(column.axis_label)

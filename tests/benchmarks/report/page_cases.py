@@ -23,7 +23,7 @@ def _notes(shift):
         "embedding_x": [0.0, 1.0, 2.0],
         "embedding_y": [shift, 1.0, 0.0],
         "embedding_cost": [0.1, 0.2, 0.3],
-        "value_error": shift,
+        "value_error_guided": shift,
     }
 
 

@@ -8,8 +8,19 @@ import torch
 from scipy.stats import spearmanr
 
 from metricopt.errors import ConfigError
-from metricopt.values.health import Health, check_health, draw_health
-from metricopt.values.trajectories import Trajectories
+from metricopt.values.health import (
+    check_health,
+    draw_health,
+    health_notes,
+    verdict,
+)
+from metricopt.values.trajectories import (
+    GUIDED,
+    KINDS,
+    LOSS,
+    Trajectories,
+    concatenate,
+)
 from metricopt.values.value_function import ValueFunction
 
 
@@ -38,12 +49,24 @@ def checked(held_out, function):
     return check_health(Known(function), held_out)
 
 
+def noted(**spearman):
+    """Notes of a health check with these rank correlations by kind."""
+    notes = {"spread": 1.0}
+    for kind, value in spearman.items():
+        notes |= {f"spearman_{kind}": value, f"value_error_{kind}": 0.01}
+        notes |= {f"health_spread_{kind}": 0.1}
+    return notes
+
+
 def test_a_value_function_that_knows_the_cost_is_trusted(held_out):
     health = checked(held_out, lambda phi: phi[:, 0])
     assert health.spearman == pytest.approx(1.0)
     assert health.error == pytest.approx(0.0, abs=1e-9)
     torch.testing.assert_close(health.predicted, health.observed)
-    assert health.sentence.startswith("Trust it: rank correlation 1.00, mean error 0.0")
+    assert verdict(health_notes(LOSS, health)) == (
+        "Trust it: along the loss its rank correlation is 1.00 and its mean error "
+        f"0.0000, where the observed cost varies by {health.spread:.4f}."
+    )
 
 
 def test_figures_equal_their_definitions(held_out):
@@ -68,7 +91,9 @@ def test_only_ranks_count_for_trust(held_out):
 def test_the_reverse_order_is_not_trusted(held_out):
     health = checked(held_out, lambda phi: -phi[:, 0])
     assert health.spearman == pytest.approx(-1.0)
-    assert health.sentence.startswith("Do not trust it: rank correlation -1.00")
+    sentence = verdict(health_notes(GUIDED, health))
+    assert sentence.startswith("Do not trust it: along guided steps its rank corr")
+    assert "-1.00" in sentence
 
 
 @pytest.mark.parametrize("constant", ["predicted", "observed"])
@@ -78,8 +103,10 @@ def test_constants_have_no_rank_correlation(held_out, constant):
         held_out.costs.fill_(0.5)
     health = checked(held_out, function or (lambda phi: phi[:, 0]))
     assert math.isnan(health.spearman)
-    assert health.sentence.startswith("Do not trust it: rank correlation nan")
-    assert "Train on more tasks" in health.sentence
+    sentence = verdict(health_notes(LOSS, health))
+    assert sentence.startswith("Do not trust it: along the loss its rank correlation")
+    assert "is nan and" in sentence
+    assert "Train on more tasks" in sentence
 
 
 def test_one_observation_is_too_few_for_a_rank_correlation(held_out):
@@ -95,18 +122,44 @@ def test_one_observation_is_too_few_for_a_rank_correlation(held_out):
 
 
 @pytest.mark.parametrize(
-    ("spearman", "verdict"),
+    ("spearman", "start"),
     [(0.8, "Trust it"), (0.79, "Use with care"), (0.5, "Use with care"), (0.49, "Do")],
 )
-def test_verdicts(spearman, verdict):
-    one = torch.ones(2)
-    assert Health(spearman, 0.01, 0.1, one, one).sentence.startswith(verdict)
+@pytest.mark.parametrize("better", KINDS)
+def test_the_kind_that_is_ranked_worse_decides(spearman, start, better):
+    worse = {LOSS: GUIDED, GUIDED: LOSS}[better]
+    for notes in (noted(**{worse: spearman}), noted(**{worse: spearman, better: 0.99})):
+        assert verdict(notes).startswith(f"{start}")
+    assert verdict(noted(**{better: math.nan, worse: 0.99})).startswith("Do not trust")
+    assert verdict({"spread": 1.0}) is None
 
 
-def test_the_figure_is_a_picture_with_all_points(held_out, tmp_path):
-    path = tmp_path / "health.png"
-    draw_health(checked(held_out, lambda phi: phi[:, 0]), path)
-    assert path.read_bytes()[:4] == b"\x89PNG"
+def test_the_gap_between_the_kinds_earns_no_trust(held_out):
+    """Pooled, this value function seems good; it ranks neither kind."""
+    far = Trajectories(
+        held_out.phi + 10.0, held_out.losses, held_out.steps, held_out.costs + 10.0
+    )
+    kinds, notes = {LOSS: held_out, GUIDED: far}, {}
+
+    def only_the_gap(phi):
+        return 10.0 * (phi[:, 0] > 5) + phi[:, 1] % 1
+
+    pooled = checked(concatenate(list(kinds.values())), only_the_gap)
+    for kind, part in kinds.items():
+        notes |= health_notes(kind, checked(part, only_the_gap))
+    assert pooled.spearman > 0.6
+    assert verdict(notes).startswith("Do not trust it")
+
+
+def test_the_figure_is_a_picture_with_a_colour_for_every_kind(held_out, tmp_path):
+    from matplotlib.image import imread
+
+    one, both = tmp_path / "one.png", tmp_path / "both.png"
+    health = checked(held_out, lambda phi: phi[:, 0])
+    draw_health({LOSS: health}, one)
+    draw_health({LOSS: health, GUIDED: health}, both)
+    colours = [len({*map(tuple, imread(path).reshape(-1, 4))}) for path in (one, both)]
+    assert colours[0] < colours[1]
 
 
 def test_without_matplotlib_the_extra_is_named(held_out, tmp_path, monkeypatch):
@@ -115,5 +168,5 @@ def test_without_matplotlib_the_extra_is_named(held_out, tmp_path, monkeypatch):
     health = checked(held_out, lambda phi: phi[:, 0])
     message = r"figures need matplotlib: pip install 'metricopt\[plot\]'"
     with pytest.raises(ConfigError, match=message):
-        draw_health(health, tmp_path / "health.png")
+        draw_health({LOSS: health}, tmp_path / "health.png")
     assert list(tmp_path.iterdir()) == []

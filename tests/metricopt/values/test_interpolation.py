@@ -1,6 +1,7 @@
 """The Gaussian process over time: exact posterior, pooled kernel, degenerate rows."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from metricopt.values.interpolation import (
     DEVIATION_FLOOR,
+    LEAST_DEVIATION,
     LENGTH_SCALE,
     NOISE_SHARE,
     Interpolator,
@@ -19,6 +21,7 @@ from metricopt.values.interpolation import (
     posterior,
 )
 from metricopt.values.trajectories import Trajectories
+from metricopt.values.value_function import fisher_sets
 from tests.golden import assert_golden, load_golden
 
 CASES = list(load_golden("gp_posterior"))
@@ -160,16 +163,31 @@ def test_the_fit_scales_with_the_costs_and_ignores_their_level():
 def test_constant_costs_and_single_observations_get_a_fixed_kernel(count, observations):
     times, costs = rows_of(count, observations)
     kernel = fit_kernel(times, torch.full_like(costs, 0.25))
-    assert kernel.signal_variance == DEVIATION_FLOOR**2
+    assert kernel.signal_variance == LEAST_DEVIATION**2
     assert LENGTH_SCALE[0] <= kernel.length_scale <= LENGTH_SCALE[1]
     assert 0 < kernel.noise_variance < kernel.signal_variance
 
 
 def test_interpolation_shapes_and_floor():
-    mean, deviation = Interpolator().interpolate(trajectories_of(6, 4))
+    interpolator, trajectories = Interpolator(), trajectories_of(6, 4)
+    mean, deviation = interpolator.interpolate(trajectories)
     assert mean.shape == deviation.shape == (6, 50)
     assert mean.dtype == deviation.dtype == torch.float32
-    assert (deviation >= DEVIATION_FLOOR).all()
+    spread = trajectories.costs.std().item()
+    assert interpolator.floor == pytest.approx(DEVIATION_FLOOR * spread)
+    assert deviation.min() == pytest.approx(interpolator.floor)
+
+
+def test_pairs_are_told_apart_however_little_the_metric_moves():
+    apart = []
+    for scale in (1.0, 1e-2, 1e-3):
+        trajectories = trajectories_of(4, 5)
+        faint = replace(trajectories, costs=0.3 + scale * trajectories.costs)
+        mean, deviation = Interpolator().interpolate(faint)
+        negative = fisher_sets(mean.flatten(), deviation.flatten())[1]
+        apart.append(negative.float().mean().item())
+    assert apart[0] > 0.2
+    assert apart == pytest.approx([apart[0]] * 3, abs=0.02)
 
 
 def test_interpolation_is_near_the_truth_and_surest_where_it_was_observed():
@@ -198,7 +216,7 @@ def test_the_deviation_is_the_root_of_the_posterior_variance():
         expected, spread = process.predict(grid.numpy(), return_std=True)
         expected = (torch.from_numpy(expected) + costs.mean()).float()
         torch.testing.assert_close(mean[row], expected)
-        floored = torch.from_numpy(spread).clamp_min(DEVIATION_FLOOR).float()
+        floored = torch.from_numpy(spread).clamp_min(interpolator.floor).float()
         torch.testing.assert_close(deviation[row], floored, rtol=1e-3, atol=1e-6)
 
 
@@ -212,7 +230,7 @@ def test_a_constant_metric_is_interpolated_by_the_constant():
     )
     mean, deviation = Interpolator().interpolate(flat)
     assert torch.equal(mean, torch.full((3, 50), 0.25))
-    assert torch.equal(deviation, torch.full((3, 50), DEVIATION_FLOOR))
+    assert torch.equal(deviation, torch.full((3, 50), LEAST_DEVIATION))
 
 
 def test_a_single_observation_is_held_over_the_whole_trajectory():

@@ -13,7 +13,8 @@ from metricopt.tasks.descent import loss_optimizer
 from metricopt.values.health import check_health
 from metricopt.values.meta_training import MetaTraining, meta_train
 from metricopt.values.recipe import LITERAL, RECIPE
-from metricopt.values.trajectories import Rollout, collect
+from metricopt.values.trajectories import GUIDED, LOSS, Rollout, collect
+from metricopt.values.value_function import GAMMA
 from tests.metricopt.quadratic_task import FlatTask, QuadraticTask
 
 ROLLOUT = Rollout(steps=20, observations=3)
@@ -71,7 +72,8 @@ def test_health_is_reported_and_charged(trained):
     task, budget = QuadraticTask(), Budget(trained.queries + 100, 5)
     method = MetricOpt(recipe=SMALL, rate=0.1, health_tasks=10)
     result = method.run(task, budget, seeded(7), prepared=pack(trained))
-    assert result.notes["spearman"] > 0.8
+    assert result.notes["spearman_loss"] > 0.8
+    assert result.notes["spearman_guided"] > 0.5
     # The observations of held-out trajectories and the trials of the step sizes.
     assert result.queries == trained.queries + task.queries
     assert task.queries > 10 * ROLLOUT.observations
@@ -109,6 +111,8 @@ def test_the_published_recipe_runs():
         {"on_policy": 0.0},
         {"on_policy": 1.0},
         {"standardise_cost": False},
+        {"gamma": 10.0},
+        {"group": 1, "replay": 8},
         {"group": 1, "inner_steps": 1},
         {"block": 5},
         {"queries_on": "train"},
@@ -166,21 +170,49 @@ def test_a_single_observation_in_all_is_enough_to_run():
     assert all(torch.isfinite(weight).all() for weight in weights(found).values())
 
 
-def test_the_standardisation_is_that_of_the_first_block():
+def test_costs_are_standardised_anew_with_every_block_and_phi_by_the_first():
     task = QuadraticTask()
     training = MetaTraining(task, TINY, FACTORY, seeded())
+    deviations = []
+    for block in range(3):
+        training.advance()
+        costs = task.cost(torch.cat(task.observed)).float()
+        for found in (training.value_function, training.adapted):
+            torch.testing.assert_close(found.cost_mean, costs.mean())
+            torch.testing.assert_close(found.cost_deviation, costs.std())
+        if block == 0:
+            mean = training.value_function.phi_mean.clone()
+        assert torch.equal(training.value_function.phi_mean, mean)
+        deviations.append(costs.std().item())
+    # Guided trajectories go farther: constants of the first block would not fit them.
+    assert len(set(deviations)) == 3
+
+
+def test_the_weight_of_the_regression_is_measured_once():
+    training = MetaTraining(QuadraticTask(), TINY, FACTORY, seeded())
+    assert training.gamma is None
     training.advance()
-    constants = {
-        name: getattr(training.value_function, name).clone()
-        for name in ("phi_mean", "phi_deviation", "cost_mean", "cost_deviation")
-    }
-    first = task.cost(torch.cat(task.observed)).float()
-    torch.testing.assert_close(constants["cost_mean"], first.mean())
-    torch.testing.assert_close(constants["cost_deviation"], first.std())
+    gamma = training.gamma
+    assert 0.1 < gamma < 10
     training.advance()
-    for name, value in constants.items():
-        assert torch.equal(getattr(training.value_function, name), value)
-        assert torch.equal(getattr(training.adapted, name), value)
+    assert training.gamma == gamma
+    given = MetaTraining(QuadraticTask(), replace(TINY, gamma=3.0), FACTORY, seeded())
+    given.advance()
+    assert given.gamma == 3.0
+    assert LITERAL.gamma == GAMMA == 10.0
+
+
+def test_every_kind_of_trajectory_has_a_kernel_of_its_own():
+    training = MetaTraining(QuadraticTask(), TINY, FACTORY, seeded())
+    training.advance()
+    assert training.interpolators[GUIDED].kernel is None
+    first = training.interpolators[LOSS].kernel
+    training.advance()
+    along_loss = training.interpolators[LOSS].kernel
+    guided = training.interpolators[GUIDED].kernel
+    # One loss trajectory more does not double their number, so that kernel stays.
+    assert along_loss == first
+    assert guided.signal_variance != first.signal_variance
 
 
 def test_on_policy_trajectories_stay_within_reach_of_what_is_known():

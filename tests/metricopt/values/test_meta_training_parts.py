@@ -1,5 +1,6 @@
 """The parts of meta-training: outer step, objective, mining, settings."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from metricopt.errors import ConfigError
 from metricopt.values.meta_training import interpolate_weights
-from metricopt.values.objective import Points, mine, objective
+from metricopt.values.objective import Points, equal_weight, mine, objective
 from metricopt.values.recipe import RECIPE, Recipe
 from metricopt.values.value_function import (
     ValueFunction,
@@ -39,9 +40,9 @@ def test_outer_steps_interpolate_weights_and_copy_statistics():
 def batch():
     generator = seeded(3)
     return Points(
-        torch.randn(40, 4, generator=generator),
-        torch.rand(40, generator=generator),
-        0.01 + 0.1 * torch.rand(40, generator=generator),
+        torch.randn(5, 8, 4, generator=generator),
+        torch.rand(5, 8, generator=generator),
+        0.01 + 0.1 * torch.rand(5, 8, generator=generator),
     )
 
 
@@ -49,27 +50,49 @@ def test_the_objective_is_the_value_loss_in_standardised_costs(batch):
     value_function = ValueFunction(4, seeded()).eval()
     value_function.cost_mean.fill_(0.4)
     value_function.cost_deviation.fill_(0.2)
-    recipe = replace(RECIPE, mining="hardest", gamma=3.0)
-    found = objective(value_function, batch, recipe, seeded())
-    embedding = value_function.embed(batch.phi)
+    recipe = replace(RECIPE, mining="hardest")
+    found = objective(value_function, batch, recipe, seeded(), gamma=3.0)
+    phi = batch.phi.flatten(0, 1)
+    embedding = value_function.embed(phi)
     target = (batch.mean - 0.4) / 0.2, batch.deviation / 0.2
     triplets = mine(embedding, target, "hardest", seeded())
-    prediction = (value_function(batch.phi) - 0.4) / 0.2
+    prediction = ((value_function(phi) - 0.4) / 0.2).view(5, 8)
     expected = value_loss(prediction, embedding, target, triplets, 3.0)
     torch.testing.assert_close(found, expected)
 
 
 def test_without_uncertainty_all_points_weigh_the_same(batch):
     value_function = ValueFunction(4, seeded()).eval()
-    recipe = replace(RECIPE, mining="none", uncertainty=False, gamma=1.0)
-    found = objective(value_function, batch, recipe, seeded())
-    plain = (value_function(batch.phi) - batch.mean).abs().mean()
-    torch.testing.assert_close(found, plain)
+    recipe = replace(RECIPE, mining="none", uncertainty=False)
+    found = objective(value_function, batch, recipe, seeded(), gamma=1.0)
+    predicted = value_function(batch.phi.flatten(0, 1)).view(5, 8)
+    torch.testing.assert_close(found, (predicted - batch.mean).abs().mean())
     weighted = objective(
-        value_function, batch, replace(recipe, uncertainty=True), seeded()
+        value_function, batch, replace(recipe, uncertainty=True), seeded(), gamma=1.0
     )
-    expected = regression_term(value_function(batch.phi), batch.mean, batch.deviation)
+    expected = regression_term(predicted, batch.mean, batch.deviation)
     torch.testing.assert_close(weighted, expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_both_terms_start_with_the_same_size_whatever_the_metric(batch, scale):
+    value_function = ValueFunction(4, seeded()).eval()
+    before = {name: part.clone() for name, part in value_function.state_dict().items()}
+    batch = Points(batch.phi, batch.mean * scale, batch.deviation * scale)
+    gamma = equal_weight(value_function, batch, RECIPE, seeded(1))
+    for name, part in value_function.state_dict().items():
+        assert torch.equal(part, before[name])
+    value_function.train()
+    both = objective(value_function, batch, RECIPE, seeded(1), gamma=gamma)
+    ordinal = objective(value_function, batch, RECIPE, seeded(1), gamma=0.0)
+    torch.testing.assert_close(both, 2 * ordinal)
+
+
+def test_without_triplets_the_ordinal_term_counts_as_that_of_a_blind_embedding(batch):
+    value_function, recipe = ValueFunction(4, seeded()), replace(RECIPE, mining="none")
+    gamma = equal_weight(value_function, batch, recipe, seeded())
+    found = objective(value_function, batch, recipe, seeded(), gamma=gamma)
+    assert found.item() == pytest.approx(math.log(2), rel=1e-5)
 
 
 @pytest.mark.parametrize("mining", ["multi-similarity", "hardest", "random", "none"])

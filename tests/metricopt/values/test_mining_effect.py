@@ -30,12 +30,12 @@ def fitted_embedding(noisy_path, mining):
     phi, _, cost = noisy_path
     generator = seeded(1)
     value_function = ValueFunction(phi.shape[1], generator).train()
-    points = Points(phi, cost, torch.full_like(cost, 0.1))
-    recipe = Recipe(mining=mining, gamma=0.0)
+    points = Points(phi[None], cost[None], torch.full_like(cost, 0.1)[None])
+    recipe = Recipe(mining=mining)
     optimizer = torch.optim.Adam(value_function.parameters(), lr=0.01)
     for _ in range(200):
         optimizer.zero_grad()
-        objective(value_function, points, recipe, generator).backward()
+        objective(value_function, points, recipe, generator, gamma=0.0).backward()
         optimizer.step()
     with torch.no_grad():
         return value_function.embed(phi)

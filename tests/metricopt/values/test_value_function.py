@@ -98,6 +98,16 @@ def test_regression_term_equals_a_loop(points):
     torch.testing.assert_close(found, total / weight)
 
 
+def test_every_trajectory_has_the_same_share_of_the_regression_term(points):
+    prediction, mean, deviation = (points[at].view(4, 6) for at in (0, 2, 3))
+    rows = zip(prediction, mean, deviation, strict=True)
+    alone = [regression_term(*row) for row in rows]
+    # Surer by a factor of 100 in one trajectory: its points weigh no more than others'.
+    deviation = deviation * torch.tensor([[1.0], [0.01], [1.0], [1.0]])
+    found = regression_term(prediction, mean, deviation)
+    torch.testing.assert_close(found, torch.stack(alone).mean())
+
+
 def test_regression_term_weighs_certain_points_more():
     mean, deviation = torch.zeros(2), torch.tensor([0.1, 0.4])
     certain = regression_term(torch.tensor([1.0, 0.0]), mean, deviation)

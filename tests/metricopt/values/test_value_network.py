@@ -50,6 +50,18 @@ def test_prediction_undoes_the_standardisation(value_function):
     torch.testing.assert_close(value_function.body(scaled), value_function.embed(phi))
 
 
+def test_other_cost_constants_leave_predictions_as_they_are(value_function):
+    phi = torch.randn(9, 7, generator=seeded())
+    before, score = value_function(phi), value_function.score(value_function.embed(phi))
+    value_function.rescale(torch.tensor(0.25), torch.tensor(0.02))
+    torch.testing.assert_close(value_function(phi), before)
+    assert value_function.cost_mean == 0.25
+    assert value_function.cost_deviation == torch.tensor(0.02)
+    # In the new units the same prediction is another score.
+    found = value_function.score(value_function.embed(phi))
+    torch.testing.assert_close(found, (0.3 + 0.2 * score - 0.25) / 0.02)
+
+
 def test_a_new_one_standardises_nothing():
     value_function = ValueFunction(3, seeded()).eval()
     phi = torch.randn(4, 3, generator=seeded())

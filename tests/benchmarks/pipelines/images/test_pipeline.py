@@ -129,7 +129,7 @@ def test_arms_run(row):
 def test_metricopt_runs_with_its_diagnosis():
     chosen, found = judged(spec_of("metricopt"))
     assert chosen.shared_queries <= SIZES["smoke"].queries == 52
-    names = {"spearman", "loss_spearman", "path_guided_cost", "embedding_x"}
+    names = {"spearman_guided", "loss_spearman", "path_guided_cost", "embedding_x"}
     assert names <= set(found["notes"])
     assert -1 <= found["notes"]["loss_spearman"] <= 1
     assert len(found["notes"]["path_steps"]) == 10
