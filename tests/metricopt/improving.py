@@ -13,7 +13,9 @@ from tests.metricopt.digits_network import splits
 
 TRAIN, OBSERVE, TEST = splits()
 MACRO_F1 = partial(f1_score, average="macro")
-QUICK = FinetuneOptions("random-search", queries=12, steps=4, progress=False)
+QUICK = FinetuneOptions(
+    "random-search", queries=12, steps=4, no_harm=False, progress=False
+)
 
 # A declared direction is tried on outputs that are perfect, and inverted.
 TRIED = 2
