@@ -17,12 +17,13 @@ to, and returns the best it observed.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import covariance_root, draw_seeds
 from metricopt.methods.outputs.cross_fitting import CrossFitted, CrossFitting
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings, directions
@@ -47,6 +48,7 @@ class MetricOptOutputs(Method):
             the statistics do not predict the metric.
     """
 
+    sees: ClassVar[Sees] = "outputs and labels"
     search: SearchSettings = field(default_factory=SearchSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.arms.contract import ARMS, run_arm
+from baselines.phi_methods.contract import RIVALS
+from benchmarks.arms.contract import ARMS, run_arm, sees
 from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.pipelines.contract import make_pipeline
@@ -15,6 +16,7 @@ from benchmarks.runs.spec import Arm
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError
 from metricopt.methods import metricopt as metricopt_method
+from metricopt.methods.contract import METHODS
 from metricopt.methods.metricopt import MetricOpt
 from tests.benchmarks.arms.arm_cases import (
     METRICOPT,
@@ -31,7 +33,7 @@ from tests.benchmarks.pipelines.pipeline_cases import (
 )
 
 ROWS = 2
-METHODS = {
+SETTINGS = {
     "untouched": (0, {}),
     "loss-only": (0, {}),
     "loss-only-dense": (STEPS, {}),
@@ -44,9 +46,9 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_methods_stay_within_their_budget(name):
-    queries, settings = METHODS[name]
+    queries, settings = SETTINGS[name]
     record = record_of(method_spec(name, queries, settings=settings))
     assert_values(record.values("observe"), ROWS)
     assert_values(record.values("test"), ROWS)
@@ -192,3 +194,22 @@ def test_a_method_that_does_not_suit_the_tasks_is_refused(monkeypatch):
         ConfigError, match="metricopt does not suit tasks of the pipeline tabular"
     ):
         run_arm(spec, make_pipeline(spec.pipeline, spec.replicate))
+
+
+@pytest.mark.parametrize(
+    ("arm", "expected"),
+    [
+        (Arm("method", "cma-es"), "metric values"),
+        (Arm("method", "metricopt", METRICOPT), "loss gradients"),
+        (Arm("method", "metricopt-outputs"), "outputs and labels"),
+        (Arm("threshold-shift"), "outputs and labels"),
+        (Arm("network", "learned-surrogate"), "outputs and labels"),
+        (Arm("oracle", "cma-es"), "test"),
+    ],
+)
+def test_every_arm_says_what_it_sees(arm, expected):
+    assert sees(arm) == expected
+
+
+def test_a_rival_has_a_name_of_its_own():
+    assert not {*METHODS} & {*RIVALS}
