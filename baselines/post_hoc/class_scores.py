@@ -78,29 +78,40 @@ class OffsetQueries:
         """Queries that are left; infinite without a limit."""
         return math.inf if self._limit is None else self._limit - self.made
 
-    def costs(self, candidates: Tensor, *, noted: bool = True) -> Tensor:
+    def costs(self, candidates: Tensor) -> Tensor:
         """Query offsets [R, C], only the first ones where the limit is near.
-
-        Args:
-            candidates: what is added to the log-probabilities, shape [R, C].
-            noted: whether one of them may be the result.
 
         Returns:
             Costs of those that were queried, float64, shape [R] or shorter.
         """
         allowed = candidates[: int(min(self.remaining, len(candidates)))]
         parts = allowed.split(max(1, LOGITS // self._log_probs.numel()))
-        found = [self._query(part, noted) for part in parts if len(part)]
+        found = [self._query(part) for part in parts if len(part)]
         return torch.cat(found) if found else torch.empty(0, dtype=torch.float64)
 
-    def _query(self, candidates: Tensor, noted: bool) -> Tensor:
+    def costs_on(self, places: Tensor, candidates: Tensor) -> Tensor:
+        """Query offsets [R, C] on some examples; they are no candidates for the result.
+
+        Args:
+            places: of n examples in the observe split, shape [n].
+            candidates: what is added to the log-probabilities, shape [R, C].
+
+        Returns:
+            Costs, float64, shape [R].
+        """
+        shifted = self._log_probs[places] + candidates[:, None]
+        values = self._validation.values_on(places, shifted)
+        self.made += len(candidates)
+        return self._validation.as_costs(values)
+
+    def _query(self, candidates: Tensor) -> Tensor:
         values = self._validation.values(self._log_probs + candidates[:, None])
         costs = self._validation.as_costs(values)
         for row, cost, value in zip(
             candidates, costs.tolist(), values.tolist(), strict=True
         ):
             self.made += 1
-            if noted and cost < self._cost:
+            if cost < self._cost:
                 self._cost = cost
                 self.trace.append(Improvement(self.made, value, row.clone()))
         return costs

@@ -1,14 +1,16 @@
 """CWPlugin: class weights from line searches over pairs of classes.
 
-The classifier argmax_k w_k p_k is found one weight at a time. A classifier restricted
-to the pair (k, reference) answers one of the two for every example; where the metric is
-linear in the diagonal of the confusion matrix, its best weight is that of the whole.
+The classifier argmax_k w_k p_k is found one weight at a time. The metric is queried on
+the examples of two classes, k and a reference, with decisions restricted to these two.
+Where the metric is linear in the diagonal of the confusion matrix, the best weight for
+the pair is that of the whole. Queries on chosen examples are more than a scoring
+service allows, which judges all of them.
 
 Source: Devic, Hiranandani et al., arXiv 2503.02119, 2025. Differs: the reference is the
 class that is most frequent on observe. The weighted classifier is queried at the end,
-and equal weights are kept where it is no better. Without published code, the grid is
-uniform in alpha = w_k / (w_k + w_reference), and of equal values the one nearest to
-equal weights is taken.
+and equal weights are kept where it is no better. There is no published code: the grid
+is uniform in w_k / (w_k + w_reference), and of equal values the one nearest to equal
+weights is taken.
 """
 
 from dataclasses import dataclass
@@ -77,14 +79,16 @@ def pairwise_weights(
     grid = torch.logit(alpha).to(log_probs)
     queries = OffsetQueries(log_probs, validation, search.max_queries)
     targets = labels(validation.observe)
-    reference = int(torch.bincount(targets, minlength=classes).argmax())
+    counts = torch.bincount(targets, minlength=classes)
+    reference = int(counts.argmax())
     weights = torch.zeros_like(log_probs[0])
-    for label in range(classes):
-        if label != reference:
-            pairs = torch.full((count, classes), -torch.inf).to(log_probs)
-            pairs[:, reference], pairs[:, label] = 0.0, grid
-            costs = queries.costs(pairs, noted=False)
-            weights[label] = _best(grid, costs)
+    for label in counts.nonzero().flatten().tolist():
+        if label == reference:
+            continue
+        of_pair = ((targets == label) | (targets == reference)).nonzero().flatten()
+        pairs = torch.full((count, classes), -torch.inf).to(log_probs)
+        pairs[:, reference], pairs[:, label] = 0.0, grid
+        weights[label] = _best(grid, queries.costs_on(of_pair, pairs))
     queries.costs(weights[None])
     return ClassOffsets.best_of(queries)
 

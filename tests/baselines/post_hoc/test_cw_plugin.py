@@ -37,15 +37,16 @@ def test_a_pair_is_judged_as_if_there_were_no_other_class():
     seen = []
 
     def spy(judged, labels):
-        seen.append(judged.argmax(1).unique().tolist())
+        pair = judged.argmax(1).unique().tolist()
+        seen.append((pair, labels.unique().tolist()))
         return 0.5
 
     found = weigh(
         outputs, targets, make_metric(spy, higher_is_better=True), candidates=3
     )
     # Label 0 is as frequent as the others, and first.
-    assert seen[1:4] == [[0, 1]] * 3
-    assert seen[4:7] == [[0, 2]] * 3
+    assert seen[1:4] == [([0, 1], [0, 1])] * 3
+    assert seen[4:7] == [([0, 2], [0, 2])] * 3
     # Of equal values, the one at equal weights: nothing moves.
     assert found.offsets.tolist() == [0.0] * 3
 
