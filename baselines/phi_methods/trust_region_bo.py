@@ -6,8 +6,8 @@ between its points. A function drawn from the process says which of many candida
 box around the best phi is queried next; the box grows with successes and shrinks with
 failures.
 
-Source: Hvarfner et al., ICML 2024, Sec. 5 (prior); Eriksson et al., NeurIPS 2019, Alg. 1
-(TuRBO-1, Thompson sampling). Differs: phi = 0 is the first point and the others of the
+Source: Hvarfner et al., ICML 2024 (prior); Eriksson et al., NeurIPS 2019 (TuRBO-1 with
+Thompson sampling). Differs: phi = 0 is the first point and the others of the
 first block lie in the box around it, not all over the domain. The box shrinks after
 `patience` failures instead of d, which few queries would never reach, and is never
 restarted. Hyper-parameters are found by a few warm-started steps of Adam.

@@ -164,7 +164,9 @@ def _offsets(found: ClassOffsets, validation: Validation) -> Chosen:
         (each.queries, each.value, replace(found, offsets=each.offsets).shift)
         for each in found.trace
     )
-    return _chosen(found.shift, validation, points, {"offsets": _rounded(found.offsets)})
+    return _chosen(
+        found.shift, validation, points, {"offsets": _rounded(found.offsets)}
+    )
 
 
 def _chosen(
@@ -178,7 +180,9 @@ def _chosen(
         Shifted(shift),
         queries=validation.queries,
         evaluations=dict(validation.meter.made),
-        points=tuple(Point(0, made, (value,), Shifted(at)) for made, value, at in points),
+        points=tuple(
+            Point(0, made, (value,), Shifted(at)) for made, value, at in points
+        ),
         notes=notes,
     )
 

@@ -99,7 +99,7 @@ class ImagePipeline(AdaptedPipeline):
 
     @property
     def training_shares(self) -> Tensor:
-        """Class shares of the images theta was trained on, whatever fine-tuning does."""
+        """Class shares of the images theta was trained on."""
         return class_shares(self.problem.train.targets, self.problem.classes)
 
     @cached_property

@@ -29,7 +29,9 @@ def test_posteriors_follow_bayes_rule(classes):
 
 def test_one_logit_is_corrected_like_two():
     two = torch.randn(30, 2, dtype=torch.float64)
-    found = correct_prior(uniform_shares(2), class_shares(torch.tensor([0, 0, 0, 1]), 2))
+    found = correct_prior(
+        uniform_shares(2), class_shares(torch.tensor([0, 0, 0, 1]), 2)
+    )
     one = found.shift(two[:, 1:] - two[:, :1])
     shifted = found.shift(two)
     torch.testing.assert_close(one, shifted[:, 1:] - shifted[:, :1])

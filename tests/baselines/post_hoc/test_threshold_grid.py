@@ -60,7 +60,7 @@ def test_the_improvements_end_at_the_result():
     found = tune(outputs, targets)
     values = [each.value for each in found.trace]
     assert values == sorted(set(values))
-    assert [each.queries for each in found.trace][0] == 1
+    assert next(each.queries for each in found.trace) == 1
     assert (found.trace[-1].threshold, values[-1]) == (found.threshold, found.value)
     for each in found.trace:
         decided = outputs.sigmoid() - each.threshold
