@@ -20,6 +20,7 @@ from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.statistics.contract import Groups
+from metricopt.tasks.descent import START_DEVIATION, starts
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -30,7 +31,7 @@ EVERY = 10
 @RIVALS.register("white-box")
 @dataclass(frozen=True)
 class WhiteBox(Method):
-    """Descends the known formula from phi = 0; queries nothing.
+    """Descends the known formula from a random start near 0; queries nothing.
 
     The best phi by the exact formula is returned.
 
@@ -64,7 +65,7 @@ class WhiteBox(Method):
         rows: int = 1,
         prepared: Preparation | None = None,
     ) -> FinetuneResult:
-        """Descend on every row, with examples of its own.
+        """Descend on every row, from a start of its own.
 
         Raises:
             ConfigError: if the formula is not one of a confusion matrix of these
@@ -72,11 +73,11 @@ class WhiteBox(Method):
         """
         metric, statistics = self.metric(), statistics_of(task)
         chosen = []
-        for _ in range(rows):
+        for start in starts(task.size, rows, START_DEVIATION, generator).split(1):
             found = [
                 _descend(
                     _Formula(metric, statistics, generator, self.examples),
-                    torch.zeros(1, task.size),
+                    start,
                     rate=rate,
                     steps=self.steps,
                 )

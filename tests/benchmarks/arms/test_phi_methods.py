@@ -10,6 +10,7 @@ from benchmarks.arms.contract import ARMS, run_arm, sees
 from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.pipelines.tabular_settings import BiasSettings
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm
@@ -213,3 +214,43 @@ def test_every_arm_says_what_it_sees(arm, expected):
 
 def test_a_rival_has_a_name_of_its_own():
     assert not {*METHODS} & {*RIVALS}
+
+
+RIVAL_RUNS = {
+    "adaptive-surrogates": {},
+    "dictionary": {"evaluations": 60},
+    "lq-cma-es": {},
+    "trust-region-bo": {"candidates": 50, "fit_steps": 2},
+    "white-box": {"formula": "f1", "steps": 20},
+}
+
+
+def test_every_rival_has_a_run():
+    assert {*RIVAL_RUNS} == {*RIVALS}
+
+
+@pytest.mark.parametrize("name", RIVAL_RUNS)
+@pytest.mark.parametrize("metric", ["f1", "mcr"])
+def test_rivals_stay_within_their_budget(name, metric):
+    spec = method_spec(name, 12, settings=RIVAL_RUNS[name], metric=metric)
+    record = record_of(spec)
+    assert_values(record.values("test"), ROWS)
+    spent = {"dictionary": 4, "white-box": 0}.get(name, 12)
+    assert record.queries == spent
+    assert sum(record.queried.values()) == ROWS * spent
+    assert record.trace[-1].test[metric] == record.values("test")
+    observed = [point.observe[metric] for point in record.trace if point.observe]
+    assert len(observed) >= (2 if spent else 0)
+    untouched = record_of(method_spec("untouched", metric=metric))
+    if spent:
+        # The best observed phi is returned, and phi = 0 was observed.
+        assert record.trace[-1].observe[metric] == record.values("observe")
+        pairs = zip(record.values("observe"), untouched.values("observe"), strict=True)
+        better = [(new - old) * (1 if metric == "f1" else -1) for new, old in pairs]
+        assert min(better) >= 0
+
+
+def test_a_rival_does_not_suit_every_task():
+    pipeline = tabular_unit(adapter=BiasSettings(33))
+    with pytest.raises(ConfigError, match="lq-cma-es does not suit tasks"):
+        record_of(method_spec("lq-cma-es", 5, pipeline=pipeline))
