@@ -22,15 +22,6 @@ from metricopt.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
-class GridImprovement:
-    """A threshold with a new best value, and the queries made until then."""
-
-    queries: int
-    value: float
-    threshold: float
-
-
-@dataclass(frozen=True)
 class ThresholdGrid:
     """The best threshold of the grid.
 
@@ -38,13 +29,11 @@ class ThresholdGrid:
         threshold: of the probability of the positive class, in [0, 1].
         value: the metric there, in native units, on the examples it was tuned on.
         queries: metric queries made, one per threshold.
-        trace: every improvement in the order of the grid; the last is the result.
     """
 
     threshold: float
     value: float
     queries: int
-    trace: tuple[GridImprovement, ...]
 
     def shift(self, outputs: Tensor) -> Tensor:
         """Return probability minus threshold for logits [..., N, 1], float64.
@@ -95,12 +84,12 @@ def tune_threshold_on_grid(
     probabilities = scores.sigmoid()
     if np.isclose(probabilities.min().item(), probabilities.max().item()):
         raise DataError("a threshold grid needs scores that differ, got equal ones")
-    values: list[float] = []
+    values: list[Tensor] = []
 
     def score(_: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
         decided = torch.from_numpy(predicted).to(outputs).view(1, -1, 1)
         value = validation.values(2 * decided - 1)
-        values.append(value.item())
+        values.append(value.cpu())
         return -validation.as_costs(value).item()
 
     tuned = TunedThresholdClassifierCV(
@@ -109,19 +98,8 @@ def tune_threshold_on_grid(
         thresholds=thresholds,
         cv="prefit",
         refit=False,
-        store_cv_results=True,
     ).fit(scores.numpy(), targets.cpu().numpy())
-    trace = _improvements(tuned.cv_results_, values)
+    # The first of equally good thresholds, as there.
+    best = int(validation.as_costs(torch.cat(values)).argmin())
     threshold = float(tuned.best_threshold_)
-    return ThresholdGrid(threshold, trace[-1].value, len(values), trace)
-
-
-def _improvements(
-    results: dict[str, NDArray[np.float64]], values: list[float]
-) -> tuple[GridImprovement, ...]:
-    best = np.maximum.accumulate(results["scores"])
-    new = [0, *(np.flatnonzero(np.diff(best) > 0) + 1).tolist()]
-    return tuple(
-        GridImprovement(at + 1, values[at], float(results["thresholds"][at]))
-        for at in new
-    )
+    return ThresholdGrid(threshold, values[best].item(), len(values))

@@ -73,12 +73,12 @@ def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Cho
     found = tune_threshold_on_grid(
         _class_outputs(spec, pipeline), validation, thresholds=_at_most(spec, GRID)
     )
-    points = (
-        (each.queries, each.value, replace(found, threshold=each.threshold).shift)
-        for each in found.trace
+    return Chosen(
+        Shifted(found.shift),
+        queries=found.queries,
+        evaluations=dict(validation.meter.made),
+        notes={"threshold": found.threshold},
     )
-    notes = {"threshold": found.threshold}
-    return _chosen(found.shift, validation, points, notes)
 
 
 def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:

@@ -54,19 +54,6 @@ def test_equals_what_scikit_learn_finds_by_itself(metric, scorer, thresholds):
     assert make_metric(metric).value(found.shift(outputs), targets) == found.value
 
 
-def test_the_improvements_end_at_the_result():
-    inputs, targets = problem()
-    outputs = inputs.sum(1, keepdim=True)
-    found = tune(outputs, targets)
-    values = [each.value for each in found.trace]
-    assert values == sorted(set(values))
-    assert next(each.queries for each in found.trace) == 1
-    assert (found.trace[-1].threshold, values[-1]) == (found.threshold, found.value)
-    for each in found.trace:
-        decided = outputs.sigmoid() - each.threshold
-        assert make_metric("f1").value(decided, targets) == each.value
-
-
 def test_no_more_queries_are_made_than_allowed():
     inputs, targets = problem()
     with pytest.raises(BudgetExceededError, match="exceed the limit of 99"):
