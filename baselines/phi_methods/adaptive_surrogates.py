@@ -5,10 +5,10 @@ is regressed from differences of observed metrics on differences of the rates, a
 non-negative: fewer errors do no harm. Gradient steps on the rates, so weighted, lead to
 the next query.
 
-Source: Jiang et al., ICML 2020, Alg. 1 and 3; re-implemented from the paper. Differs:
-the regression uses all queried phi, near ones more, where the paper spends new queries
-on perturbations at every step, thousands in all. A step ends where a rate has moved by
-a radius, which grows with successes and shrinks with failures. Rates are those of the
+Source: Jiang et al., ICML 2020; an implementation of our own. Differs: the regression
+uses all queried phi, near ones more, where the paper spends new queries on
+perturbations at every step, thousands in all. A step ends where a rate has moved by a
+radius, which grows with successes and shrinks with failures. Rates are those of the
 observe split.
 """
 

@@ -6,11 +6,12 @@ Where the metric is linear in the diagonal of the confusion matrix, the best wei
 the pair is that of the whole. Queries on chosen examples are more than a scoring
 service allows, which judges all of them.
 
-Source: Devic, Hiranandani et al., arXiv 2503.02119, 2025. Differs: the reference is the
-class that is most frequent on observe. The weighted classifier is queried at the end,
-and equal weights are kept where it is no better. There is no published code: the grid
-is uniform in w_k / (w_k + w_reference), and of equal values the one nearest to equal
-weights is taken.
+Source: Devic, Hiranandani et al., arXiv 2503.02119, 2025. Written from the abstract;
+there is no published code. These are our choices: the examples of a pair, since a
+G-mean of all examples is 0 for two classes; the reference, which is the class that is
+most frequent on observe; a grid uniform in w_k / (w_k + w_reference), and of equal
+values the one nearest to equal weights. The weighted classifier is queried at the end,
+and equal weights are kept where it is no better.
 """
 
 from dataclasses import dataclass

@@ -6,12 +6,12 @@ to one class, which changes the diagonal by a known dC and the metric by a queri
 beta solves dC beta = dM. The best answer to a linear metric is argmax_k beta_k p_k, and
 Frank-Wolfe mixes these answers into a randomised classifier.
 
-Source: Hiranandani et al., ICML 2021, Alg. 1 and 2; the authors' code is
-`stair-lab/fweg`. Differs: there is one group, as our data have no attributes. Gains are
-elicited on the observe split, so outputs must be calibrated there; the paper elicits
-them on training examples, which corrects for other class shares on the way. The mixture
-is drawn once per example instead of averaged, since a metric reads decisions. The best
-observed iterate is returned.
+Source: Hiranandani et al., ICML 2021; the authors' code is `stair-lab/fweg`. Differs:
+there is one group, as our data have no attributes. Gains are elicited on the observe
+split, so outputs must be calibrated there; the paper elicits them on training examples,
+which corrects for other class shares on the way. The first iterate is the network's own
+decisions. The mixture is drawn once per example instead of averaged, since a metric
+reads decisions. The best observed iterate is returned.
 """
 
 from dataclasses import dataclass

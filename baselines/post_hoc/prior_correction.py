@@ -3,8 +3,9 @@
 A network trained on mini-batches with other class shares than the deployment has is
 off by the log ratio of the shares. No metric is queried.
 
-Source: Saerens et al., Neural Computation 2002, eq. (4). Differs: the deployment
-shares are those of the observe labels, which are known, so none are estimated.
+Source: Saerens et al., Neural Computation 2002, outputs adjusted to known priors.
+Differs: the deployment shares are those of the observe labels, which are known, so none
+are estimated.
 """
 
 from dataclasses import dataclass
