@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import Metric, to_cost
-from metricopt.outputs import Outputs, Targets, leading
+from metricopt.outputs import Outputs, Targets, leading, targets_at
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.meter import Meter
 
@@ -57,14 +57,26 @@ class Validation:
 
         Converting costs back would round them.
         """
-        rows = len(leading(outputs))
-        self.meter.require(rows)
-        labelled = self.observe.targets if targets is None else targets
-        with torch.no_grad():
-            values = self._metric.values(outputs, labelled)
+        if targets is None:
+            return self._charged(outputs, self.observe.targets, "observe")
         # Targets given by the caller belong to training examples.
-        self.meter.charge(rows, "observe" if targets is None else "train")
-        return values
+        return self._charged(outputs, targets, "train")
+
+    def values_on(self, places: Tensor, outputs: Tensor) -> Tensor:
+        """Query the metric on some examples of the observe split.
+
+        Args:
+            places: of n examples in the observe split, shape [n].
+            outputs: network outputs for them, shape [R, n, C].
+
+        Returns:
+            Native values, shape [R], float64.
+
+        Raises:
+            MetricError, BudgetExceededError: as in `costs`.
+        """
+        targets = targets_at(self.observe.targets, places)
+        return self._charged(outputs, targets, "observe")
 
     def as_costs(self, values: Tensor) -> Tensor:
         """Convert native values of the metric to costs; this is no query."""
@@ -80,6 +92,14 @@ class Validation:
             BudgetExceededError: if they would exceed the limit; none is counted then.
         """
         self.meter.charge(count)
+
+    def _charged(self, outputs: Outputs, targets: Targets, split: str) -> Tensor:
+        rows = len(leading(outputs))
+        self.meter.require(rows)
+        with torch.no_grad():
+            values = self._metric.values(outputs, targets)
+        self.meter.charge(rows, split)
+        return values
 
 
 def labels(examples: Examples) -> Tensor:

@@ -41,6 +41,7 @@ ROOMS = {
     "baselines.validation": "",
     "baselines.network_methods": "losses validation",
     "baselines.post_hoc": "validation",
+    "baselines.phi_methods": "",
     "benchmarks.runs": "",
     "benchmarks.networks": "",
     "benchmarks.datasets": "runs",

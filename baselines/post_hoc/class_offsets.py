@@ -9,16 +9,18 @@ on logits. An offset moves only where a candidate is strictly better.
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Self
 
 import torch
 from torch import Tensor
 
+from baselines.post_hoc.class_scores import (
+    Improvement,
+    OffsetQueries,
+    log_probabilities,
+)
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
-
-LOGITS = 2**24
-"""Most logits in one call of the metric, which bounds its memory."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,6 @@ class OffsetSearch:
 DEFAULT_SEARCH = OffsetSearch()
 
 
-class Improvement(NamedTuple):
-    """The first offsets with a new best value, and the queries made until then."""
-
-    queries: int
-    value: float
-    offsets: Tensor
-
-
 @dataclass(frozen=True)
 class ClassOffsets:
     """The best offsets found.
@@ -89,7 +83,13 @@ class ClassOffsets:
 
     def shift(self, outputs: Tensor) -> Tensor:
         """Return the outputs to be judged, of class logits [..., N, C]."""
-        return outputs.log_softmax(-1) + self.offsets
+        return log_probabilities(outputs) + self.offsets
+
+    @classmethod
+    def best_of(cls, search: OffsetQueries) -> Self:
+        """Return the best offsets that a search has queried."""
+        best = search.best
+        return cls(best.offsets, best.value, search.made, tuple(search.trace))
 
 
 def tune_offsets(
@@ -118,55 +118,16 @@ def tune_offsets(
             "class offsets need class logits, outputs [N, C] with C >= 2, "
             f"got {list(outputs.shape)}"
         )
-    ascent = _Ascent(outputs.log_softmax(1), validation, search.max_queries)
+    queries = OffsetQueries(outputs.log_softmax(1), validation, search.max_queries)
     grid = search.grid().to(outputs)
     for _ in range(search.passes):
-        before = ascent.best
+        before = queries.best
         for label in range(outputs.shape[1]):
-            ascent.move(label, grid)
-        if ascent.best is before:
+            here = queries.best.offsets
+            others = grid[grid != here[label]]
+            candidates = here.repeat(len(others), 1)
+            candidates[:, label] = others
+            queries.costs(candidates)
+        if queries.best is before:
             break
-    best = ascent.best
-    return ClassOffsets(best.offsets, best.value, ascent.queries, tuple(ascent.trace))
-
-
-class _Ascent:
-    """Offsets on their way up, and what was spent on it."""
-
-    def __init__(
-        self, log_probs: Tensor, validation: Validation, max_queries: int | None
-    ) -> None:
-        self._log_probs = log_probs
-        self._validation = validation
-        self._max_queries = max_queries
-        self._cost = math.inf
-        self.queries = 0
-        self.trace: list[Improvement] = []
-        self._query(torch.zeros_like(log_probs[:1]))
-
-    @property
-    def best(self) -> Improvement:
-        """The latest improvement."""
-        return self.trace[-1]
-
-    def move(self, label: int, grid: Tensor) -> None:
-        """Move one offset to the best value of the grid, if that is better."""
-        here = self.best.offsets
-        others = grid[grid != here[label]]
-        candidates = here.repeat(len(others), 1)
-        candidates[:, label] = others
-        if self._max_queries is not None:
-            candidates = candidates[: self._max_queries - self.queries]
-        for part in candidates.split(max(1, LOGITS // self._log_probs.numel())):
-            self._query(part)
-
-    def _query(self, candidates: Tensor) -> None:
-        values = self._validation.values(self._log_probs + candidates[:, None])
-        costs = self._validation.as_costs(values)
-        for row, cost, value in zip(
-            candidates, costs.tolist(), values.tolist(), strict=True
-        ):
-            self.queries += 1
-            if cost < self._cost:
-                self._cost = cost
-                self.trace.append(Improvement(self.queries, value, row.clone()))
+    return ClassOffsets.best_of(queries)

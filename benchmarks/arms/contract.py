@@ -12,13 +12,19 @@ from benchmarks.arms.audit import (
 )
 from benchmarks.pipelines.choices import Chosen
 from benchmarks.pipelines.contract import Pipeline
-from benchmarks.runs.spec import RunSpec
+from benchmarks.runs.spec import Arm, RunSpec
+from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric
 from metricopt.registry import Registry
 
 
 def _prepares_nothing(spec: RunSpec) -> bool:
     return False
+
+
+def _sees_outputs_and_labels(arm: Arm) -> Sees:
+    # What the pipeline, which every arm gets, shows of the observe split.
+    return "outputs and labels"
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,25 @@ class ArmKind:
         prepares: whether the run of a spec first makes something expensive that it
             shares with other runs; such runs get a worker of their own.
         reads_test: whether it may query the test split; for oracles alone.
+        sees: what an arm of this kind knows of its problem.
     """
 
     run: Callable[[RunSpec, Pipeline, Metric], Chosen]
     prepares: Callable[[RunSpec], bool] = _prepares_nothing
     reads_test: bool = False
+    sees: Callable[[Arm], Sees] = _sees_outputs_and_labels
 
 
 ARMS: Registry[ArmKind] = Registry("kind of arm", "benchmarks.arms")
+
+
+def sees(arm: Arm) -> Sees:
+    """Return what an arm knows of its problem besides the metric queries it makes.
+
+    Raises:
+        ConfigError: if there is no such kind of arm, method or setting.
+    """
+    return ARMS.get(arm.kind).sees(arm)
 
 
 def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:

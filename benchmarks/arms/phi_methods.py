@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.audit import (
     AuditedMetric,
     check_budget,
@@ -24,7 +25,7 @@ from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 
@@ -35,7 +36,11 @@ def make_method(arm: Arm) -> Method:
     Raises:
         ConfigError: if there is no such method or setting.
     """
-    return changed(METHODS.get(arm.name)(), arm.settings)
+    if arm.name not in METHODS and arm.name not in RIVALS:
+        known = ", ".join(sorted({*METHODS, *RIVALS}))
+        raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
+    registry = METHODS if arm.name in METHODS else RIVALS
+    return changed(registry.get(arm.name)(), arm.settings)
 
 
 def budget_of(spec: RunSpec) -> Budget:
@@ -204,5 +209,13 @@ def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
     return tuple(from_cost(metric, cost).tolist())
 
 
-ARMS.register("method")(ArmKind(run_method, trains_value_function))
-ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True))
+def _sees(arm: Arm) -> Sees:
+    return make_method(arm).sees
+
+
+def _sees_test(arm: Arm) -> Sees:
+    return "test"
+
+
+ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=_sees))
+ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=_sees_test))

@@ -1,24 +1,78 @@
-"""Arms that move the decision of the untouched network, without training."""
+"""Arms that move the decision of the untouched network, without training.
 
+They see outputs and labels of the observe split. A spec of 0 queries leaves their
+number to the arm; any other number is its limit.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
-from baselines.post_hoc.class_offsets import OffsetSearch, tune_offsets
+from baselines.post_hoc.class_offsets import ClassOffsets, OffsetSearch, tune_offsets
+from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
+from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
+from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
+from baselines.post_hoc.prior_correction import (
+    PriorCorrection,
+    class_shares,
+    correct_prior,
+)
+from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.post_hoc.threshold_shift import tune_threshold
+from baselines.validation import Validation, labels
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.pipelines.choices import Chosen, Point, Shifted
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
-from metricopt.errors import ShapeError
+from metricopt.errors import ConfigError, ShapeError
+from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric
+
+THRESHOLDS, GRID = 2_000, 100
+"""Most thresholds of a shift, and those of scikit-learn's grid."""
+
+
+def run_prior_correction(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Correct the logits for class shares that training had and observe has not.
+
+    Raises:
+        ConfigError: if the pipeline does not know the class shares of training.
+    """
+    found = _prior_correction(pipeline, pipeline.validation(metric))
+    if found is None:
+        raise ConfigError(
+            f"the pipeline {spec.pipeline.name} does not say which class shares its "
+            "network was trained on, which a prior correction needs"
+        )
+    notes = {"log_ratio": _rounded(found.log_ratio), "trivial": found.is_trivial}
+    return Chosen(Shifted(found.shift), notes=notes)
 
 
 def run_threshold_shift(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Shift the threshold of a binary problem to where the metric is best."""
-    validation = pipeline.validation(metric)
-    found = tune_threshold(_class_outputs(spec, pipeline), validation)
+    validation = _validation(spec, pipeline, metric)
+    found = tune_threshold(
+        _class_outputs(spec, pipeline),
+        validation,
+        max_candidates=_at_most(spec, THRESHOLDS),
+    )
+    return Chosen(
+        Shifted(found.shift),
+        queries=found.queries,
+        evaluations=dict(validation.meter.made),
+        notes={"threshold": found.threshold},
+    )
+
+
+def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Choose the threshold of a binary problem as scikit-learn does."""
+    validation = _validation(spec, pipeline, metric)
+    found = tune_threshold_on_grid(
+        _class_outputs(spec, pipeline), validation, thresholds=_at_most(spec, GRID)
+    )
     return Chosen(
         Shifted(found.shift),
         queries=found.queries,
@@ -29,26 +83,128 @@ def run_threshold_shift(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Ch
 
 def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Shift the log-probability of every class to where the metric is best."""
-    validation = pipeline.validation(metric)
+    validation = _validation(spec, pipeline, metric)
     search = changed(OffsetSearch(), spec.arm.settings)
-    found = tune_offsets(_class_outputs(spec, pipeline), validation, search=search)
-    points = tuple(
-        Point(
-            0,
-            each.queries,
-            (each.value,),
-            Shifted(replace(found, offsets=each.offsets).shift),
-        )
+    found = tune_offsets(
+        _class_outputs(spec, pipeline),
+        validation,
+        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+    )
+    return _offsets(found, validation)
+
+
+def run_cma_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Search the same shifts with CMA-ES."""
+    validation = _validation(spec, pipeline, metric)
+    search = changed(OffsetEvolution(), spec.arm.settings)
+    found = evolve_offsets(
+        _class_outputs(spec, pipeline),
+        validation,
+        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        generator=_generator(spec, pipeline),
+    )
+    return _offsets(found, validation)
+
+
+def run_cw_plugin(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Weigh the classes by line searches over pairs of them."""
+    validation = _validation(spec, pipeline, metric)
+    search = changed(PairSearch(), spec.arm.settings)
+    found = pairwise_weights(
+        _class_outputs(spec, pipeline),
+        validation,
+        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+    )
+    return _offsets(found, validation)
+
+
+def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Elicit the gain of every class by probes, with Frank-Wolfe.
+
+    Outputs are corrected to the class shares of observe where those of training are
+    known.
+    """
+    validation = _validation(spec, pipeline, metric)
+    search = changed(FrankWolfe(), spec.arm.settings)
+    correction = _prior_correction(pipeline, validation)
+
+    def corrected(outputs: Tensor) -> Tensor:
+        return outputs if correction is None else correction.shift(outputs)
+
+    found = frank_wolfe(
+        corrected(_class_outputs(spec, pipeline)),
+        validation,
+        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        generator=_generator(spec, pipeline),
+    )
+
+    def shift_of(classifier: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        return lambda outputs: classifier(corrected(outputs))
+
+    points = (
+        (each.queries, each.value, shift_of(each.mixture.shift)) for each in found.trace
+    )
+    notes = {"gains": _rounded(found.mixture.gains[-1])}
+    return _chosen(shift_of(found.mixture.shift), validation, points, notes)
+
+
+def _prior_correction(
+    pipeline: Pipeline, validation: Validation
+) -> PriorCorrection | None:
+    """Return the correction to the class shares of observe; None without training's."""
+    training = pipeline.training_shares
+    if training is None:
+        return None
+    observed = class_shares(labels(validation.observe), len(training))
+    return correct_prior(training, observed)
+
+
+def _offsets(found: ClassOffsets, validation: Validation) -> Chosen:
+    points = (
+        (each.queries, each.value, replace(found, offsets=each.offsets).shift)
         for each in found.trace
     )
-    offsets = [round(offset, 3) for offset in found.offsets.tolist()]
-    return Chosen(
-        Shifted(found.shift),
-        queries=found.queries,
-        evaluations=dict(validation.meter.made),
-        points=points,
-        notes={"offsets": offsets},
+    return _chosen(
+        found.shift, validation, points, {"offsets": _rounded(found.offsets)}
     )
+
+
+def _chosen(
+    shift: Callable[[Tensor], Tensor],
+    validation: Validation,
+    points: Iterable[tuple[int, float, Callable[[Tensor], Tensor]]],
+    notes: dict[str, object],
+) -> Chosen:
+    """Return a shift with what it cost, and (queries, value, shift) on the way."""
+    return Chosen(
+        Shifted(shift),
+        queries=validation.queries,
+        evaluations=dict(validation.meter.made),
+        points=tuple(
+            Point(0, made, (value,), Shifted(at)) for made, value, at in points
+        ),
+        notes=notes,
+    )
+
+
+def _validation(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Validation:
+    return pipeline.validation(metric, _limit(spec))
+
+
+def _limit(spec: RunSpec) -> int | None:
+    return spec.budget.queries or None
+
+
+def _at_most(spec: RunSpec, count: int) -> int:
+    return min(count, _limit(spec) or count)
+
+
+def _generator(spec: RunSpec, pipeline: Pipeline) -> torch.Generator:
+    return pipeline.seeds.generator(spec.arm.kind, spec.metric.label)
+
+
+def _rounded(numbers: Tensor) -> list[float]:
+    return [round(number, 3) for number in numbers.tolist()]
 
 
 def _class_outputs(spec: RunSpec, pipeline: Pipeline) -> Tensor:
@@ -61,5 +217,14 @@ def _class_outputs(spec: RunSpec, pipeline: Pipeline) -> Tensor:
     return outputs
 
 
+def _sees_edited_predictions(arm: object) -> Sees:
+    return "edited predictions"
+
+
+ARMS.register("prior-correction")(ArmKind(run_prior_correction))
 ARMS.register("threshold-shift")(ArmKind(run_threshold_shift))
+ARMS.register("threshold-grid")(ArmKind(run_threshold_grid))
 ARMS.register("class-offsets")(ArmKind(run_class_offsets))
+ARMS.register("cma-offsets")(ArmKind(run_cma_offsets))
+ARMS.register("cw-plugin")(ArmKind(run_cw_plugin))
+ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=_sees_edited_predictions))

@@ -124,6 +124,14 @@ class Pipeline(ABC):
         return {"split": self.replicate}
 
     @property
+    def training_shares(self) -> Tensor | None:
+        """Class shares of the mini-batches the network was trained on, shape [K].
+
+        None where they are not known, or mean nothing for deployment.
+        """
+        return None
+
+    @property
     def prerequisites(self) -> Sequence[Prerequisite]:
         """What has to exist before a run, each after the one it continues from.
 

@@ -15,6 +15,7 @@ from baselines.losses.base import LOSSES
 from baselines.network_methods.batches import Batches, SampledBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import TrainingRun, train
+from baselines.post_hoc.prior_correction import class_shares, uniform_shares
 from benchmarks.datasets.registry import load_dataset
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
@@ -104,6 +105,13 @@ class TabularPipeline(AdaptedPipeline):
         if self.balanced:
             return BalancedSampler(targets, size)
         return NaturalSampler(len(targets), size)
+
+    @property
+    def training_shares(self) -> Tensor:
+        """Class shares of the mini-batches theta was trained on."""
+        if self.balanced:
+            return uniform_shares(2)
+        return class_shares(self.splits.train.targets, 2)
 
     @property
     def balanced(self) -> bool:

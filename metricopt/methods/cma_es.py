@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation
-from metricopt.methods.evolution import draw_seeds, evolution_strategy, tell
+from metricopt.methods.evolution import draw_seeds, evolution_strategy, spend
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
 
@@ -41,10 +40,5 @@ class CMAES(Method):
             evolution_strategy(task.size, self.deviation, seed)
             for seed in draw_seeds(rows, generator)
         ]
-        while archive.remaining:
-            asked = [np.asarray(search.ask()) for search in searches]
-            candidates = torch.tensor(np.stack(asked), dtype=torch.float32)
-            costs = archive.query(candidates[:, : archive.remaining])
-            if costs.shape[1] == candidates.shape[1]:
-                tell(searches, asked, costs)
+        spend(archive, searches)
         return archive.result()

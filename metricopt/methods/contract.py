@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,23 @@ from metricopt.methods.result import FinetuneResult
 from metricopt.registry import Registry
 from metricopt.tasks.task import Task
 from metricopt.values.meta_trained import MetaTrained, Progress
+
+Sees = Literal[
+    "metric values",
+    "loss gradients",
+    "outputs and labels",
+    "edited predictions",
+    "formula",
+    "test",
+]
+"""What a way of choosing knows of a problem, most hidden first.
+
+`metric values`: the metric at a phi, nothing else. `loss gradients`: also the loss on
+the train split. `outputs and labels`: also those of the observe split. `edited
+predictions`: also the metric of predictions that are not the network's. `formula`: how
+the metric is computed. `test`: the test split. Results are compared within one of
+these. The last two are ceilings.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,10 +54,12 @@ class Method(ABC):
     own and is charged for its own queries plus all shared ones.
 
     Attributes:
+        sees: what the method knows of a task.
         asks_for_evidence: whether it returns phi = 0 where there is no evidence of a
             gain on other examples.
     """
 
+    sees: ClassVar[Sees] = "metric values"
     asks_for_evidence: ClassVar[bool] = False
 
     def suits(self, task: Task) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from metricopt.methods.archive import Archive
 from metricopt.tasks.task import Task
 
 
@@ -24,6 +25,16 @@ def tell(searches: list[Any], asked: list[Any], costs: Tensor) -> None:
     """Report the costs [R, n] of what every search asked for."""
     for search, candidates, cost in zip(searches, asked, costs.tolist(), strict=True):
         search.tell(list(candidates), cost)
+
+
+def spend(archive: Archive, searches: list[Any]) -> None:
+    """Query what the search of every row asks for, until no query is left."""
+    while archive.remaining:
+        asked = [np.asarray(search.ask()) for search in searches]
+        candidates = torch.tensor(np.stack(asked), dtype=torch.float32)
+        costs = archive.query(candidates[:, : archive.remaining])
+        if costs.shape[1] == candidates.shape[1]:
+            tell(searches, asked, costs)
 
 
 def draw_seeds(count: int, generator: torch.Generator) -> list[int]:

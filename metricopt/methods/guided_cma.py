@@ -11,6 +11,7 @@ Ours, not the papers'. Three changes to plain CMA-ES on the adapter:
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import (
     covariance_root,
     draw_seeds,
@@ -54,6 +55,7 @@ class GuidedCMA(Method):
         noise: assumed standard deviation of an observed cost, in units of cost.
     """
 
+    sees: ClassVar[Sees] = "loss gradients"
     deviation: float = 0.5
     gradients: int = 64
     isotropic: float = 0.1

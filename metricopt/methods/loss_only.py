@@ -1,13 +1,14 @@
 """Fine-tune phi with the task loss alone: the control arms of every comparison."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.result import FinetuneResult, best_so_far, last_step
 from metricopt.tasks.descent import (
     START_DEVIATION,
@@ -31,6 +32,7 @@ class LossOnly(Method):
         start_deviation: phi_0 ~ N(0, start_deviation^2 I).
     """
 
+    sees: ClassVar[Sees] = "loss gradients"
     optimizer: str = "sgd"
     rate: float | None = None
     start_deviation: float = START_DEVIATION

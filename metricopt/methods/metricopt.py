@@ -7,12 +7,13 @@ metric to another. `metricopt-literal` is the pseudocode as published.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.meta_preparation import (
     fitted_recipe,
     pack,
@@ -65,6 +66,7 @@ class MetricOpt(Method):
         health_tasks: held-out trajectories of the health check, reported in the notes.
     """
 
+    sees: ClassVar[Sees] = "loss gradients"
     recipe: Recipe = RECIPE
     optimizer: str = "sgd"
     trajectories: str = "sgd"

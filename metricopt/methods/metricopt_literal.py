@@ -4,12 +4,13 @@ Source: Huang et al., CVPR 2021, Alg. 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.meta_preparation import (
     fitted_recipe,
     pack,
@@ -43,6 +44,7 @@ class LiteralMetricOpt(Method):
             `TRIALS` runs, and the best on observe is taken; the queries are charged.
     """
 
+    sees: ClassVar[Sees] = "loss gradients"
     recipe: Recipe = LITERAL
     rate: float | None = None
     steps: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)

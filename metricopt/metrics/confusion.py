@@ -37,6 +37,22 @@ class CountMetric(Metric):
 
     binary: bool = False
 
+    def of_matrices(self, matrices: Tensor) -> Tensor:
+        """Return the metric of confusion matrices, in native units.
+
+        It is differentiable in the counts, which need not be whole numbers.
+
+        Args:
+            matrices: counts by label and decision, shape [B, K, K].
+
+        Returns:
+            Values, shape [B].
+        """
+        hits = matrices.diagonal(dim1=1, dim2=2)
+        decided, labelled = matrices.sum(1), matrices.sum(2)
+        rest = matrices.sum((1, 2))[:, None] - decided - labelled + hits
+        return self._scores(Counts(hits, decided - hits, labelled - hits, rest))
+
     @abstractmethod
     def _scores(self, counts: Counts) -> Tensor:
         """Return the metric of every row of the counts [B, C], shape [B]."""

@@ -43,9 +43,15 @@ class CostWeightedError(Metric):
             )
         check_labels(self.name, targets, classes)
         check_outputs(self.name, outputs)
-        counts = confusion_matrices(outputs, targets)
-        costs = counts * self.matrix.to(counts.device)
-        return costs.sum(-1).sum(-1) / len(targets)
+        return self.of_matrices(confusion_matrices(outputs, targets))
+
+    def of_matrices(self, matrices: Tensor) -> Tensor:
+        """Return the mean cost of confusion matrices [B, C, C], shape [B].
+
+        It is differentiable in the counts, which need not be whole numbers.
+        """
+        costs = matrices * self.matrix.to(matrices.device)
+        return costs.sum(-1).sum(-1) / matrices.sum(-1).sum(-1)
 
 
 def _check_matrix(matrix: Tensor) -> None:

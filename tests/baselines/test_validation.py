@@ -34,6 +34,15 @@ def test_a_mini_batch_comes_with_its_own_labels():
     assert validation.queries == 1
 
 
+def test_chosen_examples_of_the_observe_split_are_judged_by_their_own_labels():
+    validation = Validation(make_metric("mcr"), OBSERVE, limit=2)
+    places, outputs = torch.tensor([1, 3, 4]), torch.ones(2, 3, 1)
+    assert validation.values_on(places, outputs).tolist() == pytest.approx([1 / 3] * 2)
+    assert validation.meter.made == {"observe": 2}
+    with pytest.raises(BudgetExceededError):
+        validation.values_on(places, outputs)
+
+
 def test_queries_beyond_the_limit_are_not_made():
     calls = []
     metric = CallableMetric(

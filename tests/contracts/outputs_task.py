@@ -5,10 +5,10 @@ import functools
 import torch
 from torch import Tensor, nn
 
+from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.outputs.cross_fitting import CrossFitting
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.methods.outputs.search import SearchSettings
 from metricopt.metrics.callables import make_metric
 from metricopt.tasks.network_task import NetworkTask
@@ -44,16 +44,29 @@ class OutputsTask(NetworkTask):
         return self._observe(phi)
 
 
+KINDS = {
+    name: registry.get(name) for registry in (METHODS, RIVALS) for name in registry
+}
+"""Every registered method and rival."""
+QUICK = {
+    "metricopt-outputs": {
+        "search": SearchSettings(steps=3),
+        "cross_fitting": CrossFitting(steps=10, samples=10),
+    },
+    "trust-region-bo": {"candidates": 20, "fit_steps": 2, "reach": 2.0},
+    "dictionary": {"evaluations": 80},
+    "white-box": {"formula": "f-macro", "rates": (0.1,), "steps": 20},
+}
+
+
 def needs_outputs(name: str) -> bool:
     """Whether a method works on statistics of outputs."""
-    return name == "metricopt-outputs"
+    return KINDS[name].sees in ("outputs and labels", "formula")
 
 
 def quick(name: str) -> Method:
-    """Return the method of this name, its descents shortened where it has many."""
-    if not needs_outputs(name):
-        return METHODS.get(name)()
-    return MetricOptOutputs(SearchSettings(steps=3), CrossFitting(steps=10, samples=10))
+    """Return the method of this name, shortened where it takes long."""
+    return KINDS[name](**QUICK.get(name, {}))
 
 
 def task_for(name: str) -> QuadraticTask | OutputsTask:

@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,25 +10,31 @@ import torch
 
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method
+from metricopt.methods.contract import METHODS, Method, Sees
 from metricopt.methods.metricopt import MetricOpt
 from metricopt.values.recipe import RECIPE
 from metricopt.values.trajectories import Rollout
-from tests.contracts.outputs_task import flat_task_for, quick, task_for
+from tests.contracts.outputs_task import KINDS, flat_task_for, quick, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
-# Baselines register here too once they are imported; they have tests of their own.
-NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
+# Not what other tests have registered.
+PACKAGES = ("metricopt.", "baselines.")
+NAMES = [name for name, kind in KINDS.items() if kind.__module__.startswith(PACKAGES)]
 EXPECTED = {
+    "adaptive-surrogates",
     "cma-es",
+    "dictionary",
     "guided-cma",
     "loss-only",
     "loss-only-dense",
+    "lq-cma-es",
     "metricopt",
     "metricopt-literal",
     "metricopt-outputs",
     "random-search",
+    "trust-region-bo",
     "untouched",
+    "white-box",
 }
 BUDGET = Budget(queries=60, gradient_steps=12)
 
@@ -53,8 +60,9 @@ def test_the_package_walk_finds_every_method():
 
 
 def test_declarations(name):
-    kind = METHODS.get(name)
+    kind = KINDS[name]
     assert issubclass(kind, Method)
+    assert kind.sees in get_args(Sees)
     assert kind.__doc__
     assert kind.run.__doc__
 
@@ -154,12 +162,17 @@ def test_the_untouched_network_has_no_phi():
 @pytest.mark.parametrize(
     "name",
     [
+        "adaptive-surrogates",
         "cma-es",
+        "dictionary",
         "guided-cma",
         "loss-only",
         "loss-only-dense",
+        "lq-cma-es",
         "metricopt-outputs",
         "random-search",
+        "trust-region-bo",
+        "white-box",
     ],
 )
 def test_it_improves_on_the_untouched_network(name):
@@ -199,7 +212,10 @@ def test_parts_of_the_train_split_stay_within_the_budget_and_use_it(
     assert result.queries > 0.5 * queries
 
 
-@pytest.mark.parametrize("search", ["cma-es", "guided-cma", "random-search"])
+@pytest.mark.parametrize(
+    "search",
+    ["cma-es", "guided-cma", "lq-cma-es", "random-search", "trust-region-bo"],
+)
 def test_a_search_returns_the_best_it_observed(search):
     result, task = ran(search)
     observed = task.cost(torch.cat(task.observed)).min()

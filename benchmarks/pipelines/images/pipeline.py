@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from baselines.network_methods.batches import Batches, PermutedBatches
 from baselines.network_methods.optimization import Training
+from baselines.post_hoc.prior_correction import class_shares
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.features import kept_features
@@ -95,6 +96,11 @@ class ImagePipeline(AdaptedPipeline):
         self._check_batches()
         needed = (self.theta_spec.start, self.theta_spec)
         return [PretrainedNetwork(spec) for spec in needed if spec is not None]
+
+    @property
+    def training_shares(self) -> Tensor:
+        """Class shares of the images theta was trained on."""
+        return class_shares(self.problem.train.targets, self.problem.classes)
 
     @cached_property
     def pretrained(self) -> Theta:

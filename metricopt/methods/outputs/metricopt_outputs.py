@@ -17,13 +17,14 @@ to, and returns the best it observed.
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import covariance_root, draw_seeds
 from metricopt.methods.outputs import fold_check
 from metricopt.methods.outputs.conclusion import conclude, propose
@@ -53,11 +54,12 @@ class MetricOptOutputs(Method):
             the statistics do not predict the metric.
     """
 
+    sees: ClassVar[Sees] = "outputs and labels"
+    asks_for_evidence: ClassVar[bool] = True
     search: SearchSettings = field(default_factory=SearchSettings)
     portfolio: PortfolioSettings = field(default_factory=PortfolioSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3
-    asks_for_evidence = True
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""

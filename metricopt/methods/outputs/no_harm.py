@@ -6,6 +6,7 @@ proposal is checked on parts of the observe split. Without evidence of a gain, p
 """
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import Method, Preparation
+from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.outputs import fold_check
 from metricopt.methods.outputs.conclusion import (
     Proposal,
@@ -48,7 +49,8 @@ class NoHarm(Method):
 
     method: Method
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
-    asks_for_evidence = True
+    sees: ClassVar[Sees] = "outputs and labels"
+    asks_for_evidence: ClassVar[bool] = True
 
     def suits(self, task: Task) -> bool:
         """Return whether the other method can work on a task."""

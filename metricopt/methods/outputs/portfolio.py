@@ -5,6 +5,7 @@ for free. A query tells which of them suits the metric.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.outputs.coordinates import Coordinates, coordinates, descend
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
@@ -87,6 +88,7 @@ class PortfolioSearch(Method):
         settings: of the fine-tunings.
     """
 
+    sees: ClassVar[Sees] = "loss gradients"
     settings: PortfolioSettings = PortfolioSettings()
 
     def suits(self, task: Task) -> bool:

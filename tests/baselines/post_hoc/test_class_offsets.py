@@ -133,7 +133,7 @@ def test_calls_of_a_few_logits_find_the_same(monkeypatch):
     outputs, targets = problem()
     metric = make_metric("mcr")
     expected = tune(outputs, targets, metric=metric)
-    monkeypatch.setattr("baselines.post_hoc.class_offsets.LOGITS", 7 * outputs.numel())
+    monkeypatch.setattr("baselines.post_hoc.class_scores.LOGITS", 7 * outputs.numel())
     found = tune(outputs, targets, metric=metric)
     assert torch.equal(found.offsets, expected.offsets)
     assert found.queries == expected.queries

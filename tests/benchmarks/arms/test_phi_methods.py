@@ -5,17 +5,20 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.arms.contract import ARMS, run_arm
+from baselines.phi_methods.contract import RIVALS
+from benchmarks.arms.contract import ARMS, run_arm, sees
 from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.pipelines.choices import Adapted, Chosen, together
 from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.pipelines.tabular_settings import BiasSettings
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError
 from metricopt.methods import metricopt as metricopt_method
+from metricopt.methods.contract import METHODS
 from metricopt.methods.metricopt import MetricOpt
 from tests.benchmarks.arms.arm_cases import (
     METRICOPT,
@@ -32,7 +35,7 @@ from tests.benchmarks.pipelines.pipeline_cases import (
 )
 
 ROWS = 2
-METHODS = {
+SETTINGS = {
     "untouched": (0, {}),
     "loss-only": (0, {}),
     "loss-only-dense": (STEPS, {}),
@@ -45,9 +48,9 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_methods_stay_within_their_budget(name):
-    queries, settings = METHODS[name]
+    queries, settings = SETTINGS[name]
     record = record_of(method_spec(name, queries, settings=settings))
     assert_values(record.values("observe"), ROWS)
     assert_values(record.values("test"), ROWS)
@@ -212,7 +215,7 @@ def test_an_oracle_searches_on_test_and_says_so():
 @pytest.mark.parametrize(
     ("arm", "text"),
     [
-        (Arm("magic"), r"unknown kind of arm 'magic'; known: class-offsets, method, "),
+        (Arm("magic"), r"unknown kind of arm 'magic'; known: class-offsets, .*, net"),
         (Arm("method", "magic"), r"unknown method 'magic'; known: "),
         (Arm("network", "magic"), r"unknown network method 'magic'; known: "),
     ],
@@ -230,3 +233,62 @@ def test_a_method_that_does_not_suit_the_tasks_is_refused(monkeypatch):
         ConfigError, match="metricopt does not suit tasks of the pipeline tabular"
     ):
         run_arm(spec, make_pipeline(spec.pipeline, spec.replicate))
+
+
+@pytest.mark.parametrize(
+    ("arm", "expected"),
+    [
+        (Arm("method", "cma-es"), "metric values"),
+        (Arm("method", "metricopt", METRICOPT), "loss gradients"),
+        (Arm("method", "metricopt-outputs"), "outputs and labels"),
+        (Arm("threshold-shift"), "outputs and labels"),
+        (Arm("network", "learned-surrogate"), "outputs and labels"),
+        (Arm("oracle", "cma-es"), "test"),
+    ],
+)
+def test_every_arm_says_what_it_sees(arm, expected):
+    assert sees(arm) == expected
+
+
+def test_a_rival_has_a_name_of_its_own():
+    assert not {*METHODS} & {*RIVALS}
+
+
+RIVAL_RUNS = {
+    "adaptive-surrogates": {},
+    "dictionary": {"evaluations": 60},
+    "lq-cma-es": {},
+    "trust-region-bo": {"candidates": 50, "fit_steps": 2},
+    "white-box": {"formula": "f1", "steps": 20},
+}
+
+
+def test_every_rival_has_a_run():
+    assert {*RIVAL_RUNS} == {*RIVALS}
+
+
+@pytest.mark.parametrize("name", RIVAL_RUNS)
+@pytest.mark.parametrize("metric", ["f1", "mcr"])
+def test_rivals_stay_within_their_budget(name, metric):
+    spec = method_spec(name, 12, settings=RIVAL_RUNS[name], metric=metric)
+    record = record_of(spec)
+    assert_values(record.values("test"), ROWS)
+    spent = {"dictionary": 4, "white-box": 0}.get(name, 12)
+    assert record.queries == spent
+    assert sum(record.queried.values()) == ROWS * spent
+    assert record.trace[-1].test[metric] == record.values("test")
+    observed = [point.observe[metric] for point in record.trace if point.observe]
+    assert len(observed) >= (2 if spent else 0)
+    untouched = record_of(method_spec("untouched", metric=metric))
+    if spent:
+        # The best observed phi is returned, and phi = 0 was observed.
+        assert record.trace[-1].observe[metric] == record.values("observe")
+        pairs = zip(record.values("observe"), untouched.values("observe"), strict=True)
+        better = [(new - old) * (1 if metric == "f1" else -1) for new, old in pairs]
+        assert min(better) >= 0
+
+
+def test_a_rival_does_not_suit_every_task():
+    pipeline = tabular_unit(adapter=BiasSettings(33))
+    with pytest.raises(ConfigError, match="lq-cma-es does not suit tasks"):
+        record_of(method_spec("lq-cma-es", 5, pipeline=pipeline))

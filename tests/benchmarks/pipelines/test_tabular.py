@@ -164,6 +164,14 @@ def test_a_network_starts_from_theta_or_from_the_weights_theta_started_from():
     assert not torch.equal(one[0].weight, pipeline.theta[0].weight)
 
 
+def test_training_shares_are_those_of_the_batches_theta_was_trained_on():
+    assert TabularPipeline(tabular(), 0).training_shares.tolist() == [0.5, 0.5]
+    natural = TabularPipeline(tabular(sampling="natural"), 0)
+    positive = natural.splits.train.targets.double().mean().item()
+    assert 0.3 < positive < 0.45
+    assert natural.training_shares.tolist() == pytest.approx([1 - positive, positive])
+
+
 def test_changes_reach_batches_and_training():
     pipeline = TabularPipeline(tabular(), 0)
     assert pipeline.batches({}).batch_size == 64

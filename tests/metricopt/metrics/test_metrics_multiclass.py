@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
+from metricopt.metrics.base import METRICS
 from metricopt.metrics.callables import make_metric
 from metricopt.metrics.checks import check_metric
-from metricopt.metrics.confusion import confusion_counts, confusion_matrices
+from metricopt.metrics.confusion import (
+    CountMetric,
+    confusion_counts,
+    confusion_matrices,
+)
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.metrics.worst_class_error import WorstClassError
 
@@ -237,3 +242,23 @@ def test_bad_inputs_of_the_cost_weighted_error():
         metric.value(torch.zeros(2, 3), torch.tensor([0, 3]))
     with pytest.raises(MetricError, match="'cost-weighted-error' was given outputs w"):
         metric.value(torch.full((2, 3), math.nan), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_metrics_of_counts_are_those_of_the_confusion_matrix(columns):
+    outputs, targets = draw(3, 50, columns), labels(50, max(columns, 2))
+    matrices = confusion_matrices(outputs, targets)
+    kinds = [METRICS.get(name) for name in METRICS]
+    metrics = [kind() for kind in kinds if issubclass(kind, CountMetric)]
+    suited = [each for each in metrics if columns <= 2 or not each.binary]
+    assert len(suited) >= 5
+    for metric in suited:
+        expected = metric.values(outputs, targets)
+        torch.testing.assert_close(metric.of_matrices(matrices), expected)
+
+
+def test_the_cost_of_a_confusion_matrix_is_that_of_its_outputs():
+    outputs, targets = draw(3, 50, 3), labels(50, 3)
+    metric = CostWeightedError(COSTS)
+    found = metric.of_matrices(confusion_matrices(outputs, targets))
+    torch.testing.assert_close(found, metric.values(outputs, targets))

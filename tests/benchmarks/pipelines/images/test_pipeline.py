@@ -1,5 +1,7 @@
 """Image pipelines on digits: theta, features, metrics, losses, arms."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,14 +9,14 @@ from baselines.network_methods.surrogate_loss import SurrogateLoss
 from benchmarks.arms.contract import run_arm
 from benchmarks.execution.prepare import prepare
 from benchmarks.execution.runner import judge
-from benchmarks.experiments import table2
+from benchmarks.experiments import mismatch, table2
 from benchmarks.experiments.shared.images import SIZES
 from benchmarks.pipelines.choices import Adapted, Trained
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.images import theta as thetas
 from benchmarks.pipelines.images.pipeline import OnLogits
 from benchmarks.pipelines.images.theta import trained_here
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Arm, Spending, Unit
 from metricopt.errors import ConfigError
 from metricopt.metrics.callables import make_metric
 from metricopt.tasks.descent import loss_rate
@@ -57,6 +59,35 @@ def test_the_train_split_is_cut_to_what_fine_tuning_uses():
     assert len(digits.problem.train.targets) == 1294
     # Whole networks are trained on all of it.
     assert len(digits.batches({}).targets) == 1294
+
+
+def test_training_shares_are_those_of_the_images_theta_was_trained_on():
+    tail = pipeline_of(experiment=mismatch, column="tail/f-macro")
+    counts = torch.bincount(tail.problem.train.targets)
+    assert counts[0] >= 9 * counts[-1]
+    expected = (counts / counts.sum()).double().tolist()
+    assert tail.training_shares.tolist() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"), [("class-offsets", 40), ("cma-offsets", 40), ("cw-plugin", 38)]
+)
+def test_offsets_of_ten_classes_keep_a_budget(kind, made):
+    spec = spec_of("cross-entropy", experiment=mismatch, column="tail/f-macro")
+    _, found = judged(replace(spec, arm=Arm(kind), budget=Spending(40)))
+    assert found["queries"] == made
+    assert found["trace"][-1].observe["f-macro"] == found["observe"]["f-macro"]
+
+
+def test_probes_and_prior_correction_of_ten_classes():
+    spec = spec_of("cross-entropy", experiment=mismatch, column="tail/f-macro")
+    _, corrected = judged(replace(spec, arm=Arm("prior-correction")))
+    _, untouched = judged(spec)
+    assert corrected["observe"]["f-macro"] > untouched["observe"]["f-macro"]
+    _, elicited = judged(replace(spec, arm=Arm("fw-eg"), budget=Spending(40)))
+    assert elicited["queries"] == 1 + 3 * 11
+    # Its first iterate is the corrected network, but decisions are all it returns.
+    assert elicited["observe"]["f-macro"] >= corrected["observe"]["f-macro"]
 
 
 def test_small_batches_are_refused_before_a_network_is_trained(monkeypatch):

@@ -1,0 +1,1 @@
+"""Rival methods that choose phi with few queries, one per file."""
