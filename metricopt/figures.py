@@ -56,8 +56,10 @@ def draw(curves: Curves) -> "Figure":
 
 def _draw_queries(panel: "Axes", curves: Curves) -> None:
     queries = range(1, len(curves.values) + 1)
-    panel.plot(queries, curves.values, ".", color="0.65", label="queried")
-    panel.step(queries, curves.best, where="post", color="C0", label="best so far")
+    panel.plot(queries, curves.values.tolist(), ".", color="0.65", label="queried")
+    panel.step(
+        queries, curves.best.tolist(), where="post", color="C0", label="best so far"
+    )
     panel.axhline(curves.returned, color="C1", linestyle="--", label="returned")
     panel.set_xlabel("metric queries")
     panel.set_ylabel(curves.metric)
@@ -85,7 +87,7 @@ def _draw_confusion(panel: "Axes", curves: Curves) -> None:
     )
     change = after - before
     limit = max(change.abs().max().item(), 1e-3)
-    image = panel.imshow(change, cmap="PuOr_r", vmin=-limit, vmax=limit)
+    image = panel.imshow(change.numpy(), cmap="PuOr_r", vmin=-limit, vmax=limit)
     classes = len(change)
     if classes <= LABELLED:
         for row in range(classes):

@@ -13,8 +13,6 @@ from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.guided_cma import GuidedCMA
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
@@ -38,7 +36,7 @@ from metricopt.tasks.witnessed_task import WitnessedTask
 from metricopt.values.health import verdict
 
 SMALL = 32
-"""Largest d for which the default is 50 gradient steps instead of 100."""
+"""Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 ROUNDING = 1e-6
 """Difference of values in native units that the order of a sum may make."""
 
@@ -101,7 +99,7 @@ class Improvement:
         rows = 1 if isinstance(metric, CallableMetric) else None
         self.task = WitnessedTask(task, rows=rows, on_query=on_query)
         self.budget = Budget(options.queries - self._framing, self._steps)
-        self.method = self._method()
+        self.name, self.method = self._named_method()
 
     def run(self) -> Finetuned:
         """Return the method's proposal; the untouched network if the proposal is worse.
@@ -147,17 +145,18 @@ class Improvement:
 
     @property
     def _steps(self) -> int:
-        return self.options.steps or (50 if self.adapter.size <= SMALL else 100)
+        place = self.adapter.parts["adapter"]
+        size = len(range(self.adapter.size)[place])
+        return self.options.steps or (50 if size <= SMALL else 100)
 
-    def _method(self) -> Method:
+    def _named_method(self) -> tuple[str, Method]:
         """Return the method, fitted to the budget, and checked for harm if wanted."""
         asked = self.options.method
         if asked == AUTO:
             known = self.task.statistics is not None
-            asked = MetricOptOutputs() if known else GuidedCMA()
-        method = resolve_method(asked)
+            asked = "metricopt-outputs" if known else "guided-cma"
+        method, name = resolve_method(asked), method_name(asked)
         if not method.suits(self.task):
-            name = type(method).__name__
             raise ConfigError(f"{name} cannot work on this network and its metric")
         if self.options.no_harm and not method.asks_for_evidence:
             if self.budget.queries <= RESERVED:
@@ -167,7 +166,8 @@ class Improvement:
                     "no_harm=False"
                 )
             method = NoHarm(method)
-        return method.fitted(self.budget) if isinstance(asked, str) else method
+        is_open = isinstance(asked, str)
+        return name, method.fitted(self.budget) if is_open else method
 
     def _untouched(self) -> Finetuned:
         value = self._native(self.task.observe_untouched())
@@ -179,15 +179,10 @@ class Improvement:
             metric_before=value,
             metric_after=value,
             metric_proposed=value,
-            method=self._name,
+            method=self.name,
             spent=self._spent(0),
             values=self._values,
         )
-
-    @property
-    def _name(self) -> str:
-        method = self.method
-        return method_name(method.method if isinstance(method, NoHarm) else method)
 
     def _shuffled_value(self) -> float:
         """Return the metric of the untouched network with the examples shuffled."""

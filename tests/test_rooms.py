@@ -27,16 +27,20 @@ ROOMS = {
     "metricopt.registry": "errors",
     "metricopt.adapters": "errors files outputs registry seeding",
     "metricopt.metrics": "errors outputs registry",
+    "metricopt.losses": "errors registry",
     "metricopt.statistics": "metrics",
-    "metricopt.tasks": "errors outputs registry seeding adapters metrics statistics",
+    "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
+    "statistics",
     "metricopt.values": "errors ranking seeding threads adapters metrics statistics "
     "tasks",
     "metricopt.methods": "errors registry seeding threads metrics statistics tasks "
     "values",
-    "metricopt.finetuned": "errors adapters metrics tasks methods",
+    "metricopt.figures": "",
+    "metricopt.finetuned": "errors adapters figures metrics tasks methods",
     "metricopt.options": "errors adapters tasks methods",
-    "metricopt.finetune": "errors options outputs registry seeding threads adapters "
-    "metrics tasks values methods finetuned",
+    "metricopt.improvement": "errors options outputs seeding adapters metrics "
+    "statistics tasks values methods finetuned",
+    "metricopt.finetune": "options threads metrics tasks finetuned improvement",
     "baselines.losses": "",
     "baselines.validation": "",
     "baselines.network_methods": "losses validation",

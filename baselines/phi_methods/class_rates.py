@@ -3,16 +3,17 @@
 import torch
 from torch import Tensor
 
+from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.contract import Groups
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
 
 def statistics_of(task: Task) -> ObservedStatistics:
-    """Return the statistics of a task that has them; see `Method.suits`."""
+    """Return the statistics of decisions of a task; see `Method.suits`."""
     statistics = task.statistics
     assert statistics is not None
-    return statistics
+    return statistics.of_kind(ConfusionStatistics())
 
 
 def confusion_rates(groups: Groups) -> Tensor:

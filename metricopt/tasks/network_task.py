@@ -41,18 +41,20 @@ DRAWN = 64
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a task draws mini-batches, its seeds, and learning rates found so far.
+    """How a task is fine-tuned: mini-batches, seeds, rates and losses to choose from.
 
     Attributes:
         sampler: draws mini-batches from train; uniform batches of 128 if None.
         seeds: seeds of the task's own random choices; fixed ones if None.
         rates: learning rates found so far, for tasks with the same train split, loss,
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
+        portfolio: makes the losses of the portfolio from what is known of the data.
     """
 
     sampler: Sampler | None = None
     seeds: Seeds | None = None
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
+    portfolio: Callable[[LossFacts], Portfolio] = make_portfolio
 
 
 class NetworkTask(Task):
@@ -68,7 +70,6 @@ class NetworkTask(Task):
         train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
         drawing: how mini-batches are drawn, and the seeds of the task itself.
-        portfolio: makes the losses of the portfolio from what is known of the data.
 
     Attributes:
         adapter: frozen network theta with adapter.
@@ -84,7 +85,6 @@ class NetworkTask(Task):
         train: Examples | Encoded,
         observe: Examples | Encoded,
         drawing: Drawing | None = None,
-        portfolio: Callable[[LossFacts], Portfolio] = make_portfolio,
     ) -> None:
         drawing = drawing or Drawing()
         super().__init__(adapter.size, seeds=drawing.seeds)
@@ -94,7 +94,7 @@ class NetworkTask(Task):
         self._row_losses = batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
-        self._make_portfolio = portfolio
+        self._make_portfolio = drawing.portfolio
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
 
     @cached_property

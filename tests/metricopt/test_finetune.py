@@ -145,7 +145,7 @@ def test_a_worse_proposal_is_turned_down(model: nn.Module) -> None:
     found = improve(model, replace(QUICK, method=Proposes(-1.0)))
     assert found.turned_down
     assert found.metric_proposed < found.metric_before == found.metric_after
-    assert found.spent.queries == 2
+    assert found.spent.queries == 3
     assert not found.phi.any()
     assert "The proposal of Proposes scored " in found.summary()
     assert "worse than the untouched network, which was kept: phi = 0." in (
@@ -178,7 +178,7 @@ def test_the_summary_says_what_was_gained_and_spent(model: nn.Module) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"queries": 1}, "queries must be at least 2, .*, got 1"),
+        ({"queries": 1}, "queries must be at least 3, .*, got 1"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"adapter": "film"}, "adapter must be 'auto' or an adapter, got 'film'"),
         ({"adapter": object()}, "adapter must be 'auto' or an adapter, got <object"),

@@ -199,12 +199,12 @@ def test_a_diverging_loss_keeps_the_untouched_network(model: nn.Module) -> None:
 
 
 def test_a_greedy_method_is_stopped(model: nn.Module) -> None:
-    options = replace(QUICK, method=Proposes(0.1, queries=11))
-    message = "1 more metric queries after 11 exceed the limit of 11"
+    options = replace(QUICK, method=Proposes(0.1, queries=11), queries=13)
+    message = "1 more metric queries after 12 exceed the limit of 12"
     with pytest.raises(BudgetExceededError, match=message) as caught:
         improve(model, options)
-    assert caught.value.partial.spent.queries == 11
-    assert improve(model, replace(options, queries=13)).spent.queries == 13
+    assert caught.value.partial.spent.queries == 12
+    assert improve(model, replace(options, queries=14)).spent.queries == 14
 
 
 def test_bad_data_and_metrics_are_refused(model: nn.Module) -> None:
@@ -222,11 +222,11 @@ def test_a_wrong_direction_is_found_out_within_the_queries(model: nn.Module) -> 
     options = replace(QUICK, higher_is_better=False)
     with pytest.raises(MetricError, match="but perfect predictions score 1") as caught:
         improve(model, options, metric=metric)
-    assert caught.value.partial.spent.queries == len(metric.values) == 1 + TRIED
+    assert caught.value.partial.spent.queries == len(metric.values) == 2 + TRIED
     assert not caught.value.partial.phi.any()
-    few = replace(options, queries=3)
-    message = "queries must be at least 4, as two of them check the declared direction"
+    few = replace(options, queries=4)
+    message = "queries must be at least 5, as two of them check the declared direction"
     with pytest.raises(ConfigError, match=message):
         improve(model, few, metric=Counted())
-    known = replace(QUICK, method="untouched", queries=2)
-    assert improve(model, known).spent.queries == 2
+    known = replace(QUICK, method="untouched", queries=3)
+    assert improve(model, known).spent.queries == 3

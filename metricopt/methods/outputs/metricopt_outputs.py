@@ -30,8 +30,8 @@ from metricopt.methods.outputs import fold_check
 from metricopt.methods.outputs.conclusion import conclude, propose
 from metricopt.methods.outputs.coordinates import coordinates
 from metricopt.methods.outputs.cross_fitting import CrossFitting
-from metricopt.methods.outputs.portfolio import PortfolioSettings, snapshots
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
+from metricopt.methods.outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
 

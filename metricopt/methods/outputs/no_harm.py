@@ -152,8 +152,8 @@ def _watched(
     chosen = torch.linspace(0, count - 1, min(count, LEARNED + PREDICTED)).long()
     order = chosen[torch.randperm(len(chosen), generator=generator)]
     learned, predicted = order[:-PREDICTED], order[-PREDICTED:]
-    search.learn(witness.phi[learned], witness.costs[learned])
     if len(learned):
+        search.learn(witness.phi[learned], witness.costs[learned])
         for place in predicted:
             search.watch(witness.phi[place], witness.costs[place])
     return search

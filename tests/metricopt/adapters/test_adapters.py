@@ -37,7 +37,6 @@ CASES: dict[str, Case] = {
         lambda net, x: DynamicBias(net, size=5, site="4"),
         (6,),
     ),
-    "mlp-film": (networks.mlp, lambda net, x: FiLM(net, x, size=5), (6,)),
     "resnet": (lambda: networks.randomise(networks.ResNet()), FiLM, (3, 8, 8)),
     "resnet-stages": (
         lambda: networks.randomise(networks.ResNet()),
@@ -47,11 +46,6 @@ CASES: dict[str, Case] = {
     "resnet-direct": (
         lambda: networks.randomise(networks.ResNet()),
         lambda net, x: FiLM(net, x, sites=["stage2.bn2", "stem.1"], form="direct"),
-        (3, 8, 8),
-    ),
-    "resnet-shift": (
-        lambda: networks.randomise(networks.ResNet()),
-        lambda net, x: FiLM(net, x, sites=["stage2.bn2", "stem.1"], form="shift"),
         (3, 8, 8),
     ),
     "inplace": (

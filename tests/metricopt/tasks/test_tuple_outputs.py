@@ -117,7 +117,7 @@ def test_finetune_takes_it_all(network, split):
         loss=loss,
         metric=METRIC,
         options=metricopt.FinetuneOptions(
-            "loss-only-dense", queries=12, steps=8, size=5, progress=False
+            "loss-only-dense", queries=24, steps=8, size=5, progress=False
         ),
     )
     assert found.metric_after >= found.metric_before
