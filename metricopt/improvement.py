@@ -13,7 +13,9 @@ from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
+from metricopt.methods.outputs.search import SearchSettings
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.callables import CallableMetric
@@ -37,6 +39,8 @@ from metricopt.values.health import verdict
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
+EARLY = SearchSettings(enough=0.02)
+"""The search by default ends when the metric is known well enough."""
 ROUNDING = 1e-6
 """Difference of values in native units that the order of a sum may make."""
 
@@ -154,7 +158,7 @@ class Improvement:
         asked = self.options.method
         if asked == AUTO:
             known = self.task.statistics is not None
-            asked = "metricopt-outputs" if known else "guided-cma"
+            asked = MetricOptOutputs(EARLY) if known else "guided-cma"
         method, name = resolve_method(asked), method_name(asked)
         if not method.suits(self.task):
             raise ConfigError(f"{name} cannot work on this network and its metric")

@@ -15,6 +15,7 @@ from baselines.network_methods.optimization import Training
 from baselines.validation import Validation
 from benchmarks.pipelines.choices import Adapted, Choice, Shifted, Trained
 from benchmarks.pipelines.contract import Pipeline, Values
+from benchmarks.pipelines.portfolio import suite_portfolio
 from benchmarks.runs.codec import encode
 from metricopt.adapters.base import Adapter
 from metricopt.losses.contract import Loss
@@ -200,7 +201,7 @@ class AdaptedPipeline(Pipeline):
             train=self.encoded("train"),
             observe=self.encoded(queried),
             # The rate of the loss is the same whichever run asks first.
-            drawing=Drawing(self.sampler, self.seeds, self._rates),
+            drawing=Drawing(self.sampler, self.seeds, self._rates, suite_portfolio),
         )
 
     def _of_phi(

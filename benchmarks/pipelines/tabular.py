@@ -28,6 +28,8 @@ from benchmarks.pipelines.tabular_settings import (
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
 from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import DataError
 from metricopt.seeding import Seeds, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
@@ -168,11 +170,14 @@ class TabularPipeline(AdaptedPipeline):
         return network.eval()
 
     @cached_property
-    def adapter(self) -> DynamicBias:
-        """The dynamic biases of the deployed theta."""
-        return DynamicBias(
+    def adapter(self) -> NetworkAdapter:
+        """The dynamic biases of the deployed theta, with output offsets if wanted."""
+        example = self.splits.train.batch(slice(64))
+        biases = DynamicBias(
             deployed(self.theta),
             size=self.settings.adapter.size,
             seed=self.seeds.seed("adapter"),
-            example_input=self.splits.train.batch(slice(64)),
+            example_input=example,
         )
+        wanted = self.settings.adapter.offsets
+        return OutputOffsets(biases, example) if wanted else biases

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.runs.codec import later
+
 SPLIT_ENDS = (0.7, 0.8)
 """Where train and observe end, as shares of all examples in random order."""
 
@@ -53,9 +55,10 @@ class MLPBackbone:
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """The adapter: `size` dynamic input biases."""
+    """The adapter: `size` dynamic input biases; `offsets` stand beside them, or not."""
 
     size: int = 16
+    offsets: bool = later(False)
 
 
 @dataclass(frozen=True)

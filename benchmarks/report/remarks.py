@@ -11,8 +11,8 @@ from benchmarks.report.layout import Block, TableLayout, data_variants, split_bu
 from benchmarks.runs.record import RunRecord
 
 RHO = (
-    "`rho`: Spearman correlation of the value function with the metric on held-out "
-    "trajectories"
+    "`rho`: Spearman correlations of the value function with the metric on held-out "
+    "trajectories, along the loss / along guided steps"
 )
 AT_EQUAL_QUERIES = (
     "What a method would return at each budget of metric queries, meta-training "
@@ -176,6 +176,17 @@ def gap_legend(layout: TableLayout) -> str:
         "reaches. `in noise`: that gain is at most twice its standard error, or there "
         f"are too few values to tell. {RHO}."
     )
+
+
+def rho_text(cell: Cell) -> str:
+    """Return how well a value function ranks each kind of trajectory, if there is one.
+
+    A kind whose costs are all alike has no correlation.
+    """
+    found = [cell.note(name) for name in ("spearman_loss", "spearman_guided")]
+    if found == [None, None]:
+        return ""
+    return "rho " + " / ".join("·" if rho is None else f"{rho:.2f}" for rho in found)
 
 
 def notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:

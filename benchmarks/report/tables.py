@@ -20,6 +20,7 @@ from benchmarks.report.paper_values import (
     paper_rows,
 )
 from benchmarks.report.reading import Reading
+from benchmarks.report.remarks import rho_text
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ def long_table(cells: Sequence[Cell]) -> "DataFrame":
 def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
     """Return the share of the threshold shift's gain each row reaches, in percent.
 
-    Rows with a value function also show its Spearman correlation with the metric, and
-    that alone in a column without a threshold shift.
+    Rows with a value function also show its Spearman correlations with the metric, and
+    these alone in a column without a threshold shift.
     """
     ends = (layout.loss_only_row, layout.threshold_shift_row)
     own = [cell for cell in cells if cell.block == block]
@@ -102,7 +103,7 @@ def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Data
     for row in layout.rows:
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
         closed = any(cell.gap_closed is not None for cell in in_row.values())
-        healthy = any(cell.note("spearman") is not None for cell in in_row.values())
+        healthy = any(rho_text(cell) for cell in in_row.values())
         if row.name not in ends and (closed or healthy):
             found = [in_row.get(column.name) for column in layout.columns]
             lines.append([row.label, *(_gap_text(cell, shifted) for cell in found)])
@@ -214,8 +215,7 @@ def _p_text(p_value: float | None) -> str:
 def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
     if cell is None:
         return NOTHING
-    closed, spearman = cell.gap_closed, cell.note("spearman")
-    rho = "" if spearman is None else f"rho {spearman:.2f}"
+    closed, rho = cell.gap_closed, rho_text(cell)
     if cell.column not in shifted:
         return rho or NOTHING
     share = "in noise" if closed is None else f"{100 * closed:.0f} %"
@@ -264,7 +264,8 @@ def _long_line(cell: Cell) -> dict[str, object]:
         "shared_queries": _count(cell, lambda record: record.shared_queries),
         "gradient_steps": _count(cell, lambda record: record.gradient_steps),
         "gap_closed": cell.gap_closed,
-        "spearman": cell.note("spearman"),
+        "spearman_loss": cell.note("spearman_loss"),
+        "spearman_guided": cell.note("spearman_guided"),
     }
 
 

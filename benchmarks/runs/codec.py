@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,6 +13,8 @@ from cattrs.v import transform_error
 from metricopt.errors import ConfigError
 
 T = TypeVar("T")
+LATER = "later"
+"""Key in the metadata of a dataclass field that was added later."""
 
 
 def canonical(value: object) -> str:
@@ -33,9 +35,35 @@ def canonical(value: object) -> str:
         raise ConfigError(f"expected values that JSON can hold: {error}") from error
 
 
+def later(default: T) -> T:
+    """Return a dataclass field that was added later.
+
+    It is left out of the JSON at its default, so what was written before such a field
+    keeps its identity.
+    """
+    found: T = field(default=default, metadata={LATER: True})
+    return found
+
+
 def encode(settings: object) -> Any:
     """Return a dataclass as plain JSON values, with nested ones and tuples."""
-    return json.loads(canonical(asdict(settings)))  # type: ignore[call-overload]
+    return json.loads(canonical(_plain(settings)))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {
+            each.name: _plain(getattr(value, each.name))
+            for each in fields(value)
+            if not (
+                LATER in each.metadata and getattr(value, each.name) == each.default
+            )
+        }
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return (
+        [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+    )
 
 
 def decode(kind: type[T], content: object) -> T:

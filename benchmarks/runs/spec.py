@@ -3,17 +3,14 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.runs.codec import canonical, decode, encode
+from benchmarks.runs.codec import canonical, decode, encode, later
 from metricopt.errors import ConfigError
 
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-LATER = ("value_functions",)
-"""Fields of a spec that joined when there were records already."""
 
 Settings = Mapping[str, Any]
 """JSON-able settings of a registered unit, which that unit alone decodes."""
@@ -106,7 +103,7 @@ class RunSpec:
     also: tuple[Unit, ...] = ()
     meta_tests: int = 1
     diagnose: bool = False
-    value_functions: int = 1
+    value_functions: int = later(1)
 
     def __post_init__(self) -> None:
         for name in ("experiment", "tier"):
@@ -155,14 +152,8 @@ class RunSpec:
         return Path(self.experiment, self.tier, f"{readable}-{self.digest[:8]}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, without fields of `LATER` at their default.
-
-        So runs from before such a field keep their identity.
-        """
+        """Return plain JSON values."""
         content: dict[str, Any] = encode(self)
-        for field_ in fields(self):
-            if field_.name in LATER and content[field_.name] == field_.default:
-                del content[field_.name]
         return content
 
     @classmethod

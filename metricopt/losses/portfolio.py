@@ -34,12 +34,14 @@ class LossFacts:
         sampled: shares of the K = max(C, 2) classes in mini-batches, shape [K].
         observed: their shares on the observe split, shape [K].
         recalls: of the untouched network on the observe split, shape [K].
+        batch_size: examples of a mini-batch.
     """
 
     outputs: int
     sampled: Tensor
     observed: Tensor
     recalls: Tensor
+    batch_size: int
 
 
 Portfolio = dict[str, Loss]

@@ -143,6 +143,7 @@ class NetworkTask(Task):
             sampled=class_shares(train.cpu()[drawn], classes),
             observed=class_shares(observed, classes),
             recalls=class_recalls(predict_labels(outputs)[0], observed, classes),
+            batch_size=self.sampler.batch_size,
         )
 
     def _losses(self, phi: Tensor, generator: torch.Generator) -> Tensor:

@@ -10,6 +10,7 @@ from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.outputs.cross_fitting import CrossFitting
 from metricopt.methods.outputs.search import SearchSettings
+from metricopt.methods.outputs.snapshots import PortfolioSettings
 from metricopt.metrics.callables import make_metric
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.sampling import Split
@@ -53,6 +54,7 @@ QUICK = {
         "search": SearchSettings(steps=3),
         "cross_fitting": CrossFitting(steps=10, samples=10),
     },
+    "portfolio": {"settings": PortfolioSettings(marks=(2, 4))},
     "trust-region-bo": {"candidates": 20, "fit_steps": 2, "reach": 2.0},
     "dictionary": {"evaluations": 80},
     "white-box": {"formula": "f-macro", "rates": (0.1,), "steps": 20},
@@ -61,7 +63,7 @@ QUICK = {
 
 def needs_outputs(name: str) -> bool:
     """Whether a method works on statistics of outputs."""
-    return KINDS[name].sees in ("outputs and labels", "formula")
+    return not quick(name).suits(QuadraticTask())
 
 
 def quick(name: str) -> Method:

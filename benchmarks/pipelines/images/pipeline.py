@@ -28,6 +28,8 @@ from benchmarks.runs.codec import changed, encode
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from metricopt.adapters.film import FiLM
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
 from metricopt.seeding import Seeds
@@ -157,33 +159,43 @@ class ImagePipeline(AdaptedPipeline):
         return {"theta": self.pretrained.digest}
 
     @cached_property
-    def adapter(self) -> FiLM:
+    def film(self) -> FiLM:
         """FiLM at the sites the settings name, by default the last normalisation."""
         adapter = self.settings.adapter
         return FiLM(
             self.theta,
-            self.splits.observe.batch(slice(8)),
+            self._example,
             sites=adapter.sites,
             form=adapter.form,
             size=adapter.size,
             seed=self.seeds.seed("adapter"),
         )
 
+    @cached_property
+    def adapter(self) -> NetworkAdapter:
+        """FiLM, with output offsets beside it where the settings want them."""
+        wanted = self.settings.adapter.offsets
+        return OutputOffsets(self.film, self._example) if wanted else self.film
+
+    @property
+    def _example(self) -> Tensor:
+        return self.splits.observe.batch(slice(8))
+
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""
         key = {
             "theta": self.pretrained.digest,
             "network": self.settings.backbone.network,
-            "sites": [site.name for site in self.adapter.sites],
+            "sites": [site.name for site in self.film.sites],
             "problem": encode(self.settings.problem),
             "data": self.problem.digest,
             "replicate": self.replicate,
             "split": name,
             "examples": len(examples),
         }
-        if not self.adapter.is_cut:
+        if not self.film.is_cut:
             return encoded(self.adapter, examples)  # the images themselves
-        return kept_features(self.adapter, examples, key)
+        return kept_features(self.film, examples, key)
 
     def class_outputs(self, outputs: Tensor) -> Tensor:
         """Return the outputs that say a class, [..., C]."""

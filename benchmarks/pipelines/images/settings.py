@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from benchmarks.datasets.registry import find_source
+from benchmarks.runs.codec import later
 from metricopt.errors import ConfigError
 
 LEARNED_SHARE = 0.8
@@ -101,11 +102,19 @@ class Backbone:
 
 @dataclass(frozen=True)
 class FilmSettings:
-    """The adapter; see `metricopt.adapters.film.FiLM`."""
+    """The adapter; see `metricopt.adapters.film.FiLM`.
+
+    Attributes:
+        form: of FiLM.
+        sites: of FiLM.
+        size: of FiLM.
+        offsets: whether output offsets stand beside it.
+    """
 
     form: Literal["generator", "direct", "shift"] = "direct"
     sites: tuple[str, ...] | None = None
     size: int | None = None
+    offsets: bool = later(False)
 
 
 @dataclass(frozen=True)

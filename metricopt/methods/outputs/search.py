@@ -43,7 +43,8 @@ class SearchSettings:
             candidate; candidates take shares of it from 0 to 1.
         radius: of the first trust region: how far a statistic may move.
         trusted: predictions, the last ones, whose median error counts.
-        enough: that error, in spreads of the observed costs, at which the search ends.
+        enough: that error, in spreads of the observed costs, at which the search ends
+            before its budget does; 0 for never.
     """
 
     first_points: int = 5
@@ -56,7 +57,7 @@ class SearchSettings:
     kappa: float = 1.0
     radius: float = 0.2
     trusted: int = 3
-    enough: float = 0.02
+    enough: float = 0.0
 
 
 class OutputsSearch:
@@ -107,7 +108,7 @@ class OutputsSearch:
     @property
     def settled(self) -> bool:
         """Whether they came so true that further queries would teach nothing."""
-        return self.identified and self._relative_error <= self.settings.enough
+        return self.identified and self._relative_error < self.settings.enough
 
     @property
     def is_hopeless(self) -> bool:

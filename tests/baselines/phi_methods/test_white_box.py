@@ -70,7 +70,7 @@ def test_it_descends_its_formula_without_a_query(settings):
     task = OutputsTask("f-macro")
     found = method.run(task, Budget(0, 0), seeded(), rows=2)
     assert found.queries == task.queries == 0
-    statistics = task.statistics
+    statistics = task.statistics.of_kind(ConfusionStatistics())
 
     def cost(phi):
         return formula_cost(metric, statistics.exact(phi), statistics.targets)

@@ -136,8 +136,12 @@ def test_a_run_may_have_several_value_functions(tmp_path, monkeypatch):
         assert several.values(split)[:ROWS] == one.values(split)
     parts = [several.values("test")[at : at + ROWS] for at in (0, ROWS, 2 * ROWS)]
     assert len(set(map(tuple, parts))) > 1
-    assert several.notes["spearman"][0] == one.notes["spearman"]
-    assert len(several.notes["spearman"]) == len(set(several.notes["spearman"])) == 3
+    assert several.notes["spearman_loss"][0] == one.notes["spearman_loss"]
+    assert (
+        len(several.notes["spearman_loss"])
+        == len(set(several.notes["spearman_loss"]))
+        == 3
+    )
     for point, first in zip(several.trace, one.trace, strict=True):
         assert (point.step, point.queries) == (first.step, first.queries)
         assert point.test["f1"][:ROWS] == first.test["f1"]

@@ -17,7 +17,8 @@ def _trace(final):
 
 def _notes(shift):
     return {
-        "spearman": [0.9, 0.8],
+        "spearman_loss": [0.9, 0.8],
+        "spearman_guided": 0.6,
         "health_true": [0.1, 0.2, None],
         "health_predicted": [0.1 + shift, 0.3, 0.4],
         "embedding_x": [0.0, 1.0, 2.0],

@@ -71,7 +71,7 @@ def test_page_says_what_it_shows(contents):
     ):
         assert line in page.splitlines()
     assert ".1700±.0090 (3) +" in page
-    assert "73 % (rho 0.85)" in page
+    assert "73 % (rho 0.85 / 0.60)" in page
     assert "\n## Natural" not in page
 
 
@@ -81,8 +81,8 @@ def test_page_without_a_threshold_shift_shows_the_value_functions():
     assert "## Gap closed" not in page
     assert "in noise" not in page
     after = page.split("\n## Value functions\n")[1]
-    assert after.lstrip().startswith("`rho`: Spearman correlation of the value")
-    assert "| rho 0.85 " in after
+    assert after.lstrip().startswith("`rho`: Spearman correlations of the value")
+    assert "| rho 0.85 / 0.60 " in after
 
 
 def test_tables_do_not_depend_on_the_clock_or_the_order(contents):

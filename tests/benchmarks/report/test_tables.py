@@ -149,7 +149,8 @@ def test_paper_table_names_what_is_not_built():
 
 
 def test_long_table_has_one_line_of_numbers_per_cell():
-    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes={"spearman": [0.8, 0.6]})
+    notes = {"spearman_loss": [0.8, 0.6]}
+    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes=notes)
     table = tables.long_table(judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]))
     line = table.set_index("row").loc["metricopt"]
     assert len(table) == 3
@@ -163,24 +164,26 @@ def test_long_table_has_one_line_of_numbers_per_cell():
     assert line["cost_gain_high"] == pytest.approx(0.04 + half)
     assert line["difference"] == pytest.approx(0.0331)
     assert line["gap_closed"] == pytest.approx(0.04 / 0.055)
-    assert line["spearman"] == pytest.approx(0.7)
+    assert line["spearman_loss"] == pytest.approx(0.7)
+    assert line["spearman_guided"] is None
     assert line["verdict"] == BETTER
 
 
 def test_gap_table():
-    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes={"spearman": 0.93})
+    notes = {"spearman_guided": 0.93}
+    noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes=notes)
     table = tables.gap_table(
         LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]), BALANCED
     )
-    assert table.values.tolist() == [["MetricOpt", "73 % (rho 0.93)", "·", "·"]]
+    assert table.values.tolist() == [["MetricOpt", "73 % (rho · / 0.93)", "·", "·"]]
     noise = make_arm("shift", [0.15, 0.25, 0.20])
     table = tables.gap_table(
         LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *noise, *noted]), BALANCED
     )
-    assert table.values.tolist() == [["MetricOpt", "in noise (rho 0.93)", "·", "·"]]
+    assert table.values.tolist() == [["MetricOpt", "in noise (rho · / 0.93)", "·", "·"]]
     plain = dataclasses.replace(LAYOUT, threshold_shift_row=None)
     table = tables.gap_table(plain, judge(plain, [*LOSS_ONLY, *noted]), BALANCED)
-    assert table.values.tolist() == [["MetricOpt", "rho 0.93", "·", "·"]]
+    assert table.values.tolist() == [["MetricOpt", "rho · / 0.93", "·", "·"]]
 
 
 def test_only_the_time_table_depends_on_the_clock():

@@ -21,6 +21,7 @@ def seeded(seed=0):
 def facts(**changes):
     flat = torch.full((3,), 1 / 3)
     known = {"outputs": 3, "sampled": flat, "observed": flat, "recalls": flat}
+    known["batch_size"] = 8
     return LossFacts(**(known | changes))
 
 
@@ -36,7 +37,7 @@ def test_losses_that_make_no_sense_are_left_out():
 
 def test_at_tau_1_the_loss_is_right_for_the_observed_prior():
     sampled, observed = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
-    known = LossFacts(1, sampled, observed, recalls=torch.ones(2))
+    known = LossFacts(1, sampled, observed, recalls=torch.ones(2), batch_size=8)
     loss = make_portfolio(known)["prior-adjusted, tau = 1"]
     # Where classes are drawn alike and inputs say nothing, log odds of .2 to .8 are
     # best.
