@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+DARK = 0.6
+"""Share of the greatest change from which a cell is dark."""
 LABELLED = 12
 """Most classes whose cells are labelled with their shares."""
 
@@ -93,7 +95,9 @@ def _draw_confusion(panel: "Axes", curves: Curves) -> None:
         for row in range(classes):
             for column in range(classes):
                 text = f"{100 * after[row, column]:.0f}"
-                panel.text(column, row, text, ha="center", va="center", fontsize=7)
+                dark = change[row, column].abs() > DARK * limit
+                style: dict[str, Any] = {"color": "white" if dark else "black"}
+                panel.text(column, row, text, ha="center", va="center", size=7, **style)
         panel.set_xticks(range(classes))
         panel.set_yticks(range(classes))
     panel.figure.colorbar(image, ax=panel, label="change of the share")

@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from metricopt.metrics.confusion import predict_labels
-from metricopt.statistics.contract import Groups, Statistics
+from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 
+@STATISTICS.register("decisions")
 @dataclass(frozen=True)
 class ConfusionStatistics(Statistics):
     """Rates of decisions by label, for K = max(C, 2) classes.

@@ -11,6 +11,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from metricopt.registry import Registry
+
 Groups = dict[str, Tensor]
 """Statistics [B, q] of B rows by the name of their group."""
 
@@ -41,6 +43,15 @@ class Statistics(ABC):
     name: ClassVar[str]
     near: ClassVar[str]
 
+    def suits(self, outputs: Tensor, targets: Tensor) -> bool:
+        """Return whether there are such statistics of outputs and targets.
+
+        Args:
+            outputs: of the untouched network, shape [1, N, C].
+            targets: labels in [0, max(C, 2)), shape [N].
+        """
+        return True
+
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return the families of groups; metrics are a function of one of them."""
         return (Family(tuple(sorted(groups)), self.near),)
@@ -66,3 +77,9 @@ class Statistics(ABC):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
     ) -> Groups:
         """Return estimates of `exact` that are differentiable in the outputs."""
+
+
+STATISTICS: Registry[type[Statistics]] = Registry(
+    "kind of statistics", "metricopt.statistics"
+)
+"""All kinds that a task of class outputs offers."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.statistics.contract import Groups, Statistics
+from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
 RANKS = 5
@@ -18,6 +18,7 @@ SMOOTHNESS = 0.25
 SMALL = 1e-6
 
 
+@STATISTICS.register("probabilities")
 @dataclass(frozen=True)
 class ProbabilityStatistics(Statistics):
     """Shares of examples whose right or first class has at least some probability."""

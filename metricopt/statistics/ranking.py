@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.statistics.contract import Groups, Statistics
+from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 FALSE_ALARMS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7)
 RECALLS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -19,6 +19,7 @@ SMOOTHNESS = 0.25
 SMALL = 1e-12
 
 
+@STATISTICS.register("rankings")
 @dataclass(frozen=True)
 class RankingStatistics(Statistics):
     """Recalls at shares of false alarms, and precisions at recalls, of every class.

@@ -14,13 +14,8 @@ from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import predict_labels
 from metricopt.outputs import Outputs, are_labels, targets_at
 from metricopt.seeding import Seeds
-from metricopt.statistics.confusion import (
-    ConfusionStatistics,
-    class_recalls,
-    class_shares,
-)
-from metricopt.statistics.probabilities import ProbabilityStatistics
-from metricopt.statistics.ranking import RankingStatistics
+from metricopt.statistics.confusion import class_recalls, class_shares
+from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
@@ -33,8 +28,6 @@ from metricopt.tasks.task import Task
 
 BATCH_SIZE = 128
 """Examples of a mini-batch if no sampler is given."""
-KINDS = (ConfusionStatistics(), RankingStatistics(), ProbabilityStatistics())
-"""Statistics of class outputs that a metric may depend on."""
 DRAWN = 64
 """Mini-batches that class shares are counted in."""
 
@@ -108,7 +101,9 @@ class NetworkTask(Task):
         low, high = targets.aminmax()
         if low < 0 or high >= max(outputs.shape[-1], 2):
             return None
-        return ObservedStatistics(self._judge, SeveralStatistics(KINDS))
+        known = [STATISTICS.get(name)() for name in STATISTICS]
+        kinds = tuple(kind for kind in known if kind.suits(outputs, targets))
+        return ObservedStatistics(self._judge, SeveralStatistics(kinds))
 
     @cached_property
     def portfolio(self) -> dict[str, Task]:

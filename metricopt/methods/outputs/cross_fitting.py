@@ -97,11 +97,11 @@ def cross_fit(
         settings: how.
         generator: source of all randomness.
     """
-    targets = found[0].statistics.targets
-    folds = stratified_folds(targets, settings.folds, generator)
+    statistics = found[0].statistics
+    folds = stratified_folds(statistics.targets, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
     best = _race([fit.looks(generator) for fit in fits], settings)
-    untouched = found[0].statistics.outputs(torch.zeros(1, len(found[0].phi)))
+    untouched = statistics.outputs(torch.zeros(1, statistics.size))
     fit = fits[0]
     gain = fit.cost(untouched) - best.cost
     weights = _bootstrap(settings.samples, len(folds), generator)
