@@ -12,6 +12,7 @@ from metricopt.adapters.base import Adapter
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.export import load_phi, save_phi
 from metricopt.adapters.film import FiLM
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import (
     BudgetExceededError,
     ConfigError,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from metricopt.methods.cma_es import CMAES
     from metricopt.methods.guided_cma import GuidedCMA
     from metricopt.methods.metricopt import MetricOpt
+    from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+    from metricopt.methods.outputs.no_harm import NoHarm
 
 __all__ = [
     "CMAES",
@@ -66,9 +69,12 @@ __all__ = [
     "MetricError",
     "MetricOpt",
     "MetricOptError",
+    "MetricOptOutputs",
     "MetricOptimizer",
     "NaturalSampler",
     "NetworkTask",
+    "NoHarm",
+    "OutputOffsets",
     "ShapeError",
     "Split",
     "Task",
@@ -84,6 +90,8 @@ _LATE = {
     "CMAES": "metricopt.methods.cma_es",
     "GuidedCMA": "metricopt.methods.guided_cma",
     "MetricOpt": "metricopt.methods.metricopt",
+    "MetricOptOutputs": "metricopt.methods.outputs.metricopt_outputs",
+    "NoHarm": "metricopt.methods.outputs.no_harm",
 }
 
 

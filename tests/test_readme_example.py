@@ -21,7 +21,7 @@ def test_the_example_runs_and_improves_the_metric_on_data_it_never_saw(capsys):
     printed = capsys.readouterr().out
     found, (inputs, targets) = names["found"], names["test"]
     assert found.summary() in printed
-    assert found.spent.queries <= 200
+    assert found.spent.queries <= 20
     after = macro_f1(targets, found.adapter.network(inputs).argmax(1))
     assert f"on test: {after}" in printed
-    assert after > macro_f1(targets, found.remove()(inputs).argmax(1)) + 0.03
+    assert after > macro_f1(targets, found.remove()(inputs).argmax(1)) + 0.1

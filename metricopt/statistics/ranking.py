@@ -16,6 +16,7 @@ FALSE_ALARMS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7)
 RECALLS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 SMOOTHNESS = 0.25
 """Width of the smooth step at a threshold, in deviations of the scores."""
+MOST_CLASSES = 100
 SMALL = 1e-12
 
 
@@ -30,6 +31,10 @@ class RankingStatistics(Statistics):
 
     name = "rankings"
     near = "areas"
+
+    def suits(self, outputs: Tensor, targets: Tensor) -> bool:
+        """Return whether there are few enough classes to sort the scores of each."""
+        return outputs.shape[-1] <= MOST_CLASSES
 
     def exact(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None

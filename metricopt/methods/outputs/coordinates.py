@@ -3,6 +3,7 @@
 An input bias, a scale and an output offset move the statistics by different amounts.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from metricopt.tasks.observed_statistics import ObservedStatistics
 LEADING = 0.05
 """Directions count that move the statistics by this share of the first, or more."""
 EXAMPLES = 1_000
+MOST = 64
+"""Most statistics whose slopes are computed, one by one."""
 SMALL = 1e-12
 
 
@@ -51,6 +54,10 @@ def coordinates(
     rows = torch.randperm(len(statistics), generator=generator)[:EXAMPLES]
     phi = torch.zeros(1, statistics.size, requires_grad=True)
     near = statistics.smooth(phi, rows)[statistics.kind.near][0]
+    if len(near) > MOST:
+        # Random combinations of many statistics span what they span.
+        mixed = torch.randn(MOST, len(near), generator=generator, dtype=near.dtype)
+        near = mixed @ near / math.sqrt(MOST)
     slopes = torch.cat(
         [torch.autograd.grad(each, phi, retain_graph=True)[0] for each in near]
     )

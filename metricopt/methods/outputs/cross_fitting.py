@@ -100,7 +100,7 @@ def cross_fit(
     statistics = found[0].statistics
     folds = stratified_folds(statistics.targets, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
-    best = _race([fit.looks(generator) for fit in fits], settings)
+    best = _race(fits, settings, generator)
     untouched = statistics.outputs(torch.zeros(1, statistics.size))
     fit = fits[0]
     gain = fit.cost(untouched) - best.cost
@@ -117,20 +117,28 @@ def cross_fit(
     )
 
 
-def _race(descents: list[Iterator[_Look]], settings: CrossFitting) -> _Look:
+def _race(
+    fits: list["_CrossFit"], settings: CrossFitting, generator: torch.Generator
+) -> _Look:
     """Return the best look of descents, half of which end at every rung.
+
+    Those that need not run the network are cheap, and go on to the end.
 
     Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
     """
-    running = [(next(each), each) for each in descents]
+    running = [
+        (next(descent), descent) for descent in (f.looks(generator) for f in fits)
+    ]
     best = min((look for look, _ in running), key=_cost)
     for step in range(settings.every, settings.steps + 1, settings.every):
-        ahead = [(next(descent), look, descent) for look, descent in running]
-        running = [(min(new, old, key=_cost), descent) for new, old, descent in ahead]
+        ahead = [(look, next(descent), descent) for look, descent in running]
+        running = [(min(old, new, key=_cost), descent) for old, new, descent in ahead]
         best = min(best, *(look for look, _ in running), key=_cost)
         if step in settings.rungs:
             running.sort(key=lambda each: each[0].cost)
-            running = running[: (len(running) + 1) // 2]
+            cheap = [each for each in running if each[0].reach.is_cheap]
+            others = [each for each in running if not each[0].reach.is_cheap]
+            running = cheap + others[: (len(others) + 1) // 2]
     return best
 
 

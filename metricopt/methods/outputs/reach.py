@@ -19,6 +19,7 @@ class Reach:
         start: where the descent starts, shape [m].
         place: of these numbers in phi.
         phi: the rest of phi, shape [d].
+        is_cheap: whether the network need not run.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Reach:
     start: Tensor
     place: slice
     phi: Tensor
+    is_cheap: bool = False
 
     def whole(self, moved: Tensor) -> Tensor:
         """Return phi [d] with what was moved [m] in its place."""
@@ -49,17 +51,21 @@ def reaches(
         candidate: the most promising one, shape [d]; None if there is none.
     """
     zero, everything = torch.zeros_like(scale), slice(0, len(scale))
-    found = [Reach("all", statistics, scale, zero, everything, zero)]
+    found = [Reach("all of phi", statistics, scale, zero, everything, zero)]
     if len(statistics.parts) > 1:
         for name, place in statistics.parts.items():
             if name == "offsets":
                 alone, own, start = statistics.of_offsets(), scale[place], zero[place]
-                found.append(Reach(name, alone, own, start, place, zero))
+                found.append(
+                    Reach("output offsets", alone, own, start, place, zero, True)
+                )
             else:
                 own = torch.zeros_like(scale)
                 own[place] = scale[place]
-                found.append(Reach(name, statistics, own, zero, everything, zero))
+                found.append(
+                    Reach("all but offsets", statistics, own, zero, everything, zero)
+                )
     if candidate is not None:
-        name = "all, from the portfolio"
+        name = "all of phi from a fine-tuning of the portfolio"
         found.append(Reach(name, statistics, scale, candidate, everything, zero))
     return found
