@@ -26,12 +26,17 @@ from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
+from metricopt.methods.outputs.no_harm import NoHarm
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
+
+NO_HARM = "no-harm"
 
 
 def make_method(arm: Arm) -> Method:
     """Return the method an arm names, its defaults changed as the arm says.
+
+    An arm of the kind `no-harm` holds what it proposes against the untouched network.
 
     Raises:
         ConfigError: if there is no such method or setting.
@@ -40,7 +45,8 @@ def make_method(arm: Arm) -> Method:
         known = ", ".join(sorted({*METHODS, *RIVALS}))
         raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
     registry = METHODS if arm.name in METHODS else RIVALS
-    return changed(registry.get(arm.name)(), arm.settings)
+    method = changed(registry.get(arm.name)(), arm.settings)
+    return NoHarm(method) if arm.kind == NO_HARM else method
 
 
 def budget_of(spec: RunSpec) -> Budget:
@@ -218,4 +224,5 @@ def _sees_test(arm: Arm) -> Sees:
 
 
 ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=_sees))
+ARMS.register(NO_HARM)(ArmKind(run_method, trains_value_function, sees=_sees))
 ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=_sees_test))

@@ -218,7 +218,8 @@ def _notes(proposals: list[Proposal]) -> dict[str, float]:
     rows = len(proposals)
     evidence = [each.evidence for each in proposals]
     identified = [each.identified for each in evidence if each.identified is not None]
-    notes = {"identified": len(identified) / rows}
+    kept = sum(not each.phi.any() for each in proposals)
+    notes = {"identified": len(identified) / rows, "untouched": kept / rows}
     if identified:
         notes["identified_after"] = sum(identified) / len(identified)
     fitted = [each.fitted for each in proposals if each.fitted is not None]

@@ -106,7 +106,8 @@ class NoHarm(Method):
             )
         ]
         concluded = conclude(task, archive, proposals, generator)
-        return _joined(results, concluded)
+        # What a run makes for all its rows was made here for each.
+        return replace(_joined(results, concluded), shared_queries=prepared.queries)
 
     def _proposal(
         self,

@@ -14,7 +14,8 @@ from benchmarks.experiments.shared.images import SIZES
 from benchmarks.pipelines.choices import Adapted, Trained
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.images import theta as thetas
-from benchmarks.pipelines.images.pipeline import OnLogits
+from benchmarks.pipelines.images.pipeline import ImagePipeline, OnLogits
+from benchmarks.pipelines.images.settings import FilmSettings
 from benchmarks.pipelines.images.theta import trained_here
 from benchmarks.runs.spec import Arm, Spending, Unit
 from metricopt.errors import ConfigError
@@ -208,3 +209,16 @@ def test_a_network_method_trains_on_images(from_theta):
     assert pipeline_of().pretrained.digest == before
     fresh = pipeline_of().theta.state_dict()
     assert all(torch.equal(fresh[k], v) for k, v in digits.theta.state_dict().items())
+
+
+def test_output_offsets_may_stand_beside_film():
+    digits = pipeline_of()
+    settings = replace(digits.settings, adapter=FilmSettings(offsets=True))
+    offered = ImagePipeline(settings, digits.replicate)
+    assert offered.adapter.parts == {"adapter": slice(64), "offsets": slice(64, 74)}
+    # What comes before the adapter is the same, and kept for both.
+    one, other = digits.encoded("observe"), offered.encoded("observe")
+    assert all(torch.equal(*pair) for pair in zip(one.first, other.first, strict=True))
+    losses = offered.task(offered.metric(Unit("mcr"))).portfolio
+    assert {"cross-entropy", "lovasz-softmax"} <= set(losses)
+    assert "large-margin" not in losses
