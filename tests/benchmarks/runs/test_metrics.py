@@ -27,6 +27,6 @@ def test_settings_are_those_of_the_metric(monkeypatch):
 
 
 def test_an_unknown_metric_lists_all_known_ones():
-    text = r"unknown metric 'f2'; known: .*f1.*mcr.*vehicle-animal-cost"
+    text = r"unknown metric 'f3'; known: .*f1.*mcr.*vehicle-animal-cost"
     with pytest.raises(ConfigError, match=text):
-        metric_of(Unit("f2"))
+        metric_of(Unit("f3"))
