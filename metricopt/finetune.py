@@ -11,6 +11,7 @@ from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
 from metricopt.metrics.callables import make_metric
 from metricopt.options import FinetuneOptions
+from metricopt.seeding import kept_random_state
 from metricopt.tasks.examples import GivenExamples, as_split
 from metricopt.tasks.row_losses import Loss
 from metricopt.threads import one_thread
@@ -70,7 +71,8 @@ def finetune(
     hidden = None if options.progress else True  # None: hidden without a terminal
     improvement: Improvement | None = None
     started = time.perf_counter()
-    with tqdm(total=options.queries, unit=" queries", disable=hidden) as bar:
+    bar = tqdm(total=options.queries, unit=" queries", disable=hidden)
+    with bar, kept_random_state():
         try:
             device = next((weight.device for weight in model.parameters()), CPU)
             data = Data(

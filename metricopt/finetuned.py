@@ -15,7 +15,7 @@ from metricopt.adapters.export import save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.figures import Curves, draw
 from metricopt.methods.result import Checkpoint, Evidence
-from metricopt.metrics.base import Metric, from_cost, to_cost
+from metricopt.metrics.base import Metric, from_cost
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +42,10 @@ class Spent:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the metric is expected to be on examples that chose nothing.
+    """What is expected to be gained on examples that chose nothing.
 
     Attributes:
-        value: the estimate, native units.
+        value: the estimate, native units, positive if better.
         low, high: ends of its interval of 95 %.
     """
 
@@ -108,7 +108,7 @@ class Finetuned:
 
     @property
     def expected(self) -> Estimate | None:
-        """What the metric is expected to be elsewhere; None where it is not known.
+        """What is expected to be gained elsewhere; None where it is not known.
 
         phi is fitted without each fold of the observe split and judged on it; the
         interval is that of the bootstrap over these examples.
@@ -118,13 +118,9 @@ class Finetuned:
             return None
         if not self.phi.any():
             return None
-        before = self._cost(self.metric_before)
-        ends = [
-            self._native(before - found.gain + side * INTERVAL * found.error)
-            for side in (-1, 0, 1)
-        ]
-        low, value, high = sorted(ends)
-        return Estimate(value, low, high)
+        unit = self.metric.high - self.metric.low
+        gain, wide = unit * found.gain, unit * INTERVAL * found.error
+        return Estimate(gain, gain - wide, gain + wide)
 
     def apply(self) -> nn.Module:
         """Modulate the network by phi in place, until `remove`, and return it."""
@@ -157,7 +153,9 @@ class Finetuned:
                 f"The proposal of {self.method} scored {self.metric_proposed:.4g}, "
                 "worse than the untouched network, which was kept: phi = 0."
             )
-        elif math.isclose(self.metric_before, self.metric_after, rel_tol=1e-9):
+        elif self.evidence is None and math.isclose(
+            self.metric_before, self.metric_after, rel_tol=1e-9
+        ):
             lines.append("Nothing was gained on this split.")
         if self.evidence is not None:
             lines.append(self.evidence.reason)
@@ -168,8 +166,9 @@ class Finetuned:
         lines.append(
             "phi was chosen on the observe split: judge it on other data."
             if found is None
-            else f"On other data {self.metric.name} is expected to be {found.value:.4g}"
-            f" (95 % interval {found.low:.4g} to {found.high:.4g})."
+            else f"On other data of this kind {self.metric.name} is expected to be "
+            f"better by {found.value:.4g} (95 % interval {found.low:.4g} to "
+            f"{found.high:.4g})."
         )
         return "\n".join(lines)
 
@@ -203,6 +202,3 @@ class Finetuned:
     def _native(self, cost: float) -> float:
         bounded = torch.tensor(min(max(cost, 0.0), 1.0), dtype=torch.float64)
         return from_cost(self.metric, bounded).item()
-
-    def _cost(self, value: float) -> float:
-        return to_cost(self.metric, torch.tensor(value, dtype=torch.float64)).item()

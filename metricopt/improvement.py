@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.doubts import doubts_of_labels, doubts_of_metric
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
@@ -41,8 +42,6 @@ SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 EARLY = SearchSettings(enough=0.02)
 """The search by default ends when the metric is known well enough."""
-ROUNDING = 1e-6
-"""Difference of values in native units that the order of a sum may make."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,11 @@ class Improvement:
         asked = self.options.method
         if asked == AUTO:
             known = self.task.statistics is not None
+            if self.budget.queries < 1:
+                raise ConfigError(
+                    f"queries must be at least {self._framing + 1} to search with, got "
+                    f"{self.options.queries}"
+                )
             asked = MetricOptOutputs(EARLY) if known else "guided-cma"
         method, name = resolve_method(asked), method_name(asked)
         if not method.suits(self.task):
@@ -165,9 +169,9 @@ class Improvement:
         if self.options.no_harm and not method.asks_for_evidence:
             if self.budget.queries <= RESERVED:
                 raise ConfigError(
-                    f"no_harm takes {RESERVED} of the queries and leaves none of "
-                    f"{self.budget.queries} to the method; give it more, or set "
-                    "no_harm=False"
+                    f"no_harm takes {RESERVED} queries and leaves none of "
+                    f"{self.options.queries} to the method: give at least "
+                    f"{self._framing + RESERVED + 1}, or set no_harm=False"
                 )
             method = NoHarm(method)
         is_open = isinstance(asked, str)
@@ -254,22 +258,16 @@ class Improvement:
         return before, after
 
     def _warnings(self, shuffled: float) -> Sequence[str]:
-        """Return what is wrong with the metric, if anything."""
+        """Return what is wrong with the metric or the observe split, if anything."""
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
-        low, high = same.min().item(), same.max().item()
-        name = self.metric.name
-        if high - low > ROUNDING:
-            return [
-                f"{name} is noisy: the same outputs scored from {low:.4g} to {high:.4g}"
-                f" in {len(same)} queries."
-            ]
-        if abs(shuffled - low) > ROUNDING:
-            return [
-                f"{name} depends on the order of the examples: the untouched network "
-                f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
-            ]
-        return []
+        found = doubts_of_metric(self.metric.name, same, shuffled)
+        if self.task.statistics is not None:
+            outputs = self._sample
+            assert isinstance(outputs, Tensor)
+            classes = max(outputs.shape[-1], 2)
+            found += doubts_of_labels(self.task.statistics.targets, classes)
+        return found
 
     @property
     def _values(self) -> Tensor:

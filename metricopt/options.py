@@ -54,6 +54,7 @@ class FinetuneOptions:
     progress: bool = True
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.queries < FRAMING_QUERIES:
             raise ConfigError(
                 f"queries must be at least {FRAMING_QUERIES}, two for the untouched "
@@ -76,6 +77,18 @@ class FinetuneOptions:
             raise ConfigError(
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
             )
+
+    def _check_types(self) -> None:
+        for name in ("queries", "steps", "size", "seed"):
+            given = getattr(self, name)
+            missing = given is None and name in ("steps", "size")
+            if not missing and (isinstance(given, bool) or not isinstance(given, int)):
+                raise ConfigError(f"{name} must be a whole number, got {given!r}")
+        for name in ("no_harm", "progress"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(
+                    f"{name} must be True or False, got {getattr(self, name)!r}"
+                )
 
     def adapter_of(self, model: nn.Module, example_input: Tensor) -> NetworkAdapter:
         """Return the adapter of a model; an automatic one is made now.

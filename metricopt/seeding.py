@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -53,3 +54,17 @@ class Seeds:
     def generator(self, *purpose: object) -> torch.Generator:
         """Return a fresh generator on the CPU for a purpose."""
         return make_generator(*self.names, *purpose)
+
+
+@contextmanager
+def kept_random_state() -> Iterator[None]:
+    """Put the global random states of torch and numpy back when the context ends.
+
+    Packages such as `cma` draw from them, and seed them.
+    """
+    states = torch.get_rng_state(), np.random.get_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])

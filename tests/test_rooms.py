@@ -35,12 +35,13 @@ ROOMS = {
     "tasks",
     "metricopt.methods": "errors registry seeding threads metrics statistics tasks "
     "values",
+    "metricopt.doubts": "",
     "metricopt.figures": "",
     "metricopt.finetuned": "errors adapters figures metrics tasks methods",
     "metricopt.options": "errors adapters tasks methods",
-    "metricopt.improvement": "errors options outputs seeding adapters metrics "
+    "metricopt.improvement": "doubts errors options outputs seeding adapters metrics "
     "statistics tasks values methods finetuned",
-    "metricopt.finetune": "options threads metrics tasks finetuned improvement",
+    "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
     "baselines.losses": "",
     "baselines.validation": "",
     "baselines.network_methods": "losses validation",

@@ -30,8 +30,6 @@ from metricopt.methods.outputs.no_harm import NoHarm
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 
-NO_HARM = "no-harm"
-
 
 def make_method(arm: Arm) -> Method:
     """Return the method an arm names, its defaults changed as the arm says.
@@ -46,7 +44,7 @@ def make_method(arm: Arm) -> Method:
         raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
     registry = METHODS if arm.name in METHODS else RIVALS
     method = changed(registry.get(arm.name)(), arm.settings)
-    return NoHarm(method) if arm.kind == NO_HARM else method
+    return NoHarm(method) if arm.kind == "no-harm" else method
 
 
 def budget_of(spec: RunSpec) -> Budget:
@@ -224,5 +222,5 @@ def _sees_test(arm: Arm) -> Sees:
 
 
 ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=_sees))
-ARMS.register(NO_HARM)(ArmKind(run_method, trains_value_function, sees=_sees))
+ARMS.register("no-harm")(ArmKind(run_method, trains_value_function, sees=_sees))
 ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=_sees_test))

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
-LEVELS = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99)
+LEVELS = (
+    *(0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.35),
+    *(0.5, 0.65, 0.8, 0.9, 0.95, 0.99, 0.999),
+)
 RANKS = 5
 SMOOTHNESS = 0.25
 """Width of the smooth step at a level, in units of log odds."""

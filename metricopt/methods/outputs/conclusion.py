@@ -21,7 +21,7 @@ from metricopt.tasks.task import Task
 
 FEWEST = 50
 """Examples of the observe split below which nothing is cross-fitted."""
-FITTED_LEVEL = 2.0
+CHECKED_LEVEL = 2.0
 """Standard errors by which a gain on examples that chose phi has to exceed 0."""
 KEPT = "The untouched network is kept."
 
@@ -110,7 +110,7 @@ def propose(
     if examples < FEWEST:
         return nothing.refused(
             f"An observe split of {examples} examples is too small to cross-fit, which "
-            f"needs {FEWEST}."
+            f"needs {FEWEST}; nothing was searched."
         )
     if search.is_hopeless:
         reason = "No statistics of the outputs that are known here explain the metric."
@@ -145,8 +145,8 @@ def _judged(
         else f"predicted from the {names}, but not well enough to count as identified"
     )
     reason = (
-        f"The metric is {how}. Moving {fitted.moved} is expected to gain "
-        f"{fitted.gain:.4f} +- {error:.4f} on examples that chose nothing."
+        f"The metric is {how}. Moved: {fitted.moved}. Estimated gain on new data: "
+        f"{fitted.gain:.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
     evidence = Evidence(reason, fitted.gain, error, search.identified_at, trials)
     proposal = Proposal(fitted.phi, evidence, fitted=fitted)
@@ -159,12 +159,16 @@ def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
     """Return phi = 0 for cross-fitted rows that their query [R, n] does not confirm."""
     found = []
     for proposal, row in zip(proposals, costs, strict=True):
-        worse = bool(row[-1] >= row[0]) and bool(proposal.phi.any())
-        if proposal.fitted is not None and worse:
-            reason = (
-                f"{proposal.evidence.reason} The query that should confirm it did not."
-            )
-            proposal = proposal.refused(reason)
+        fitted = proposal.fitted
+        if fitted is not None and proposal.phi.any():
+            observed, untouched = row[-1].item(), row[0].item()
+            surprise = abs(observed - fitted.predicted)
+            # Far from what was queried, a value function may promise anything.
+            if observed >= untouched or surprise > fitted.gain / 2:
+                proposal = proposal.refused(
+                    f"{proposal.evidence.reason} The query that should confirm it gave "
+                    f"a cost of {observed:.4f} instead of {fitted.predicted:.4f}."
+                )
         found.append(proposal)
     return found
 
@@ -178,7 +182,9 @@ def _checked(
 ) -> list[Proposal]:
     """Return phi = 0 for unchecked rows whose gain is not seen on parts of observe."""
     if not possible:
-        lacking = f"Its gain was not checked, which takes {fold_check.QUERIES} queries."
+        lacking = (
+            f"Fewer than the {fold_check.QUERIES} queries that check it were left."
+        )
         return [
             each.refused(f"{each.evidence.reason} {lacking}")
             if each.unchecked
@@ -192,12 +198,12 @@ def _checked(
         if proposal.unchecked:
             seen = (
                 f"{proposal.evidence.reason} On {fold_check.FOLDS} parts of the "
-                f"observe split it gains {check.gain:.4f} +- {check.error:.4f}; the "
-                "parts have chosen it, too."
+                f"observe split it gains {check.gain:.4f} (standard error "
+                f"{check.error:.4f}); these examples have chosen it, too."
             )
             evidence = replace(proposal.evidence, reason=seen)
             proposal = replace(proposal, evidence=evidence)
-            if not check.is_shown(FITTED_LEVEL):
+            if not check.is_shown(CHECKED_LEVEL):
                 proposal = proposal.refused(f"{seen} That is no evidence of a gain.")
         found.append(proposal)
     return found

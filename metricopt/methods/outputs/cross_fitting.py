@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.outputs.coordinates import descend
+from metricopt.methods.outputs.looks import Look, Nested
 from metricopt.methods.outputs.reach import Reach
 from metricopt.values.statistics_value import StatisticsValueFunction
 
@@ -36,7 +37,8 @@ class CrossFitting:
         memory: of the moving average of phi that is looked at, since steps on few
             examples are noisy.
         samples: of the bootstrap.
-        level: standard errors by which a gain has to exceed 0.
+        level: standard errors by which a gain has to exceed 0; 1.645 are 5 % by
+            chance, on one side.
     """
 
     folds: int = 5
@@ -48,7 +50,7 @@ class CrossFitting:
     caution: float = 1.0
     memory: float = 0.8
     samples: int = 200
-    level: float = 1.0
+    level: float = 1.645
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class CrossFitted:
         steps: for how long: as many as were best.
         gain: expected decrease of the cost on unseen examples, by the value function.
         error: standard error of the gain.
-        is_shown: whether the gain is large enough for its error.
+        predicted: cost that is predicted of phi on all examples.
     """
 
     phi: Tensor
@@ -69,18 +71,7 @@ class CrossFitted:
     steps: int
     gain: float
     error: float
-    is_shown: bool
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What held-out folds say of a phi: its cost and its outputs [1, N, C]."""
-
-    reach: Reach
-    steps: int
-    moved: Tensor
-    cost: float
-    held_out: Tensor
+    predicted: float
 
 
 def cross_fit(
@@ -100,38 +91,44 @@ def cross_fit(
     statistics = found[0].statistics
     folds = stratified_folds(statistics.targets, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
-    best = _race(fits, settings, generator)
+    nested = Nested(folds)
+    best = _race(fits, settings, nested, generator)
     untouched = statistics.outputs(torch.zeros(1, statistics.size))
     fit = fits[0]
-    gain = fit.cost(untouched) - best.cost
+    gain = fit.cost(untouched) - max(best.seen, fit.cost(nested.outputs))
     weights = _bootstrap(settings.samples, len(folds), generator)
-    gains = fit.costs(untouched, weights) - fit.costs(best.held_out, weights)
-    error = gains.std().item()
+    gains = fit.costs(untouched, weights) - fit.costs(nested.outputs, weights)
     return CrossFitted(
         best.reach.whole(best.moved),
         best.reach.name,
         best.steps,
         gain,
-        error,
-        is_shown=gain > settings.level * error,
+        gains.std().item(),
+        best.seen,
     )
 
 
 def _race(
-    fits: list["_CrossFit"], settings: CrossFitting, generator: torch.Generator
-) -> _Look:
+    fits: list["_CrossFit"],
+    settings: CrossFitting,
+    nested: Nested,
+    generator: torch.Generator,
+) -> Look:
     """Return the best look of descents, half of which end at every rung.
 
     Those that need not run the network are cheap, and go on to the end.
 
     Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
     """
-    running = [
-        (next(descent), descent) for descent in (f.looks(generator) for f in fits)
-    ]
+    descents = [fit.looks(generator) for fit in fits]
+    running = [(next(descent), descent) for descent in descents]
+    for look, _ in running:
+        nested.add(look)
     best = min((look for look, _ in running), key=_cost)
     for step in range(settings.every, settings.steps + 1, settings.every):
         ahead = [(look, next(descent), descent) for look, descent in running]
+        for _, look, _ in ahead:
+            nested.add(look)
         running = [(min(old, new, key=_cost), descent) for old, new, descent in ahead]
         best = min(best, *(look for look, _ in running), key=_cost)
         if step in settings.rungs:
@@ -142,7 +139,7 @@ def _race(
     return best
 
 
-def _cost(look: _Look) -> float:
+def _cost(look: Look) -> float:
     return look.cost
 
 
@@ -185,7 +182,7 @@ class _CrossFit:
             found.append(self.value.predict(groups)[0])
         return torch.cat(found)
 
-    def looks(self, generator: torch.Generator) -> Iterator[_Look]:
+    def looks(self, generator: torch.Generator) -> Iterator[Look]:
         """Descend, and yield what held-out folds say on the way."""
         settings, reach = self.settings, self.reach
         start = reach.start.repeat(settings.folds + 1, 1)
@@ -207,17 +204,24 @@ class _CrossFit:
                 # Far from where they were made to agree, smooth and exact part.
                 objective.anchor_at(moved)
 
-    def _look(self, step: int, moved: Tensor) -> _Look:
-        """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen.
-
-        Folds that err in different ways look better together than each of them is, so
-        the cost is that of the last row, of all folds, where that is more.
-        """
-        statistics = self.reach.statistics
+    def _look(self, step: int, moved: Tensor) -> Look:
+        """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen."""
+        statistics, count = self.reach.statistics, self.settings.folds
         held_out = statistics.held_out(moved[:-1], self.folds)
         seen = statistics.outputs(moved[-1:])
-        cost = max(self.cost(held_out), self.cost(seen))
-        return _Look(self.reach, step, moved[-1], cost, held_out)
+        # The last row of weights leaves no fold out.
+        weights = (self.folds != torch.arange(count + 1)[:, None]).float()
+        own, whole = self.costs(held_out, weights), self.costs(seen, weights)
+        worse = own.maximum(whole)
+        return Look(
+            self.reach,
+            step,
+            moved[-1],
+            whole[-1].item(),
+            worse[-1].item(),
+            worse[:-1],
+            held_out,
+        )
 
 
 class _Objective:

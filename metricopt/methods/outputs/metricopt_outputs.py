@@ -27,7 +27,7 @@ from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import covariance_root, draw_seeds
 from metricopt.methods.outputs import fold_check
-from metricopt.methods.outputs.conclusion import conclude, propose
+from metricopt.methods.outputs.conclusion import FEWEST, conclude, propose
 from metricopt.methods.outputs.coordinates import coordinates
 from metricopt.methods.outputs.cross_fitting import CrossFitting
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
@@ -85,7 +85,11 @@ class MetricOptOutputs(Method):
         patience = max(fewest, round(self.patience * budget.queries))
         root: Tensor | None = None
         kept = 1
-        while archive.remaining > kept and not all(each.settled for each in searches):
+        # What cannot be cross-fitted in the end needs no queries either.
+        few = task.examples < FEWEST
+        while archive.remaining > kept and not few:
+            if all(search.settled for search in searches):
+                break
             for search in searches:
                 if archive.spent >= patience and search.is_hopeless:
                     if root is None:

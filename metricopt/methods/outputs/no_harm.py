@@ -1,8 +1,9 @@
-"""No harm: any method, with its proposal held against the untouched network.
+"""No harm: any method, and evidence for what is returned.
 
-What a method queried says what the metric is a function of. Where that identifies the
-metric, phi is cross-fitted, free of queries, as `MetricOptOutputs` ends; where not, the
-proposal is checked on parts of the observe split. Without evidence of a gain, phi is 0.
+What a method queried says what the metric is a function of. Where that is found out,
+phi is not the method's: it is cross-fitted anew, free of queries, as `MetricOptOutputs`
+ends. Where not, the proposal of the method is checked on parts of the observe split.
+Without evidence of a gain, phi is 0.
 """
 
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ RESERVED = 2 + fold_check.QUERIES
 
 @dataclass(frozen=True)
 class NoHarm(Method):
-    """Another method, whose proposal needs evidence.
+    """Another method, whose queries are learned from, or whose proposal is checked.
 
     Attributes:
         method: the other method.

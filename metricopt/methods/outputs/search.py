@@ -117,8 +117,8 @@ class OutputsSearch:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the metric had the same value at every query."""
-        return bool(self.costs.max() == self.costs.min())
+        """Whether the metric had the same value at every phi that was queried."""
+        return len(self.costs) > 1 and bool(self.costs.max() == self.costs.min())
 
     @property
     def prediction_error(self) -> float:

@@ -1,0 +1,43 @@
+"""What may be wrong with a metric or an observe split, in plain sentences."""
+
+from torch import Tensor
+
+ROUNDING = 1e-6
+"""Difference of values in native units that the order of a sum may make."""
+LISTED = 10
+"""Most absent classes that are named."""
+
+
+def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
+    """Return a sentence if a metric is noisy, or depends on the order of examples.
+
+    Args:
+        name: of the metric.
+        same: its values for the same outputs, native units, shape [n].
+        shuffled: its value for the same examples in another order.
+    """
+    low, high = same.min().item(), same.max().item()
+    if high - low > ROUNDING:
+        return [
+            f"{name} is noisy: the same outputs scored from {low:.4g} to {high:.4g} in "
+            f"{len(same)} queries."
+        ]
+    if abs(shuffled - low) > ROUNDING:
+        return [
+            f"{name} depends on the order of the examples: the untouched network "
+            f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
+        ]
+    return []
+
+
+def doubts_of_labels(targets: Tensor, classes: int) -> list[str]:
+    """Return a sentence if labels [N] lack classes in [0, classes)."""
+    absent = sorted(set(range(classes)) - set(targets.tolist()))
+    if not absent:
+        return []
+    first = ", ".join(map(str, absent[:LISTED]))
+    more = ", ..." if len(absent) > LISTED else ""
+    return [
+        f"the observe split has no example of class {first}{more}: what becomes of "
+        "such examples is not seen, and they may be predicted worse."
+    ]
