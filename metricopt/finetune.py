@@ -11,7 +11,7 @@ from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
 from metricopt.metrics.callables import make_metric
 from metricopt.options import FinetuneOptions
-from metricopt.seeding import kept_random_state
+from metricopt.seeding import KeptRandomState
 from metricopt.tasks.examples import GivenExamples, as_split
 from metricopt.tasks.row_losses import Loss
 from metricopt.threads import one_thread
@@ -72,7 +72,7 @@ def finetune(
     improvement: Improvement | None = None
     started = time.perf_counter()
     bar = tqdm(total=options.queries, unit=" queries", disable=hidden)
-    with bar, kept_random_state():
+    with bar, KeptRandomState():
         try:
             device = next((weight.device for weight in model.parameters()), CPU)
             data = Data(

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 import torch
@@ -56,15 +58,22 @@ class Seeds:
         return make_generator(*self.names, *purpose)
 
 
-@contextmanager
-def kept_random_state() -> Iterator[None]:
-    """Put the global random states of torch and numpy back when the context ends.
+class KeptRandomState:
+    """A context that puts the global random states of torch and numpy back.
 
-    Packages such as `cma` draw from them, and seed them.
+    Packages such as `cma` draw from them, and seed them. It is a class, because a
+    generator would assign to exceptions that pass through, which some refuse.
     """
-    states = torch.get_rng_state(), np.random.get_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(states[0])
-        np.random.set_state(states[1])
+
+    def __enter__(self) -> Self:
+        self._states = torch.get_rng_state(), np.random.get_state()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        torch.set_rng_state(self._states[0])
+        np.random.set_state(self._states[1])
