@@ -30,9 +30,9 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     return []
 
 
-def doubts_of_labels(targets: Tensor, classes: int) -> list[str]:
-    """Return a sentence if labels [N] lack classes in [0, classes)."""
-    absent = sorted(set(range(classes)) - set(targets.tolist()))
+def doubts_of_labels(counts: Tensor) -> list[str]:
+    """Return a sentence if a class has no example, for examples by class [K]."""
+    absent = (counts == 0).nonzero().flatten().tolist()
     if not absent:
         return []
     first = ", ".join(map(str, absent[:LISTED]))

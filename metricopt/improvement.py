@@ -1,7 +1,6 @@
 """One call of `finetune`, from the untouched network to the result."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,11 +25,10 @@ from metricopt.metrics.checks import (
     check_targets,
     direction_can_be_tried,
 )
-from metricopt.metrics.confusion import predict_labels
+from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, each
 from metricopt.seeding import Seeds, make_generator
-from metricopt.statistics.confusion import confusion_matrix
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery
@@ -118,7 +116,7 @@ class Improvement:
         if self._tried:
             self._try_direction(untouched.metric_before)
         found = self._improved(untouched)
-        return replace(found, warnings=tuple(self._warnings(shuffled)))
+        return replace(found, warnings=self._warnings(found, shuffled))
 
     def best(self) -> Finetuned | None:
         """Return the best result so far; None before the first query."""
@@ -249,25 +247,18 @@ class Improvement:
         if statistics is None:
             return None
         both = torch.cat([torch.zeros(1, self.task.size), result.phi[:1].cpu()])
-        outputs = statistics.outputs(both)
-        classes = max(outputs.shape[-1], 2)
-        before, after = (
-            confusion_matrix(predict_labels(row).cpu(), statistics.targets, classes)
-            for row in outputs
-        )
+        outputs = statistics.outputs(both).cpu()
+        before, after = confusion_matrices(outputs, statistics.targets).long()
         return before, after
 
-    def _warnings(self, shuffled: float) -> Sequence[str]:
+    def _warnings(self, found: Finetuned, shuffled: float) -> tuple[str, ...]:
         """Return what is wrong with the metric or the observe split, if anything."""
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
-        found = doubts_of_metric(self.metric.name, same, shuffled)
-        if self.task.statistics is not None:
-            outputs = self._sample
-            assert isinstance(outputs, Tensor)
-            classes = max(outputs.shape[-1], 2)
-            found += doubts_of_labels(self.task.statistics.targets, classes)
-        return found
+        doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        if found.confusion is not None:
+            doubts += doubts_of_labels(found.confusion[0].sum(1))
+        return tuple(doubts)
 
     @property
     def _values(self) -> Tensor:

@@ -40,6 +40,16 @@ def rows(outputs: Outputs) -> Iterator[Outputs]:
         yield from zip(*outputs, strict=True)
 
 
+def class_logits(outputs: Tensor) -> Tensor:
+    """Return logits of max(C, 2) classes, of outputs [..., C].
+
+    One logit is that of class 1 against class 0.
+    """
+    if outputs.shape[-1] > 1:
+        return outputs
+    return torch.cat([torch.zeros_like(outputs), outputs], -1)
+
+
 def are_labels(targets: Targets) -> TypeGuard[Tensor]:
     """Return whether targets are one class label for each example, a tensor [N]."""
     if not isinstance(targets, Tensor) or targets.is_floating_point():

@@ -27,8 +27,8 @@ ROOMS = {
     "metricopt.registry": "errors",
     "metricopt.adapters": "errors files outputs registry seeding",
     "metricopt.metrics": "errors outputs registry",
-    "metricopt.losses": "errors registry",
-    "metricopt.statistics": "metrics registry",
+    "metricopt.losses": "errors outputs registry",
+    "metricopt.statistics": "metrics outputs registry",
     "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
     "statistics",
     "metricopt.values": "errors ranking seeding threads adapters metrics statistics "
@@ -40,7 +40,7 @@ ROOMS = {
     "metricopt.finetuned": "errors adapters figures metrics tasks methods",
     "metricopt.options": "errors adapters tasks methods",
     "metricopt.improvement": "doubts errors options outputs seeding adapters metrics "
-    "statistics tasks values methods finetuned",
+    "tasks values methods finetuned",
     "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
     "baselines.losses": "",
     "baselines.validation": "",

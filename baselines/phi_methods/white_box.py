@@ -19,7 +19,7 @@ from metricopt.methods.result import Checkpoint, FinetuneResult
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
 from metricopt.metrics.cost_weighted import CostWeightedError
-from metricopt.statistics.contract import Groups
+from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.descent import START_DEVIATION, starts
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
@@ -125,9 +125,7 @@ class _Formula:
         with torch.no_grad():
             there = self.statistics.smooth(anchor, drawn)
         here = self.statistics.smooth(phi, drawn)
-        return self.cost(
-            {name: exact[name] + here[name] - there[name] for name in exact}
-        )
+        return self.cost(anchored(here, there, exact))
 
 
 def _descend(

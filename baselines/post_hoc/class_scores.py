@@ -8,6 +8,7 @@ from torch import Tensor
 
 from baselines.validation import Validation
 from metricopt.errors import ShapeError
+from metricopt.outputs import class_logits
 
 LOGITS = 2**24
 """Most logits in one call of the metric, which bounds its memory."""
@@ -29,9 +30,7 @@ def log_probabilities(outputs: Tensor) -> Tensor:
         raise ShapeError(
             f"class scores need outputs [N, C], got shape {list(outputs.shape)}"
         )
-    if outputs.shape[-1] == 1:
-        outputs = torch.cat([torch.zeros_like(outputs), outputs], -1)
-    return outputs.log_softmax(-1)
+    return class_logits(outputs).log_softmax(-1)
 
 
 class Improvement(NamedTuple):

@@ -51,12 +51,6 @@ class PriorCorrection:
         return outputs + (added[1] - added[0] if single else added)
 
 
-def class_shares(targets: Tensor, classes: int) -> Tensor:
-    """Return the share of every class in labels [N], float64, shape [classes]."""
-    counts = torch.bincount(targets.long().cpu(), minlength=classes)
-    return counts.double() / len(targets)
-
-
 def uniform_shares(classes: int) -> Tensor:
     """Return equal shares of all classes, float64, shape [classes]."""
     return torch.full((classes,), 1 / classes, dtype=torch.float64)

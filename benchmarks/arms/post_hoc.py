@@ -14,11 +14,7 @@ from baselines.post_hoc.class_offsets import ClassOffsets, OffsetSearch, tune_of
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
-from baselines.post_hoc.prior_correction import (
-    PriorCorrection,
-    class_shares,
-    correct_prior,
-)
+from baselines.post_hoc.prior_correction import PriorCorrection, correct_prior
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.post_hoc.threshold_shift import tune_threshold
 from baselines.validation import Validation, labels
@@ -30,6 +26,7 @@ from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric
+from metricopt.metrics.confusion import class_shares
 
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
@@ -59,12 +56,7 @@ def run_threshold_shift(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Ch
         validation,
         max_candidates=_at_most(spec, THRESHOLDS),
     )
-    return Chosen(
-        Shifted(found.shift),
-        queries=found.queries,
-        evaluations=dict(validation.meter.made),
-        notes={"threshold": found.threshold},
-    )
+    return _chosen(found.shift, validation, (), {"threshold": found.threshold})
 
 
 def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -73,12 +65,7 @@ def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Cho
     found = tune_threshold_on_grid(
         _class_outputs(spec, pipeline), validation, thresholds=_at_most(spec, GRID)
     )
-    return Chosen(
-        Shifted(found.shift),
-        queries=found.queries,
-        evaluations=dict(validation.meter.made),
-        notes={"threshold": found.threshold},
-    )
+    return _chosen(found.shift, validation, (), {"threshold": found.threshold})
 
 
 def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from benchmarks.runs.metrics import SUITE_METRICS
 from metricopt.metrics.base import Metric
+from metricopt.metrics.callables import class_probabilities
 from metricopt.metrics.confusion import predict_labels
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.seeding import make_generator
@@ -44,18 +45,10 @@ class _OfProbabilities(Metric):
     """A metric of labels [N] and probabilities [N, K]."""
 
     def _value(self, outputs: Tensor, targets: Tensor) -> float:
-        return float(self._score(targets, probabilities(outputs)))
+        return float(self._score(targets, class_probabilities(outputs)))
 
     @abstractmethod
     def _score(self, targets: Tensor, shares: Tensor) -> float: ...
-
-
-def probabilities(outputs: Tensor) -> Tensor:
-    """Return the probabilities [N, K] of K = max(C, 2) classes of outputs [N, C]."""
-    if outputs.shape[-1] == 1:
-        positive = outputs.double().sigmoid()
-        return torch.cat([1 - positive, positive], -1)
-    return outputs.double().softmax(-1)
 
 
 @SUITE_METRICS.register("matthews")

@@ -15,7 +15,7 @@ from baselines.losses.base import LOSSES
 from baselines.network_methods.batches import Batches, SampledBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import TrainingRun, train
-from baselines.post_hoc.prior_correction import class_shares, uniform_shares
+from baselines.post_hoc.prior_correction import uniform_shares
 from benchmarks.datasets.registry import load_dataset
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
@@ -31,6 +31,7 @@ from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import DataError
+from metricopt.metrics.confusion import class_shares
 from metricopt.seeding import Seeds, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from metricopt.errors import ShapeError
 from metricopt.losses.contract import RowLoss
+from metricopt.outputs import class_logits
 
 
 class ShiftedCrossEntropy(RowLoss):
@@ -39,10 +40,7 @@ class ShiftedCrossEntropy(RowLoss):
                 )
 
     def _row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        if outputs.shape[-1] == 1:
-            # One logit is that of class 1 against class 0.
-            outputs = torch.cat([torch.zeros_like(outputs), outputs], -1)
-        logits = outputs + self.shift.to(outputs)
+        logits = class_logits(outputs) + self.shift.to(outputs)
         losses = functional.cross_entropy(
             logits.flatten(0, 1), targets.flatten(), reduction="none"
         ).view_as(targets)

@@ -10,6 +10,9 @@ from torch import Tensor
 from metricopt.methods.archive import Archive
 from metricopt.tasks.task import Task
 
+GRADIENTS, ISOTROPIC = 64, 0.1
+"""Of the covariance that loss gradients shape; see `covariance_root`."""
+
 
 def evolution_strategy(size: int, deviation: float, seed: int) -> Any:
     """Return a `cma.CMAEvolutionStrategy` at phi = 0 that never stops by itself."""

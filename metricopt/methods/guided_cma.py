@@ -22,6 +22,8 @@ from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import (
+    GRADIENTS,
+    ISOTROPIC,
     covariance_root,
     draw_seeds,
     evolution_strategy,
@@ -57,8 +59,8 @@ class GuidedCMA(Method):
 
     sees: ClassVar[Sees] = "loss gradients"
     deviation: float = 0.5
-    gradients: int = 64
-    isotropic: float = 0.1
+    gradients: int = GRADIENTS
+    isotropic: float = ISOTROPIC
     oversampling: int = 4
     warm_up: int = 24
     surrogate_until: int = 500

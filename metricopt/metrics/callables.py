@@ -255,7 +255,7 @@ def _accumulate(metric: Any, outputs: Tensor, targets: Tensor) -> object:
     if isinstance(metric, torch.nn.Module):
         metric.to(outputs.device)
     matrix = (getattr(metric, "num_classes", None) or 1) > 1
-    prepare = _class_probabilities if matrix else _probabilities
+    prepare = class_probabilities if matrix else _probabilities
     metric.reset()
     metric.update(prepare(outputs), targets)
     return metric.compute()
@@ -263,11 +263,11 @@ def _accumulate(metric: Any, outputs: Tensor, targets: Tensor) -> object:
 
 def _probabilities(outputs: Tensor) -> Tensor:
     """Return the probability of the positive class [N] for C <= 2, [N, C] else."""
-    matrix = _class_probabilities(outputs)
+    matrix = class_probabilities(outputs)
     return matrix[:, 1] if matrix.shape[1] == 2 else matrix
 
 
-def _class_probabilities(outputs: Tensor) -> Tensor:
+def class_probabilities(outputs: Tensor) -> Tensor:
     """Return the probabilities of all classes, shape [N, max(C, 2)], float64.
 
     In double precision, so that confident scores do not become ties.

@@ -122,6 +122,12 @@ def confusion_matrices(outputs: Tensor, targets: Tensor) -> Tensor:
     return counts.reshape(rows, classes, classes)
 
 
+def class_shares(targets: Tensor, classes: int) -> Tensor:
+    """Return the share of every class in labels [N], float64, shape [classes]."""
+    counts = torch.bincount(targets.long().cpu(), minlength=classes)
+    return counts.double() / len(targets)
+
+
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Divide counts, with 0 / 0 = 0."""
     return numerator / denominator.clamp(min=1.0)

@@ -33,25 +33,25 @@ class ConfusionStatistics(Statistics):
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
 
-    def exact(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    def groups(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
     ) -> Groups:
-        """Return the groups of the confusion matrix of the decisions."""
-        classes = max(outputs.shape[-1], 2)
-        decisions = one_hot(predict_labels(outputs), classes)
-        return self._groups(decisions.float(), targets, weights)
+        """Return the groups of the decisions, or of random ones as likely as they."""
+        decisions = self._random(outputs) if smooth else _decided(outputs)
+        return self._groups(decisions, targets, weights)
 
-    def smooth(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> Groups:
-        """Return the groups of the expected confusion matrix of random decisions."""
+    def _random(self, outputs: Tensor) -> Tensor:
+        """Return the probabilities of decisions, [B, N, K]."""
         logits = outputs / self.temperature
         if outputs.shape[-1] == 1:
             positive = logits[..., 0].sigmoid()
-            decisions = torch.stack([1 - positive, positive], -1)
-        else:
-            decisions = logits.softmax(-1)
-        return self._groups(decisions, targets, weights)
+            return torch.stack([1 - positive, positive], -1)
+        return logits.softmax(-1)
 
     def _groups(
         self, decisions: Tensor, targets: Tensor, weights: Tensor | None
@@ -83,31 +83,7 @@ class ConfusionStatistics(Statistics):
         return groups
 
 
-def class_shares(targets: Tensor, classes: int) -> Tensor:
-    """Return the share of every class in labels [N], shape [K]."""
-    return one_hot(targets.long(), classes).float().mean(0).cpu()
-
-
-def class_recalls(predicted: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Return the share of every class [K] that is predicted right, 0 if it is absent.
-
-    Args:
-        predicted: labels, shape [N].
-        targets: labels, shape [N].
-        classes: number of classes K.
-    """
-    labels = one_hot(targets.long(), classes).float()
-    right = (predicted == targets).float() @ labels
-    return (right / labels.sum(0).clamp_min(1)).cpu()
-
-
-def confusion_matrix(predicted: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Return how often every class is predicted as which, counts [K, K].
-
-    Args:
-        predicted: labels, shape [N].
-        targets: labels, shape [N].
-        classes: number of classes K.
-    """
-    cells = targets.long() * classes + predicted
-    return torch.bincount(cells, minlength=classes**2).view(classes, classes)
+def _decided(outputs: Tensor) -> Tensor:
+    """Return 1 for the decision and 0 for other classes, [B, N, K]."""
+    classes = max(outputs.shape[-1], 2)
+    return one_hot(predict_labels(outputs), classes).float()

@@ -5,7 +5,7 @@ value function learned on them needs far fewer queries than one learned on phi.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -52,11 +52,22 @@ class Statistics(ABC):
         """
         return True
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the kinds it is made of: its own alone."""
+        return (self.name,)
+
+    def only(self, names: Collection[str]) -> "Statistics":
+        """Return the kinds of these names alone."""
+        return self
+
+    def of_these(self, groups: Groups) -> Groups:
+        """Return the groups of these kinds, of groups of more kinds."""
+        return groups
+
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return the families of groups; metrics are a function of one of them."""
         return (Family(tuple(sorted(groups)), self.near),)
 
-    @abstractmethod
     def exact(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
     ) -> Groups:
@@ -71,12 +82,35 @@ class Statistics(ABC):
         Returns:
             Statistics by group, float64, each [B, q].
         """
+        return self.groups(outputs, targets, weights, smooth=False)
 
-    @abstractmethod
     def smooth(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
     ) -> Groups:
         """Return estimates of `exact` that are differentiable in the outputs."""
+        return self.groups(outputs, targets, weights, smooth=True)
+
+    @abstractmethod
+    def groups(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
+    ) -> Groups:
+        """Return what `exact` returns, or `smooth`."""
+
+
+def anchored(here: Groups, there: Groups, exact: Groups) -> Groups:
+    """Return smooth statistics that are exact at an anchor.
+
+    Args:
+        here: smooth statistics of some examples, where they are wanted.
+        there: the same at the anchor.
+        exact: the exact ones of all examples at the anchor.
+    """
+    return {name: exact[name] + here[name] - there[name] for name in here}
 
 
 STATISTICS: Registry[type[Statistics]] = Registry(

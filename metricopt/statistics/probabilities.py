@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.outputs import class_logits
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 LEVELS = (
@@ -29,47 +30,39 @@ class ProbabilityStatistics(Statistics):
     name = "probabilities"
     near = "right"
 
-    def exact(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    def groups(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
     ) -> Groups:
-        """Return the groups of the softmax of the outputs."""
-        return _groups(outputs, targets, weights, smooth=False)
-
-    def smooth(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> Groups:
-        """Return the groups with smooth steps at the levels."""
-        return _groups(outputs, targets, weights, smooth=True)
-
-
-def _groups(
-    outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
-) -> Groups:
-    if outputs.shape[-1] == 1:
-        outputs = torch.cat([torch.zeros_like(outputs), outputs], -1)
-    logs = outputs.log_softmax(-1)
-    rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
-    own = logs.gather(-1, rows)
-    # Log odds of the right class against all others, and of the first one.
-    others = logs.scatter(-1, rows, -torch.inf)
-    right = own[..., 0] - others.logsumexp(-1)
-    first, place = logs.max(-1)
-    sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
-    hit = (own[..., 0] >= first - SMALL).to(logs)
-    if smooth:
-        hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
-    share = torch.ones_like(targets, dtype=logs.dtype) if weights is None else weights
-    share = share.to(logs).expand(len(logs), -1)
-    share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
-    confident = _above(sure, smooth)
-    groups = {
-        "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
-        "confident": torch.einsum("bnj,bn->bj", confident, share),
-        "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
-    }
-    if logs.shape[-1] > 2:
-        groups["ranks"] = _ranks(logs, own, share, smooth)
-    return {name: values.double() for name, values in groups.items()}
+        """Return the groups of the softmax, if wanted with smooth steps at levels."""
+        logs = class_logits(outputs).log_softmax(-1)
+        rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
+        own = logs.gather(-1, rows)
+        # Log odds of the right class against all others, and of the first one.
+        others = logs.scatter(-1, rows, -torch.inf)
+        right = own[..., 0] - others.logsumexp(-1)
+        first, place = logs.max(-1)
+        sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
+        hit = (own[..., 0] >= first - SMALL).to(logs)
+        if smooth:
+            hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
+        if weights is None:
+            weights = logs.new_ones(1, len(targets))
+        share = weights.to(logs).expand(len(logs), -1)
+        share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
+        confident = _above(sure, smooth)
+        groups = {
+            "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
+            "confident": torch.einsum("bnj,bn->bj", confident, share),
+            "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
+        }
+        if logs.shape[-1] > 2:
+            groups["ranks"] = _ranks(logs, own, share, smooth)
+        return {name: values.double() for name, values in groups.items()}
 
 
 def _above(odds: Tensor, smooth: bool) -> Tensor:
@@ -82,11 +75,10 @@ def _above(odds: Tensor, smooth: bool) -> Tensor:
 def _ranks(logs: Tensor, own: Tensor, share: Tensor, smooth: bool) -> Tensor:
     """Return the share of examples whose right class is among the first r, [B, R]."""
     beaten = logs - own
+    ranks = torch.arange(RANKS, device=logs.device)
     if smooth:
         above = (beaten / SMOOTHNESS).sigmoid().sum(-1) - 0.5
-        ranks = torch.arange(RANKS, device=logs.device)
         among = ((ranks + 0.5 - above[..., None]) / SMOOTHNESS).sigmoid()
     else:
-        ranks = torch.arange(RANKS, device=logs.device)
         among = ((beaten > 0).sum(-1)[..., None] <= ranks).to(logs)
     return torch.einsum("bnr,bn->br", among, share)

@@ -36,44 +36,37 @@ class RankingStatistics(Statistics):
         """Return whether there are few enough classes to sort the scores of each."""
         return outputs.shape[-1] <= MOST_CLASSES
 
-    def exact(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    def groups(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
     ) -> Groups:
-        """Return the groups of the rankings."""
-        return _groups(outputs, targets, weights, smooth=False)
-
-    def smooth(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> Groups:
-        """Return the groups with smooth steps at the same thresholds."""
-        return _groups(outputs, targets, weights, smooth=True)
-
-
-def _groups(
-    outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
-) -> Groups:
-    classes = outputs.shape[-1]
-    first = 1 if classes == 1 else 0
-    labels = torch.arange(first, first + classes, device=targets.device)
-    positive = (targets[:, None] == labels).T.to(outputs)  # [C, N]
-    if weights is None:
-        weights = outputs.new_ones(1, len(targets))
-    weights = weights.to(outputs)[:, None]
-    views = {"output": outputs}
-    if classes > 1:
-        views["softmax"] = _log_odds(outputs) if smooth else outputs.log_softmax(-1)
-    groups, areas = {}, []
-    for name, scores in views.items():
-        ranked = _Ranked.of(scores.transpose(1, 2), positive, weights)
-        recalls, precisions = ranked.recalls(smooth), ranked.precisions(smooth)
-        groups[f"recalls by {name}"] = recalls.flatten(1)
-        groups[f"precisions by {name}"] = precisions.flatten(1)
+        """Return the groups of the rankings, if wanted with smooth steps."""
+        classes = outputs.shape[-1]
+        first = 1 if classes == 1 else 0
+        labels = torch.arange(first, first + classes, device=targets.device)
+        positive = (targets[:, None] == labels).T.to(outputs)  # [C, N]
+        if weights is None:
+            weights = outputs.new_ones(1, len(targets))
+        weights = weights.to(outputs)[:, None]
+        views = {"output": outputs}
         if classes > 1:
-            groups[f"mean recalls by {name}"] = recalls.mean(1)
-            groups[f"mean precisions by {name}"] = precisions.mean(1)
-        areas.append(recalls.mean(2))
-    groups["areas"] = torch.cat(areas, 1)
-    return {name: values.double() for name, values in groups.items()}
+            views["softmax"] = _log_odds(outputs) if smooth else outputs.log_softmax(-1)
+        groups, areas = {}, []
+        for name, scores in views.items():
+            ranked = _Ranked.of(scores.transpose(1, 2), positive, weights)
+            recalls, precisions = ranked.recalls(smooth), ranked.precisions(smooth)
+            groups[f"recalls by {name}"] = recalls.flatten(1)
+            groups[f"precisions by {name}"] = precisions.flatten(1)
+            if classes > 1:
+                groups[f"mean recalls by {name}"] = recalls.mean(1)
+                groups[f"mean precisions by {name}"] = precisions.mean(1)
+            areas.append(recalls.mean(2))
+        groups["areas"] = torch.cat(areas, 1)
+        return {name: values.double() for name, values in groups.items()}
 
 
 def _log_odds(outputs: Tensor) -> Tensor:

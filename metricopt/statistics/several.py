@@ -26,17 +26,27 @@ class SeveralStatistics(Statistics):
     name = "several"
     near = NEAR
 
-    def exact(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
-    ) -> Groups:
-        """Return the exact groups of all kinds."""
-        return self._joined([k.exact(outputs, targets, weights) for k in self.kinds])
+    def names(self) -> tuple[str, ...]:
+        """Return the names of its kinds."""
+        return tuple(kind.name for kind in self.kinds)
 
-    def smooth(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    def groups(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
     ) -> Groups:
-        """Return the smooth groups of all kinds."""
-        return self._joined([k.smooth(outputs, targets, weights) for k in self.kinds])
+        """Return the groups of all kinds."""
+        joined = {
+            _prefix(kind) + name: values
+            for kind in self.kinds
+            for name, values in kind.groups(
+                outputs, targets, weights, smooth=smooth
+            ).items()
+        }
+        return joined | {NEAR: self._near(joined)}
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return a family for each kind, and one of all groups together."""
@@ -65,14 +75,6 @@ class SeveralStatistics(Statistics):
             if any(name.startswith(_prefix(kind)) for kind in self.kinds)
         }
         return found | {NEAR: self._near(found)}
-
-    def _joined(self, found: list[Groups]) -> Groups:
-        joined = {
-            _prefix(kind) + name: values
-            for kind, groups in zip(self.kinds, found, strict=True)
-            for name, values in groups.items()
-        }
-        return joined | {NEAR: self._near(joined)}
 
     def _near(self, groups: Groups) -> Tensor:
         return torch.cat([groups[_prefix(k) + k.near] for k in self.kinds], 1)

@@ -11,10 +11,9 @@ from torch import Tensor
 from metricopt.adapters.base import Adapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
-from metricopt.metrics.confusion import predict_labels
+from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
 from metricopt.outputs import Outputs, are_labels, targets_at
 from metricopt.seeding import Seeds
-from metricopt.statistics.confusion import class_recalls, class_shares
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded
@@ -133,11 +132,12 @@ class NetworkTask(Task):
         assert isinstance(observed, Tensor) and isinstance(train, Tensor)
         drawn = self.sampler.draw(DRAWN, self.seeds.generator("portfolio")).flatten()
         classes = max(outputs.shape[-1], 2)
+        matrix = confusion_matrices(outputs, observed)[0].cpu()
         return LossFacts(
             outputs=outputs.shape[-1],
             sampled=class_shares(train.cpu()[drawn], classes),
             observed=class_shares(observed, classes),
-            recalls=class_recalls(predict_labels(outputs)[0], observed, classes),
+            recalls=ratio(matrix.diagonal(), matrix.sum(1)),
             batch_size=self.sampler.batch_size,
         )
 

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from baselines.network_methods.batches import Batches, PermutedBatches
 from baselines.network_methods.optimization import Training
-from baselines.post_hoc.prior_correction import class_shares
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.features import kept_features
@@ -32,6 +31,7 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
+from metricopt.metrics.confusion import class_shares
 from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples

@@ -16,7 +16,6 @@ from metricopt.methods.outputs.explained import Explained
 from metricopt.methods.outputs.reach import reaches
 from metricopt.methods.outputs.search import OutputsSearch
 from metricopt.methods.result import Checkpoint, Evidence, FinetuneResult
-from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.task import Task
 
 FEWEST = 50
@@ -136,9 +135,7 @@ def _judged(
     """Return what was cross-fitted if its gain is shown, else phi = 0."""
     trials = tuple(search.trials)
     error = math.hypot(fitted.error, search.prediction_error)
-    kind = known.statistics.kind
-    kinds = kind.kinds if isinstance(kind, SeveralStatistics) else (kind,)
-    names = " and ".join(each.name for each in kinds)
+    names = " and ".join(known.statistics.kind.names())
     how = (
         f"identified as a function of the {names} after {search.identified_at} queries"
         if search.identified

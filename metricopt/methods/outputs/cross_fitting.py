@@ -15,6 +15,7 @@ from torch import Tensor
 from metricopt.methods.outputs.coordinates import descend
 from metricopt.methods.outputs.looks import Look, Nested
 from metricopt.methods.outputs.reach import Reach
+from metricopt.statistics.contract import anchored
 from metricopt.values.statistics_value import StatisticsValueFunction
 
 SAMPLES_AT_ONCE = 20
@@ -246,10 +247,7 @@ class _Objective:
         drawn = torch.randperm(len(fit.folds), generator=self._generator)
         drawn = drawn[: fit.settings.examples]
         weights = self._kept[:, drawn]
-        anchored = statistics.smooth_of(self._outputs[:, drawn], drawn, weights)
-        smooth = statistics.smooth(moved, drawn, weights)
-        groups = {
-            name: self._exact[name] + smooth[name] - anchored[name] for name in smooth
-        }
-        mean, deviation = fit.value.predict(groups)
+        there = statistics.smooth_of(self._outputs[:, drawn], drawn, weights)
+        here = statistics.smooth(moved, drawn, weights)
+        mean, deviation = fit.value.predict(anchored(here, there, self._exact))
         return mean + fit.settings.caution * deviation

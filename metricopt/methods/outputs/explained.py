@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from metricopt.statistics.contract import Groups
-from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.values.statistics_value import StatisticsValueFunction
 
@@ -29,27 +28,25 @@ class Explained:
 
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these statistics, of groups of more kinds."""
-        kind = self.statistics.kind
-        return kind.of_these(groups) if isinstance(kind, SeveralStatistics) else groups
+        return self.statistics.kind.of_these(groups)
 
 
 def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Explained:
     """Fit a value function, and drop the kinds of statistics that explain nothing.
 
     Args:
-        statistics: of several kinds.
+        statistics: of one kind or several.
         groups: of n queries, [n, q] each.
         costs: of the queries, shape [n].
     """
     kind = statistics.kind
     families = kind.families(groups)
     value = StatisticsValueFunction(groups, costs, families)
-    if not isinstance(kind, SeveralStatistics):
-        return Explained(value, statistics, groups)
-    shares = dict(zip((each.name for each in kind.kinds), value.shares, strict=False))
+    # What all kinds explain together has no name, and comes last.
+    shares = dict(zip(kind.names(), value.shares, strict=False))
     needed = [name for name, share in shares.items() if share > EXPLAINING]
     together = sum(shares.values()) < 1 - EXPLAINING
-    if together or len(needed) == len(kind.kinds):
+    if together or len(needed) == len(shares):
         return Explained(value, statistics, groups)
     fewer = kind.only(needed)
     known = fewer.of_these(groups)

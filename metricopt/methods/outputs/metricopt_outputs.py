@@ -25,7 +25,12 @@ from torch import Tensor
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.evolution import covariance_root, draw_seeds
+from metricopt.methods.evolution import (
+    GRADIENTS,
+    ISOTROPIC,
+    covariance_root,
+    draw_seeds,
+)
 from metricopt.methods.outputs import fold_check
 from metricopt.methods.outputs.conclusion import FEWEST, conclude, propose
 from metricopt.methods.outputs.coordinates import coordinates
@@ -34,9 +39,6 @@ from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
 from metricopt.methods.outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.task import Task
-
-GRADIENTS, ISOTROPIC = 64, 0.1
-"""Of the covariance CMA-ES starts with; see `covariance_root`."""
 
 
 @METHODS.register("metricopt-outputs")

@@ -107,8 +107,7 @@ class NoHarm(Method):
             )
         ]
         concluded = conclude(task, archive, proposals, generator)
-        # What a run makes for all its rows was made here for each.
-        return replace(_joined(results, concluded), shared_queries=prepared.queries)
+        return _joined(results, concluded, shared_queries=prepared.queries)
 
     def _proposal(
         self,
@@ -161,8 +160,16 @@ def _watched(
     return search
 
 
-def _joined(results: list[FinetuneResult], last: FinetuneResult) -> FinetuneResult:
-    """Return the results of the rows as one, with what they were concluded by."""
+def _joined(
+    results: list[FinetuneResult], last: FinetuneResult, *, shared_queries: int
+) -> FinetuneResult:
+    """Return the results of the rows as one, with what they were concluded by.
+
+    Args:
+        results: of every row, run by itself.
+        last: what they were concluded by.
+        shared_queries: made once for all rows; a run by itself may call more shared.
+    """
     first = results[0]
     checkpoints = [
         replace(
@@ -182,6 +189,7 @@ def _joined(results: list[FinetuneResult], last: FinetuneResult) -> FinetuneResu
         first,
         phi=last.phi,
         queries=spent,
+        shared_queries=shared_queries,
         checkpoints=(*checkpoints, end),
         notes=notes | last.notes,
         evidence=last.evidence,

@@ -13,7 +13,7 @@ from torch import Tensor
 from metricopt.methods.outputs.coordinates import Coordinates, descend
 from metricopt.methods.outputs.explained import Explained, explain
 from metricopt.methods.outputs.handed_over import HandedOver
-from metricopt.statistics.contract import Groups
+from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 NARROWER, WIDER = 0.85, 1.3
@@ -250,12 +250,10 @@ class OutputsSearch:
         start = self.phi[places]
         exact = {name: values[places] for name, values in known.groups.items()}
         with torch.no_grad():
-            smooth = statistics.smooth(start, rows)
-            shift = {name: exact[name] - smooth[name] for name in smooth}
+            there = statistics.smooth(start, rows)
 
         def promise(phi: Tensor) -> Tensor:
-            found = statistics.smooth(phi, rows)
-            groups = {name: found[name] + shift[name] for name in found}
+            groups = anchored(statistics.smooth(phi, rows), there, exact)
             mean, deviation = known.value.predict(groups)
             moved = (groups[near] - exact[near]).abs() / self._radius
             outside = (moved - 1).clamp_min(0).square().sum(1)

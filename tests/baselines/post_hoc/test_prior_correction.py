@@ -3,12 +3,9 @@
 import pytest
 import torch
 
-from baselines.post_hoc.prior_correction import (
-    class_shares,
-    correct_prior,
-    uniform_shares,
-)
+from baselines.post_hoc.prior_correction import correct_prior, uniform_shares
 from metricopt.errors import DataError, ShapeError
+from metricopt.metrics.confusion import class_shares
 
 
 @pytest.mark.parametrize("classes", [2, 5])

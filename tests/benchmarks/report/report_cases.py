@@ -1,5 +1,8 @@
 """Hand-written records and a small layout for the tests of tables and reports."""
 
+import math
+
+from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout
 from benchmarks.runs.spec import Unit
@@ -64,3 +67,26 @@ TRACE = (
     (0, 151, None, [0.11, 0.13]),
 )
 """Step, queries, metric on observe and on test."""
+
+
+BALANCED, NATURAL = LAYOUT.blocks
+LOSS_ONLY = make_arm("loss-only", [0.20, 0.22, 0.21])
+# Paired with LOSS_ONLY: gains 0.05, 0.06, 0.055 and 0.039, 0.041, 0.040.
+SHIFT = make_arm("shift", [0.15, 0.16, 0.155])
+METRICOPT = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
+ARMS = [*LOSS_ONLY, *SHIFT, *METRICOPT]
+
+
+def cell_of(records, row, column=MCR, block=BALANCED):
+    cells = judge(LAYOUT, records)
+    (cell,) = [
+        cell
+        for cell in cells
+        if (cell.row.name, cell.column, cell.block) == (row, column, block)
+    ]
+    return cell
+
+
+def p_value_of(t):
+    """Two-sided p value of t with 2 degrees of freedom, in closed form."""
+    return 1 - t / math.sqrt(2 + t * t)

@@ -9,72 +9,57 @@ from benchmarks.report.layout import Row
 from benchmarks.report.render import to_csv
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.report.report_cases import (
+    ARMS,
+    BALANCED,
     F1,
     JAC,
     LAYOUT,
-    MCR,
+    LOSS_ONLY,
+    METRICOPT,
+    NATURAL,
+    SHIFT,
+    cell_of,
     make_arm,
     make_record,
+    p_value_of,
 )
-
-BALANCED, NATURAL = LAYOUT.blocks
-LOSS_ONLY = make_arm("loss-only", [0.20, 0.22, 0.21])
-# Paired with LOSS_ONLY: gains 0.05, 0.06, 0.055 and 0.039, 0.041, 0.040.
-SHIFT = make_arm("shift", [0.15, 0.16, 0.155])
-METRICOPT = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
-ARMS = [*LOSS_ONLY, *SHIFT, *METRICOPT]
-
-
-def _cell(records, row, column=MCR, block=BALANCED):
-    cells = judge(LAYOUT, records)
-    (cell,) = [
-        cell
-        for cell in cells
-        if (cell.row.name, cell.column, cell.block) == (row, column, block)
-    ]
-    return cell
-
-
-def _p_value(t):
-    """Two-sided p value of t with 2 degrees of freedom, in closed form."""
-    return 1 - t / math.sqrt(2 + t * t)
 
 
 def test_cell_numbers_by_hand():
-    cell = _cell(ARMS, "metricopt")
+    cell = cell_of(ARMS, "metricopt")
     assert cell.mean == pytest.approx(0.17)
     assert cell.std == pytest.approx(0.009)
     versus = cell.against_base
     assert versus.gain == pytest.approx(0.04)
     assert versus.error == pytest.approx(0.001 / math.sqrt(3))
-    assert versus.p_value == pytest.approx(_p_value(0.04 * math.sqrt(3) / 0.001))
+    assert versus.p_value == pytest.approx(p_value_of(0.04 * math.sqrt(3) / 0.001))
     assert cell.gap_closed == pytest.approx(0.04 / 0.055)
     assert tables.number_text(cell) == ".1700±.0090 (3)"
 
 
 def test_only_shared_replicates_are_paired():
     records = [*LOSS_ONLY[1:], *METRICOPT[:2]]
-    versus = _cell(records, "metricopt").against_base
+    versus = cell_of(records, "metricopt").against_base
     assert versus.values == (1, 1)
     assert versus.gain == pytest.approx(0.041)
 
 
 def test_paper_verdicts():
-    cell = _cell(ARMS, "metricopt")
+    cell = cell_of(ARMS, "metricopt")
     assert cell.paper_difference == pytest.approx(0.17 - 0.1369)
     assert cell.paper_verdict == "short of it by .0331"
-    assert _cell(ARMS, "shift").paper_verdict == ""
+    assert cell_of(ARMS, "shift").paper_verdict == ""
     better = make_arm("metricopt", [0.70, 0.71], column="a9a/f1")
-    assert _cell(better, "metricopt", F1).paper_verdict == "reaches the paper"
+    assert cell_of(better, "metricopt", F1).paper_verdict == "reaches the paper"
     equal = make_arm("metricopt", [0.69336, 0.69336], column="a9a/f1")
-    assert _cell(equal, "metricopt", F1).paper_verdict == "reaches the paper"
+    assert cell_of(equal, "metricopt", F1).paper_verdict == "reaches the paper"
     short = make_arm("metricopt", [0.68, 0.68], column="a9a/f1")
-    assert _cell(short, "metricopt", F1).paper_verdict == "short of it by .0134"
+    assert cell_of(short, "metricopt", F1).paper_verdict == "short of it by .0134"
     other = make_arm("metricopt", [0.9, 0.9], column="a9a/jac")
-    verdict = _cell(other, "metricopt", JAC).paper_verdict
+    verdict = cell_of(other, "metricopt", JAC).paper_verdict
     assert verdict == "not comparable: another index"
     natural = make_arm("metricopt", [0.1, 0.1], block="natural")
-    verdict = _cell(natural, "metricopt", block=NATURAL).paper_verdict
+    verdict = cell_of(natural, "metricopt", block=NATURAL).paper_verdict
     assert verdict == "not comparable: other sampling"
 
 
@@ -84,7 +69,7 @@ def test_trouble_is_shown_and_left_out_of_the_mean():
         make_record("shift", 4, [], status="failed"),
         make_record("shift", 5, [float("nan")]),
     ]
-    cell = _cell([*ARMS, *bad], "shift")
+    cell = cell_of([*ARMS, *bad], "shift")
     assert cell.trouble == "diverged 1/6, failed 2/6"
     assert cell.mean == pytest.approx(0.155)
     table = tables.main_table(LAYOUT, judge(LAYOUT, [*ARMS, *bad]), BALANCED)
@@ -148,7 +133,7 @@ def test_paper_table_names_what_is_not_built():
     assert "MetricOpt" not in table[table["column"] == "A9A F1 ↑"]["method"].tolist()
 
 
-def test_long_table_has_one_line_of_numbers_per_cell():
+def test_long_table_has_one_line_of_numbers_percell_of():
     notes = {"spearman_loss": [0.8, 0.6]}
     noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes=notes)
     table = tables.long_table(judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]))

@@ -17,46 +17,31 @@ from benchmarks.report.cells import (
 )
 from benchmarks.report.page import build
 from tests.benchmarks.report.report_cases import (
+    ARMS,
+    BALANCED,
     F1,
     LAYOUT,
+    LOSS_ONLY,
     MCR,
+    METRICOPT,
+    NATURAL,
+    cell_of,
     make_arm,
+    p_value_of,
 )
-
-BALANCED, NATURAL = LAYOUT.blocks
-LOSS_ONLY = make_arm("loss-only", [0.20, 0.22, 0.21])
-# Paired with LOSS_ONLY: gains 0.05, 0.06, 0.055 and 0.039, 0.041, 0.040.
-SHIFT = make_arm("shift", [0.15, 0.16, 0.155])
-METRICOPT = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
-ARMS = [*LOSS_ONLY, *SHIFT, *METRICOPT]
-
-
-def _cell(records, row, column=MCR, block=BALANCED):
-    cells = judge(LAYOUT, records)
-    (cell,) = [
-        cell
-        for cell in cells
-        if (cell.row.name, cell.column, cell.block) == (row, column, block)
-    ]
-    return cell
-
-
-def _p_value(t):
-    """Two-sided p value of t with 2 degrees of freedom, in closed form."""
-    return 1 - t / math.sqrt(2 + t * t)
 
 
 def test_p_values_are_adjusted_over_the_columns_of_a_row_and_block():
-    weaker = _p_value(0.055 * math.sqrt(3) / 0.005)
-    stronger = _p_value(0.04 * math.sqrt(3) / 0.001)
+    weaker = p_value_of(0.055 * math.sqrt(3) / 0.005)
+    stronger = p_value_of(0.04 * math.sqrt(3) / 0.001)
     other = make_arm("loss-only", [0.60, 0.62, 0.61], column="a9a/f1")
     other += make_arm("shift", [0.60, 0.62, 0.61], column="a9a/f1")
     other += make_arm("loss-only", [0.20, 0.22, 0.21], block="natural")
     other += make_arm("shift", [0.20, 0.22, 0.21], block="natural")
     records = [*ARMS, *other]
-    assert _cell(records, "metricopt").against_base.p_holm == pytest.approx(stronger)
-    assert _cell(records, "shift").against_base.p_holm == pytest.approx(2 * weaker)
-    natural = _cell(records, "shift", block=NATURAL).against_base
+    assert cell_of(records, "metricopt").against_base.p_holm == pytest.approx(stronger)
+    assert cell_of(records, "shift").against_base.p_holm == pytest.approx(2 * weaker)
+    natural = cell_of(records, "shift", block=NATURAL).against_base
     assert natural.p_holm == natural.p_value == 1.0
 
 
@@ -68,7 +53,7 @@ def test_replicates_that_are_random_splits_have_a_corrected_test():
     error = 0.001 * math.sqrt(1 / 3 + 2 / 7)
     versus = found["metricopt"].against_base
     assert versus.error == pytest.approx(error)
-    assert versus.p_value == pytest.approx(_p_value(0.04 / error))
+    assert versus.p_value == pytest.approx(p_value_of(0.04 / error))
     page = build(layout, ARMS)["table.md"].decode()
     assert "each with a random split, a network" in page
     assert "by Nadeau and Bengio, 2003, n_test / n_train = 0.29" in page
@@ -81,25 +66,25 @@ def test_replicates_that_are_random_splits_have_a_corrected_test():
 
 
 def test_verdicts():
-    assert _cell(ARMS, "loss-only").verdict == ""
-    assert _cell(ARMS, "metricopt").verdict == BETTER
+    assert cell_of(ARMS, "loss-only").verdict == ""
+    assert cell_of(ARMS, "metricopt").verdict == BETTER
     worse = [*LOSS_ONLY, *make_arm("metricopt", [0.24, 0.261, 0.25])]
-    assert _cell(worse, "metricopt").verdict == WORSE
+    assert cell_of(worse, "metricopt").verdict == WORSE
     vague = [*LOSS_ONLY, *make_arm("metricopt", [0.21, 0.21, 0.21])]
-    assert _cell(vague, "metricopt").verdict == NOT_SHOWN
+    assert cell_of(vague, "metricopt").verdict == NOT_SHOWN
     same = [*LOSS_ONLY, *make_arm("metricopt", [0.2001, 0.22, 0.2099])]
-    assert _cell(same, "metricopt").verdict == EQUAL
-    assert _cell(METRICOPT, "metricopt").verdict == UNTESTED
+    assert cell_of(same, "metricopt").verdict == EQUAL
+    assert cell_of(METRICOPT, "metricopt").verdict == UNTESTED
     single = [*LOSS_ONLY, METRICOPT[0]]
-    assert _cell(single, "metricopt").verdict == UNTESTED
-    assert tables.number_text(_cell(single, "metricopt")) == ".1610 (1)"
+    assert cell_of(single, "metricopt").verdict == UNTESTED
+    assert tables.number_text(cell_of(single, "metricopt")) == ".1610 (1)"
 
 
 def test_what_is_equal_depends_on_the_margin_of_the_column():
     records = [*LOSS_ONLY, *make_arm("metricopt", [0.2011, 0.2209, 0.2110])]
-    assert _cell(records, "metricopt").verdict == WORSE
+    assert cell_of(records, "metricopt").verdict == WORSE
     records = [*LOSS_ONLY, *make_arm("metricopt", [0.197, 0.223, 0.21])]
-    assert _cell(records, "metricopt").verdict == NOT_SHOWN
+    assert cell_of(records, "metricopt").verdict == NOT_SHOWN
     column = dataclasses.replace(MCR, margin=0.01)
     layout = dataclasses.replace(LAYOUT, columns=(column, F1))
     cells = judge(layout, records)
@@ -135,6 +120,6 @@ def test_a_table_in_which_nothing_can_be_shown_says_so_above_itself():
 def test_higher_is_better_turns_the_verdict():
     base = make_arm("loss-only", [0.60, 0.62, 0.61], column="a9a/f1")
     lower = make_arm("metricopt", [0.561, 0.579, 0.570], column="a9a/f1")
-    cell = _cell([*base, *lower], "metricopt", F1)
+    cell = cell_of([*base, *lower], "metricopt", F1)
     assert cell.against_base.gain == pytest.approx(-0.04)
     assert cell.verdict == WORSE
