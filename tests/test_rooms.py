@@ -28,7 +28,7 @@ ROOMS = {
     "metricopt.adapters": "errors files outputs registry seeding",
     "metricopt.metrics": "errors outputs registry",
     "metricopt.losses": "errors outputs registry",
-    "metricopt.statistics": "metrics outputs registry",
+    "metricopt.statistics": "errors metrics outputs registry",
     "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
     "statistics",
     "metricopt.values": "errors ranking seeding threads adapters metrics statistics "

@@ -7,8 +7,11 @@ digits with a convolutional network and FiLM, trained where high digits are rare
 
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.image_arms import DEVIATION, class_offsets
 from benchmarks.experiments.shared.images import (
+    FILM,
+    FILM_AND_OFFSETS,
     ImageSize,
     TrainedNetwork,
     image_pipeline,
@@ -25,7 +28,7 @@ from benchmarks.experiments.shared.problems import (
 from benchmarks.experiments.shared.tabular import STEPS, tabular_parts
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
-from benchmarks.runs.spec import Arm, RunSpec, Unit
+from benchmarks.runs.spec import RunSpec, Unit
 
 QUERIES, TASKS = 900, 290
 SIZE = arms.Size(replicates=5, meta_tests=5)
@@ -41,13 +44,13 @@ TAIL_SIZE = ImageSize(examples=1_000, batch_size=64, steps=STEPS)
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
     finetuned("loss-only", "CE fine-tune, last step"),
-    Row("threshold-shift", "threshold shift", "loss-only"),
-    Row("class-offsets", "class offsets", "loss-only"),
-    Row("random-search", "random search", "loss-only"),
-    Row("cma-es", "CMA-ES", "loss-only"),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
-    finetuned("metricopt-literal", "MetricOpt, literal", "loss-only"),
-    finetuned("metricopt", "MetricOpt (SGD)", "loss-only"),
+    Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
+    Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
+    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", sees=outputs.GRADIENTS),
+    *outputs.rows("threshold-shift"),
+    Row("class-offsets", "class offsets", "cross-entropy", sees=outputs.SCORES),
+    *outputs.rows("prior-correction", outputs.OURS),
 )
 
 
@@ -57,32 +60,39 @@ def controls(**settings: float) -> dict[str, Plan]:
     return {row: plan for row, plan in found.items() if row != "loss-only-dense"}
 
 
-def metricopt_plans() -> dict[str, Plan]:
-    """Return MetricOpt as published and as ours, by row."""
-    return {
-        name: Plan(
-            arms.method(name, recipe={"tasks": TASKS}),
-            QUERIES,
-            SIZE.meta_tests,
-            diagnose=True,
-        )
-        for name in ("metricopt-literal", "metricopt")
-    }
+def metricopt() -> Plan:
+    """Return MetricOpt."""
+    arm = arms.method("metricopt", recipe={"tasks": TASKS})
+    return Plan(arm, QUERIES, SIZE.meta_tests, diagnose=True)
+
+
+def output_plans() -> dict[str, Plan]:
+    """Return what searches an adapter with output offsets, or moves outputs, by row."""
+    names = (outputs.OURS, f"{outputs.OURS}-q10")
+    found = {name: outputs.our_plans()[name] for name in names}
+    return found | outputs.post_hoc_plans("prior-correction")
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs; tiers differ in nothing but the pre-training."""
     check_tier(tier, replicates)
-    plans = controls() | metricopt_plans()
-    plans["threshold-shift"] = Plan(Arm("threshold-shift"))
+    plans = controls() | {"metricopt": metricopt()}
+    plans |= outputs.post_hoc_plans("threshold-shift")
+    plans |= output_plans()
     parts = tabular_parts(
         tier, PROBLEMS, lambda *place: plans, offline=offline, epochs=EPOCHS
     )
-    tail_plans = controls(deviation=DEVIATION) | metricopt_plans()
+    tail_plans = controls(deviation=DEVIATION) | {"metricopt": metricopt()}
     tail_plans["class-offsets"] = class_offsets(2.0)
     network = TrainedNetwork("digit-net")
-    pipeline = image_pipeline(tier, TAIL.here(offline), network, size=TAIL_SIZE)
-    rows = on_pipeline(pipeline, tail_plans)
+    tail_plans |= output_plans()
+    plain, beside = (
+        image_pipeline(
+            tier, TAIL.here(offline), network, adapter=adapter, size=TAIL_SIZE
+        )
+        for adapter in (FILM, FILM_AND_OFFSETS)
+    )
+    rows = on_pipeline(plain, tail_plans, with_offsets=beside)
     parts.append(Part("balanced", TAIL_COLUMN, TAIL_METRIC, STEPS, rows))
     return table_specs("quick", tier, parts, replicates=replicates or SIZE.replicates)
 
@@ -116,8 +126,8 @@ def layout(tier: str) -> TableLayout:
         ),
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
-        query_budgets=(50, 150, 500, 900),
-        query_arms=(*arms.SEARCHES, "metricopt"),
+        query_budgets=(10, 15, 50, 150, 500, 900),
+        query_arms=(*arms.SEARCHES, "metricopt", outputs.OURS),
         network_of=network_of,
         notes=(
             "digits-tail: from 0 to 9 the training digits get rarer, exponentially, up "

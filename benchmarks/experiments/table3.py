@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.plans import Plan, table_specs
 from benchmarks.experiments.shared.problems import (
     A9A,
@@ -78,18 +79,9 @@ ROWS = (
     ),
     finetuned("loss-only", "CE fine-tune, last step"),
     finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only"),
-    Row(
-        "threshold-shift",
-        "threshold shift",
-        "cross-entropy",
-        note=(
-            "tries every threshold on the observe split; needs the scores of the "
-            "network, which a black box hides"
-        ),
-    ),
-    Row("random-search", "random search", "loss-only"),
-    Row("cma-es", "CMA-ES", "loss-only"),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
+    Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
+    Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
+    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
     finetuned(
         "metricopt-literal",
         "MetricOpt, literal",
@@ -108,6 +100,7 @@ ROWS = (
         finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
         for queries in METRICOPT_BUDGETS
     ),
+    *outputs.rows("threshold-shift", "threshold-grid", *outputs.SHARED),
 )
 
 
@@ -125,13 +118,28 @@ def plans(block: str, problem: str, metric: str, size: TabularSize) -> dict[str,
     if block == "natural":
         queries = min(queries, size.natural_queries)
     found = arms.controls(size, steps=STEPS, queries=queries)
-    found["threshold-shift"] = Plan(Arm("threshold-shift"))
-    found |= competitors(metric, size) | metricopt_plans(size)
+    found |= competitors(metric, size) | metricopt_plans(size, block)
+    found |= output_plans()
     if block == "balanced":
         found |= budgeted(size)
         # CoverType's class 2 leaves nothing to gain that more care could show.
-        found |= {} if problem == COVTYPE.name else resampled(size)
+        if problem != COVTYPE.name:
+            found |= resampled(size) | rivals(metric, size)
     return found
+
+
+def output_plans() -> dict[str, Plan]:
+    """Return the rows of few queries that know outputs, everywhere."""
+    shifts = ("threshold-shift", "threshold-grid", "cma-offsets", "prior-correction")
+    found = outputs.our_plans() | outputs.without_offsets_plans()
+    return found | outputs.line_plans() | outputs.post_hoc_plans(*shifts)
+
+
+def rivals(metric: str, size: TabularSize) -> dict[str, Plan]:
+    """Return rivals and ceilings, and searches whose proposals need evidence."""
+    found = outputs.post_hoc_plans("fw-eg") | outputs.ceiling_plans(metric)
+    found |= outputs.rival_plans(size, size.queries) | metricopt_no_harm(size)
+    return found | outputs.no_harm_plans(size, size.queries)
 
 
 def competitors(metric: str, size: TabularSize) -> dict[str, Plan]:
@@ -154,20 +162,27 @@ def competitors(metric: str, size: TabularSize) -> dict[str, Plan]:
             schedule={"epochs": 2, "learning_rate": 1e-3},
             from_theta=True,
         )
-    return {row: Plan(arm) for row, arm in found.items()}
+    kept = size.search_replicates
+    return {row: Plan(arm, replicates=kept) for row, arm in found.items()}
 
 
-def metricopt_plans(size: TabularSize) -> dict[str, Plan]:
-    """Return MetricOpt with the paper's number of queries, as published and as ours."""
+def metricopt_plans(size: TabularSize, block: str) -> dict[str, Plan]:
+    """Return MetricOpt with the paper's number of queries, as published and as ours.
+
+    Under natural sampling, which is not the paper's, it has fewer replicates.
+    """
     recipe, literal = {"tasks": size.tasks}, {"tasks": size.literal_tasks}
     ours = arms.method("metricopt", recipe=recipe)
     theirs = arms.method("metricopt-literal", recipe=literal)
     adam = arms.method("metricopt", recipe=recipe, optimizer="adam")
-    tests = size.meta_tests
+    tests, few = size.meta_tests, size.search_replicates
+    kept = few if block == "natural" else None
     return {
-        "metricopt-literal": Plan(theirs, QUERIES, tests, diagnose=True),
-        "metricopt": Plan(ours, QUERIES, tests, diagnose=True),
-        "metricopt-adam": Plan(adam, QUERIES, tests),
+        "metricopt-literal": Plan(
+            theirs, QUERIES, tests, diagnose=True, replicates=few
+        ),
+        "metricopt": Plan(ours, QUERIES, tests, diagnose=True, replicates=kept),
+        "metricopt-adam": Plan(adam, QUERIES, tests, replicates=kept),
     }
 
 
@@ -175,7 +190,9 @@ def resampled(size: TabularSize) -> dict[str, Plan]:
     """Return MetricOpt that learns the metric on fresh parts of the train split."""
     recipe = {"tasks": size.tasks, "queries_on": "train"}
     arm = arms.method("metricopt", recipe=recipe)
-    return {"metricopt-train": Plan(arm, QUERIES, size.meta_tests, diagnose=True)}
+    kept = size.search_replicates
+    plan = Plan(arm, QUERIES, size.meta_tests, diagnose=True, replicates=kept)
+    return {"metricopt-train": plan}
 
 
 def budgeted(size: TabularSize) -> dict[str, Plan]:
@@ -185,8 +202,24 @@ def budgeted(size: TabularSize) -> dict[str, Plan]:
         if queries <= size.queries:
             recipe = {"tasks": size.tasks, "block": block}
             arm = arms.method("metricopt", recipe=recipe)
-            found[f"metricopt-q{queries}"] = Plan(arm, queries, size.meta_tests)
+            found[f"metricopt-q{queries}"] = Plan(
+                arm, queries, size.meta_tests, replicates=size.search_replicates
+            )
     return found
+
+
+def metricopt_no_harm(size: TabularSize) -> dict[str, Plan]:
+    """Return MetricOpt whose proposals need evidence, with few queries and tests."""
+    recipe = {"tasks": size.tasks, "block": 16}
+    queries, tests = min(size.queries, 500), min(size.meta_tests, 3)
+    plan = Plan(
+        Arm("no-harm", "metricopt", {"recipe": recipe}),
+        queries,
+        tests,
+        replicates=size.search_replicates,
+        offsets=True,
+    )
+    return {"metricopt-no-harm": plan}
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
@@ -196,7 +229,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     parts = tabular_parts(
         tier,
         PROBLEMS[tier],
-        lambda block, problem, metric: plans(block, problem, metric, size),
+        lambda *place: plans(*place, size),
         offline=offline,
         blocks=("balanced", "natural"),
     )
@@ -235,7 +268,7 @@ def layout(tier: str) -> TableLayout:
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
         query_budgets=QUERY_BUDGETS,
-        query_arms=(*arms.SEARCHES, "metricopt"),
+        query_arms=(*arms.SEARCHES, "metricopt", *outputs.EFFICIENT_ARMS),
         notes=NOTES,
     )
 
@@ -244,6 +277,8 @@ NOTES = (
     "Random search, CMA-ES and guided CMA-ES return the best observed phi. At tier "
     "local there is one search per replicate: of 5,000 queries in the paper's columns, "
     "1,500 in ours and 500 under natural sampling.",
+    "Rivals with a budget of their own, and arms under natural sampling whose value "
+    "functions take long, have five replicates; so have the searches.",
     "The other arms that choose phi are 10 fine-tuning runs per replicate. They return "
     "the last step; dense evaluation returns the best observed one.",
     "The paper's JAC cannot be the positive-class Jaccard index, which is a monotone "

@@ -53,6 +53,7 @@ class Row:
     note: str = ""
     rival_row: str | None = None
     same_starts: bool = False
+    sees: str = ""
 
 
 def finetuned(

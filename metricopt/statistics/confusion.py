@@ -24,12 +24,9 @@ class ConfusionStatistics(Statistics):
 
     Attributes:
         temperature: of the softmax that stands for the arg max.
-        sorted_recalls: whether sorted recalls, in which the worst class is linear, are
-            a group; an ablation does without.
     """
 
     temperature: float = 0.5
-    sorted_recalls: bool = True
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
 
@@ -73,14 +70,12 @@ class ConfusionStatistics(Statistics):
             return {"rates": matrix[:, :, 1]}
         recalls = matrix.diagonal(dim1=1, dim2=2)
         shares = torch.einsum("k,bkj->bj", prior, matrix)
-        groups = {
+        return {
             "rates": torch.cat([recalls, shares], 1),
             "mean": recalls.mean(1, keepdim=True),
             "matrix": matrix.flatten(1),
+            "sorted": recalls.sort(1).values,
         }
-        if self.sorted_recalls:
-            groups["sorted"] = recalls.sort(1).values
-        return groups
 
 
 def _decided(outputs: Tensor) -> Tensor:

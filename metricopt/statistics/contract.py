@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.registry import Registry
 
 Groups = dict[str, Tensor]
@@ -59,6 +60,10 @@ class Statistics(ABC):
     def only(self, names: Collection[str]) -> "Statistics":
         """Return the kinds of these names alone."""
         return self
+
+    def without(self, groups: Collection[str]) -> "Statistics":
+        """Return the statistics without some groups, for ablations."""
+        raise ConfigError(f"no group of the statistics {self.name} can be left out")
 
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these kinds, of groups of more kinds."""

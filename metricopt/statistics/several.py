@@ -20,9 +20,11 @@ class SeveralStatistics(Statistics):
 
     Attributes:
         kinds: with different names.
+        left_out: groups that are left out, with the names of their kinds.
     """
 
     kinds: tuple[Statistics, ...]
+    left_out: tuple[str, ...] = ()
     name = "several"
     near = NEAR
 
@@ -45,6 +47,7 @@ class SeveralStatistics(Statistics):
             for name, values in kind.groups(
                 outputs, targets, weights, smooth=smooth
             ).items()
+            if _prefix(kind) + name not in self.left_out
         }
         return joined | {NEAR: self._near(joined)}
 
@@ -66,6 +69,10 @@ class SeveralStatistics(Statistics):
         """Return the kinds of these names alone."""
         kept = tuple(kind for kind in self.kinds if kind.name in names)
         return replace(self, kinds=kept)
+
+    def without(self, groups: Collection[str]) -> Self:
+        """Return the kinds without some groups, given with the names of their kinds."""
+        return replace(self, left_out=tuple(groups))
 
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these kinds, of groups of more kinds."""

@@ -82,6 +82,8 @@ SIZES = {
 
 FILM = FilmSettings()
 """64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
+FILM_AND_OFFSETS = FilmSettings(offsets=True)
+"""The same, and an offset for every output."""
 
 CLASSIC = Pretraining(
     # 64,000 steps of 128 images; an epoch of 45,000 images has 351 steps.

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.runs.spec import Arm, RunSpec, Spending, Unit
+from metricopt.errors import ConfigError
 
 ALSO = {"jaccard": ("jaccard-legacy",), "aucpr": ("aucpr-macro-logits",)}
 """Further metrics that results are judged by, by the metric of the run."""
@@ -21,6 +22,7 @@ class Plan:
         value_functions: how many are trained on one network, by chance alone different;
             each has its own meta-tests.
         replicates: the most a row has, however many its table has; None for all.
+        offsets: whether its adapter has output offsets.
     """
 
     arm: Arm
@@ -29,6 +31,7 @@ class Plan:
     diagnose: bool = False
     value_functions: int = 1
     replicates: int | None = None
+    offsets: bool = False
 
 
 Plans = Mapping[str, Plan]
@@ -63,9 +66,26 @@ class Part:
         return (unit, *(self.also or usual))
 
 
-def on_pipeline(pipeline: Unit, plans: Plans) -> dict[str, tuple[Unit, Plan]]:
-    """Return rows that all run on one pipeline."""
-    return {row: (pipeline, plan) for row, plan in plans.items()}
+def on_pipeline(
+    pipeline: Unit, plans: Plans, *, with_offsets: Unit | None = None
+) -> dict[str, tuple[Unit, Plan]]:
+    """Return rows that all run on one problem and network.
+
+    Args:
+        pipeline: the problem with the network and its adapter.
+        plans: how rows are filled.
+        with_offsets: the same, with output offsets, for the plans that ask for them.
+
+    Raises:
+        ConfigError: if a plan asks for offsets, and there is no such pipeline.
+    """
+    wanting = [row for row, plan in plans.items() if plan.offsets]
+    if wanting and with_offsets is None:
+        raise ConfigError(f"no pipeline has the output offsets of {', '.join(wanting)}")
+    return {
+        row: (with_offsets if plan.offsets and with_offsets else pipeline, plan)
+        for row, plan in plans.items()
+    }
 
 
 def table_specs(

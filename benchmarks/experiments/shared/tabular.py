@@ -12,6 +12,7 @@ from benchmarks.experiments.shared.arms import Size
 from benchmarks.experiments.shared.plans import Part, Plans, on_pipeline
 from benchmarks.experiments.shared.problems import NamedProblem
 from benchmarks.pipelines.tabular_settings import (
+    BiasSettings,
     BinaryProblem,
     MLPBackbone,
     TabularSettings,
@@ -19,12 +20,12 @@ from benchmarks.pipelines.tabular_settings import (
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Unit
 
-REVISION = 1
+REVISION = 2
 """Raised when code changes numbers, so that no old record is taken for a new one."""
 
 STEPS = 50
 QUERIES = 5_000
-QUERY_BUDGETS = (50, 150, 500, 1_500, 5_000)
+QUERY_BUDGETS = (10, 20, 50, 150, 500, 1_500, 5_000)
 METRICOPT_BUDGETS = (50, 150, 500, 1_500)
 EPOCHS = {"a9a": 8, "covtype": 12, "digits": 30, "breast_cancer": 30}
 """Length of pre-training by data set, at tiers `local` and `smoke`."""
@@ -87,7 +88,12 @@ SIZES = {
 
 
 def tabular_pipeline(
-    tier: str, problem: BinaryProblem, sampling: Sampling, *, epochs: int | None = None
+    tier: str,
+    problem: BinaryProblem,
+    sampling: Sampling,
+    *,
+    epochs: int | None = None,
+    offsets: bool = False,
 ) -> Unit:
     """Return the pipeline of a problem.
 
@@ -97,11 +103,13 @@ def tabular_pipeline(
         sampling: of mini-batches.
         epochs: of pre-training, before the tier's factor; None for those of the data
             set.
+        offsets: whether its adapter has output offsets.
     """
     size = SIZES[tier]
     length = (epochs or EPOCHS[problem.dataset]) * size.epochs_factor
     backbone = MLPBackbone(max(1, round(length)), size.batch_size)
-    settings = TabularSettings(problem, sampling, backbone, REVISION)
+    adapter = BiasSettings(offsets=offsets)
+    settings = TabularSettings(problem, sampling, backbone, REVISION, adapter)
     return Unit("tabular", encode(settings))
 
 
@@ -128,9 +136,14 @@ def tabular_parts(
     for problem, metrics in problems:
         data = problem.here(offline)
         for block in blocks:
-            pipeline = tabular_pipeline(tier, data, block, epochs=epochs[data.dataset])
+            length = epochs[data.dataset]
+            plain, beside = (
+                tabular_pipeline(tier, data, block, epochs=length, offsets=offsets)
+                for offsets in (False, True)
+            )
             for metric in metrics:
-                rows = on_pipeline(pipeline, plans(block, problem.name, metric))
+                found_plans = plans(block, problem.name, metric)
+                rows = on_pipeline(plain, found_plans, with_offsets=beside)
                 column = f"{problem.name}/{metric}"
                 found.append(Part(block, column, metric, STEPS, rows))
     return found

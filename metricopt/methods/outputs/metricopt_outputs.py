@@ -22,6 +22,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
@@ -38,6 +39,7 @@ from metricopt.methods.outputs.cross_fitting import CrossFitting
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
 from metricopt.methods.outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.methods.result import FinetuneResult
+from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
 
@@ -54,6 +56,8 @@ class MetricOptOutputs(Method):
         cross_fitting: how the search ends where the metric is identified.
         patience: share of the budget after which the search goes on as CMA-ES where
             the statistics do not predict the metric.
+        left_out: groups of statistics it does without, with the names of their kinds,
+            such as `decisions: sorted`; an ablation.
     """
 
     sees: ClassVar[Sees] = "outputs and labels"
@@ -62,6 +66,7 @@ class MetricOptOutputs(Method):
     portfolio: PortfolioSettings = field(default_factory=PortfolioSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3
+    left_out: tuple[str, ...] = ()
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""
@@ -110,8 +115,7 @@ class MetricOptOutputs(Method):
     def _searches(
         self, task: Task, archive: Archive, generator: torch.Generator
     ) -> list[OutputsSearch]:
-        statistics, rows = task.statistics, archive.rows
-        assert statistics is not None
+        statistics, rows = self._statistics(task), archive.rows
         along = coordinates(statistics, generator)
         candidates = snapshots(task, along, self.portfolio, generator, rows)
         seeds = draw_seeds(rows, generator)
@@ -122,3 +126,23 @@ class MetricOptOutputs(Method):
         for row, search in enumerate(searches):
             search.learn(archive.phi[row], archive.costs[row])
         return searches
+
+    def _statistics(self, task: Task) -> ObservedStatistics:
+        """Return the statistics of a task without those that are left out.
+
+        Raises:
+            ConfigError: if there is no such group, or distances are measured in it.
+        """
+        statistics = task.statistics
+        assert statistics is not None
+        if not self.left_out:
+            return statistics
+        groups, kind = statistics.exact(torch.zeros(1, task.size)), statistics.kind
+        needed = {kind.near, *(family.near for family in kind.families(groups))}
+        known = sorted(groups.keys() - needed)
+        if not set(self.left_out) <= set(known):
+            raise ConfigError(
+                f"left_out must name groups of {', '.join(known)}, got "
+                f"{', '.join(self.left_out)}"
+            )
+        return statistics.of_kind(kind.without(self.left_out))

@@ -21,10 +21,12 @@ class PortfolioSettings:
     Attributes:
         marks: steps after which phi is a candidate.
         rate: about how far one step moves the statistics.
+        losses: beginnings of the names of the losses that are followed; empty for all.
     """
 
     marks: tuple[int, ...] = (5, 10, 20, 35, 50)
     rate: float = 0.01
+    losses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ascending = list(self.marks) == sorted(set(self.marks))
@@ -56,7 +58,9 @@ def snapshots(
     """
     start = torch.zeros(rows, task.size)
     found = [start[:, None, :][:, :0]]
-    for other in task.portfolio.values():
+    for name, other in task.portfolio.items():
+        if settings.losses and not name.startswith(settings.losses):
+            continue
         path = descend(
             lambda phi, other=other: other.losses(phi, generator),  # type: ignore[misc]
             start,

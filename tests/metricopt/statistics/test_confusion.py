@@ -85,9 +85,3 @@ def test_a_class_without_examples_has_no_hits():
     targets[targets == 2] = 1
     found = ConfusionStatistics().exact(outputs, targets)["rates"]
     assert (found[:, 2] == 0).all() and torch.isfinite(found).all()
-
-
-def test_sorted_recalls_can_be_left_out():
-    outputs, targets = drawn()
-    found = ConfusionStatistics(sorted_recalls=False).exact(outputs, targets)
-    assert sorted(found) == ["matrix", "mean", "rates"]

@@ -30,6 +30,18 @@ def test_a_metric_is_of_one_family_or_of_all_together():
     assert all(f.alone for f in families) and not together.alone
 
 
+def test_a_group_can_be_left_out():
+    outputs, targets = situations(4)
+    whole, left_out = KIND.exact(outputs, targets), "decisions: sorted"
+    fewer = KIND.without([left_out])
+    found = fewer.exact(outputs, targets)
+    assert whole.keys() - found.keys() == {left_out}
+    assert all(left_out not in family.groups for family in fewer.families(found))
+    assert (
+        fewer.only(["decisions"]).exact(outputs, targets).keys().isdisjoint({left_out})
+    )
+
+
 def test_fewer_kinds_know_fewer_groups():
     outputs, targets = situations(4)
     fewer = KIND.only(["rankings"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError
+from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.methods.random_search import RandomSearch
@@ -32,6 +33,21 @@ def test_random_search_needs_more():
     ours = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
     other = RandomSearch().run(task, Budget(160, 0), seeded(), rows=2)
     assert judged(task, "f-macro", ours.phi) > judged(task, "f-macro", other.phi) + 0.02
+
+
+def test_a_group_can_be_left_out():
+    task = digits_task("worst-class-error")
+    method = MetricOptOutputs(left_out=("decisions: sorted",))
+    assert method.run(task, Budget(16, 0), seeded()).notes["identified"] in (0, 1)
+    searches = method._searches(task, Archive(task, Budget(2, 0), 1), seeded())
+    assert "decisions: sorted" not in searches[0].groups
+
+
+@pytest.mark.parametrize("name", ["sorted", "decisions: rates"])
+def test_a_group_that_is_not_there_or_needed_cannot_be_left_out(name):
+    task = digits_task("mcr")
+    with pytest.raises(ConfigError, match="left_out must name groups of decisions"):
+        MetricOptOutputs(left_out=(name,)).run(task, Budget(16, 0), seeded())
 
 
 def quiet(outputs, targets):

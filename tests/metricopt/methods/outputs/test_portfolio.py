@@ -71,6 +71,15 @@ def test_a_loss_joins_by_being_registered():
         del PORTFOLIO._units[name]
 
 
+def test_losses_can_be_chosen_by_how_their_names_begin():
+    task = digits_task("mcr")
+    along = coordinates(task.statistics, seeded())
+    settings = PortfolioSettings(marks=(5,), losses=("class-weighted",))
+    found = snapshots(task, along, settings, seeded(), rows=1)
+    names = [name for name in task.portfolio if name.startswith("class-weighted")]
+    assert found.shape == (1, len(names), task.size)
+
+
 def test_snapshots_cost_no_query_and_lower_their_loss():
     task = digits_task("mcr")
     along = coordinates(task.statistics, seeded())
