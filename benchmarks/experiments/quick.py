@@ -68,9 +68,7 @@ def metricopt() -> Plan:
 
 def output_plans() -> dict[str, Plan]:
     """Return what searches an adapter with output offsets, or moves outputs, by row."""
-    names = (outputs.OURS, f"{outputs.OURS}-q10")
-    found = {name: outputs.our_plans()[name] for name in names}
-    return found | outputs.post_hoc_plans("prior-correction")
+    return outputs.our_plans() | outputs.post_hoc_plans("prior-correction")
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:

@@ -4,6 +4,7 @@ Each with the row it fills. What phi methods among them search is an adapter wit
 offsets, unless a row says that it goes without.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiments.shared import arms
@@ -14,7 +15,7 @@ from benchmarks.runs.spec import Arm
 
 QUERIES = 15
 """Of MetricOpt on outputs, and of what picks among fine-tunings."""
-BUDGETS = (10, 50)
+FEWER, MORE = 10, 50
 """Further budgets of MetricOpt on outputs."""
 RIVAL_QUERIES = 150
 """Of rivals that search, on the way to which fewer are read off."""
@@ -108,7 +109,7 @@ ROWS = (
     _row(OURS, "MetricOpt on outputs (ours)", SCORES),
     *(
         _row(f"{OURS}-q{queries}", f"MetricOpt on outputs, {queries} queries", SCORES)
-        for queries in BUDGETS
+        for queries in (FEWER, MORE)
     ),
     _row(
         f"{OURS}-adapter",
@@ -152,8 +153,14 @@ def ours(queries: int = QUERIES, *, offsets: bool = True, **settings: Any) -> Pl
 
 
 def our_plans() -> dict[str, Plan]:
-    """Return MetricOpt on outputs with every budget, by row."""
-    return {OURS: ours()} | {f"{OURS}-q{queries}": ours(queries) for queries in BUDGETS}
+    """Return MetricOpt on outputs, and with few queries, by row."""
+    return {OURS: ours(), f"{OURS}-q{FEWER}": ours(FEWER)}
+
+
+def patient_plans(size: Size) -> dict[str, Plan]:
+    """Return MetricOpt on outputs with more queries than it needs, by row."""
+    plan = replace(ours(MORE), replicates=size.search_replicates)
+    return {f"{OURS}-q{MORE}": plan}
 
 
 def without_offsets_plans() -> dict[str, Plan]:
