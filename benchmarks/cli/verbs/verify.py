@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from benchmarks.cli.jobs import reference
-from benchmarks.cli.readme import readme_problems
+from benchmarks.cli.pages import page_problems
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS
@@ -12,7 +12,7 @@ from metricopt.errors import DataError
 
 
 def run(options: Namespace) -> int:
-    """Check reports, the committed ones and README.md unless options say otherwise."""
+    """Check reports, the committed ones and the pages unless options say otherwise."""
     root = Path(options.results or COMMITTED_RESULTS).expanduser().absolute()
     wanted = options.experiments or experiment_names()
     problems, checked = [], 0
@@ -26,7 +26,7 @@ def run(options: Namespace) -> int:
     if not checked:
         raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
     if not options.experiments and root.resolve() == COMMITTED_RESULTS:
-        problems += readme_problems()
+        problems += page_problems()
     for problem in problems:
         print(problem)
     print(f"{checked} reports rebuilt from their records: {len(problems)} problems")

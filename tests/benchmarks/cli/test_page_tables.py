@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.cli.readme import first_table
+from benchmarks.cli.page_tables import first_table
 from benchmarks.experiments.registry import find_experiment
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_arm
@@ -35,15 +35,15 @@ def _rows(table):
 def test_rows_by_hand(records):
     rows = _rows(first_table(LAYOUT, records))
     error, f1 = "a9a MCR ↓", "a9a F ↑"
-    budgets = ["50", "150", "500", "1,500", "5,000"]
+    budgets = ["10", "20", "50", "150", "500", "1,500", "5,000"]
     assert rows["metric", "after"] == [f"{queries} queries" for queries in budgets]
-    metricopt = ["·", ".1900±.0200", "·", "·", ".1700±.0141"]
+    metricopt = ["·", "·", "·", ".1900±.0200", "·", "·", ".1700±.0141"]
     assert rows[error, "MetricOpt (SGD)"] == metricopt
     held, later, final = ".3000±.0000", ".2000±.0000", ".1500±.0707"
-    assert rows[error, "CMA-ES"] == [held, held, held, later, final]
-    assert rows[error, "random search"] == ["·"] * 5
-    assert rows[f1, "CMA-ES"] == [".6500±.0707"] * 5
-    assert rows[f1, "MetricOpt (SGD)"] == ["·"] * 5
+    assert rows[error, "CMA-ES"] == ["·", "·", held, held, held, later, final]
+    assert rows[error, "random search"] == ["·"] * 7
+    assert rows[f1, "CMA-ES"] == ["·", "·", *[".6500±.0707"] * 5]
+    assert rows[f1, "MetricOpt (SGD)"] == ["·"] * 7
 
 
 def test_data_replicates_and_references_are_told(records):

@@ -1,11 +1,5 @@
-"""The tables of README.md, from the committed records.
+"""The tables of README.md and the pages of `docs`, from the committed records."""
 
-`python -m benchmarks.cli.readme` writes them anew; `readme_problems` says whether
-they are current.
-"""
-
-import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,14 +11,11 @@ from benchmarks.report.layout import TableLayout, data_variants
 from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
 from benchmarks.report.tables import count_range, text_table
-from benchmarks.runs.paths import ROOT
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
-from metricopt.errors import DataError, MetricOptError
-from metricopt.files import write_atomically
+from metricopt.errors import DataError
 
 TIER = "local"
-LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)")
 
 FIRST_EXPERIMENT, FIRST_BLOCK = "table3", "balanced"
 FIRST_COLUMNS = ("a9a/mcr", "a9a/f1")
@@ -92,99 +83,39 @@ def pays_table(records: Mapping[str, Sequence[RunRecord]]) -> str:
     return to_markdown(text_table(lines, ["on test", *PAYS_ROWS.values()]))
 
 
-def committed_first_table(results: Path) -> str:
+def _first_table(results: Path) -> str:
     """Return the first table of the committed report.
 
     Raises:
         DataError: if it has no records, or none of a search.
     """
     layout = find_experiment(FIRST_EXPERIMENT).layout(TIER)
-    return first_table(layout, _committed(results, FIRST_EXPERIMENT))
+    return first_table(layout, committed(results, FIRST_EXPERIMENT))
 
 
-def committed_pays_table(results: Path) -> str:
+def _pays_table(results: Path) -> str:
     """Return the second table of the committed reports.
 
     Raises:
         DataError: if one of them has no records.
     """
     names = {experiment for experiment, _ in PAYS_COLUMNS}
-    return pays_table({name: _committed(results, name) for name in names})
+    return pays_table({name: committed(results, name) for name in names})
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
-    "first-table": committed_first_table,
-    "when-it-pays": committed_pays_table,
+    "first-table": _first_table,
+    "when-it-pays": _pays_table,
 }
-"""Name of every table in README.md, and what makes it of the folder of reports."""
+"""Name of every table of the pages, and what makes it of the folder of reports."""
 
 
-def marks(name: str) -> tuple[str, str]:
-    """Return what stands before and after a table."""
-    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-
-
-def rewritten(readme: str, name: str, table: str) -> str:
-    """Return the text of a README with a table between its two marks.
+def committed(results: Path, experiment: str) -> list[RunRecord]:
+    """Return the committed records of an experiment.
 
     Raises:
-        DataError: if it does not have each mark once, in order.
+        DataError: if there are none.
     """
-    begin_mark, end_mark = marks(name)
-    before, begin, rest = readme.partition(begin_mark)
-    _, end, after = rest.partition(end_mark)
-    if not (begin and end) or begin_mark in rest or end_mark in before + after:
-        raise DataError(f"README.md needs {begin_mark} and then {end_mark}, each once")
-    return f"{before}{begin_mark}\n\n{table}\n\n{end_mark}{after}"
-
-
-def readme_problems(
-    results: Path = ROOT / "results", readme: Path = ROOT / "README.md"
-) -> list[str]:
-    """Return what is wrong with README.md, one sentence each, empty if nothing.
-
-    Its tables must be those the committed records give, and every relative link must
-    lead somewhere.
-
-    Args:
-        results: folder of the committed reports.
-        readme: the file, which links relative to its own folder.
-    """
-    text = readme.read_text(encoding="utf-8")
-    problems = [
-        f"{readme.name} links to {target}, which does not exist"
-        for target in dict.fromkeys(LINK.findall(text))
-        if not (readme.parent / target).exists()
-    ]
-    for name, make in TABLES.items():
-        try:
-            current = rewritten(text, name, make(results)) == text
-        except MetricOptError as error:
-            problems.append(str(error))
-            continue
-        if not current:
-            problems.append(
-                f"the table {name} of {readme.name} is not that of the records; "
-                "run `python -m benchmarks.cli.readme`"
-            )
-    return problems
-
-
-def main() -> int:
-    """Write the tables into README.md and return the exit code."""
-    readme = ROOT / "README.md"
-    try:
-        text = readme.read_text(encoding="utf-8")
-        for name, make in TABLES.items():
-            text = rewritten(text, name, make(ROOT / "results"))
-    except MetricOptError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_atomically(readme, text.encode())
-    return 0
-
-
-def _committed(results: Path, experiment: str) -> list[RunRecord]:
     return read_jsonl(results / experiment / TIER / "records.jsonl")
 
 
@@ -220,7 +151,3 @@ def _pays_text(records: Sequence[RunRecord], row: str, column: Column) -> str:
     reading = Reading(column, replicated=False)
     runs = [record for record in of_row(records, row) if reading.finished(record)]
     return column.summary(reading.all_finals(runs))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
