@@ -1,4 +1,4 @@
-"""The units README.md shows how to add keep the contracts of their kinds.
+"""The units CONTRIBUTING.md and docs/using.md show keep the contracts of their kinds.
 
 Python blocks marked `py` are such units; each registers itself, here for one test.
 """
@@ -11,13 +11,17 @@ from sklearn.metrics import recall_score
 
 from baselines.losses.base import LOSSES
 from benchmarks.datasets.contract import DATASETS
+from metricopt.losses.portfolio import PORTFOLIO
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
 from metricopt.metrics.base import METRICS
+from metricopt.statistics.contract import STATISTICS
+from tests.metricopt.methods.outputs.outputs_task import digits_task
 from tests.metricopt.quadratic_task import QuadraticTask
 from tests.source_tree import ROOT
 
-PARTS = (ROOT / "README.md").read_text().split("```")
+PARTS = (ROOT / "CONTRIBUTING.md").read_text().split("```")
+USING = (ROOT / "docs" / "using.md").read_text()
 BLOCKS = [
     (re.findall(r"`([\w/]+\.py)`", before)[-1], block.removeprefix("py\n"))
     for before, block in zip(PARTS[::2], PARTS[1::2], strict=False)
@@ -95,3 +99,21 @@ def test_the_data_set_is_the_one_its_digest_names(tmp_path, monkeypatch):
     data = DATASETS.get("wine")().load(tmp_path)
     assert data.inputs.shape == (178, 13)
     assert torch.bincount(data.targets).tolist() == [59, 71, 48]
+
+
+@pytest.fixture
+def shown_to_users(monkeypatch):
+    """Run the statistics and the losses a user is shown, and forget them afterwards."""
+    for registry in (STATISTICS, PORTFOLIO):
+        monkeypatch.setattr(registry, "_units", dict(registry._units))
+    for code in re.findall(r"```py\n(.*?)```", USING, re.DOTALL):
+        exec(compile(code, "using.md", "exec"), {"__name__": "using"})
+
+
+@pytest.mark.usefixtures("shown_to_users")
+def test_statistics_and_losses_of_a_user_join_the_task():
+    task = digits_task("mcr")
+    groups = task.statistics.exact(torch.zeros(1, task.size))
+    assert groups["sizes: sizes"].shape == (1, 10)
+    assert ((groups["sizes: sizes"] > 0) & (groups["sizes: sizes"] < 1)).all()
+    assert "label smoothing, .2" in task.portfolio
