@@ -11,6 +11,7 @@ from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
 from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries
+from benchmarks.report.sections.queries_to_reach import queries_to_reach
 from benchmarks.report.sections.side_by_side import (
     EXPLAINED,
     NONE_COMMITTED,
@@ -91,6 +92,7 @@ def build(
     if reference is not None:
         parts += _beside_parts(layout, records, reference)
     parts += _gap_parts(layout, cells) + equal_queries(layout, records)
+    parts += queries_to_reach([(layout, records)])
     if figures:
         parts += [FIGURES, "\n".join(f"![{name}]({name})" for name in figures)]
     listed = "\n".join(f"- {note}" for note in remarks.notes(layout, cells))

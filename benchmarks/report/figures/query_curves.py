@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.report import stats
 from benchmarks.report.columns import Column
-from benchmarks.report.curves import (
-    Curve,
-    budget_curve,
-    curve,
-    of_arm,
-    without_budget,
-)
+from benchmarks.report.curves import Curve, query_curve
 from benchmarks.report.figures.looks import arm_styles
 from benchmarks.report.figures.panels import draw_band, draw_mark, draw_panels
 from benchmarks.report.layout import Block, TableLayout
@@ -41,7 +34,7 @@ def query_curves(
 
     def read(own: list[RunRecord], reading: Reading) -> Lines:
         lines = {
-            (label, split): _curve(of_arm(own, arm), arm, reading, split)
+            (label, split): _curve(own, arm, reading, split)
             for arm, label in layout.compared_arms.items()
             for split in SPLITS
         }
@@ -76,28 +69,10 @@ def query_curves(
 def _curve(
     runs: Sequence[RunRecord], arm: str, reading: Reading, split: Split
 ) -> Curve | None:
-    """Return a curve without its point at 0 queries, which no log axis can show.
-
-    If only the end of an arm is known, it has one point.
-    """
-    plain = without_budget(runs)
-    line = (
-        budget_curve(runs, arm, reading, split)
-        or curve(plain, reading, axis="queries", split=split)
-        or _end(plain, reading, split)
-    )
+    """Return a curve without its point at 0 queries, which no log axis can show."""
+    line = query_curve(runs, arm, reading, split)
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
     parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
     return Curve(*parts) if keep else None
-
-
-def _end(records: Sequence[RunRecord], reading: Reading, split: Split) -> Curve | None:
-    """Return the final values as a curve of one point, None if there are none."""
-    values = reading.all_finals(records, split)
-    queries = stats.mean([record.queries for record in records])
-    centre, spread = stats.mean(values), stats.sample_std(values)
-    if queries is None or centre is None:
-        return None
-    return Curve((queries,), (centre,), (spread or 0.0,))
