@@ -62,7 +62,7 @@ def queries_to_reach_table(parts: Sequence[Part]) -> "DataFrame":
 def _headings(found: Sequence[Goal]) -> list[str]:
     """Return what each goal is called, with its experiment and block where needed."""
     several_experiments = len({goal.experiment for goal in found}) > 1
-    several_blocks = len({(goal.experiment, goal.block) for goal in found}) > 1
+    several_blocks = len({goal.block.name for goal in found}) > 1
     return [
         " ".join(
             [goal.experiment] * several_experiments

@@ -63,11 +63,8 @@ OTHERS = [
 
 def test_a_goal_is_what_cma_es_has_at_500_queries():
     (goal,) = goals(LAYOUT, RECORDS)
-    assert (goal.block.name, goal.column, goal.experiment) == (
-        "balanced",
-        MCR,
-        "table3",
-    )
+    assert (goal.block.name, goal.column) == ("balanced", MCR)
+    assert goal.experiment == "table3"
     assert (goal.value, goal.queries) == (0.20, 500)
     assert goal.efforts == {
         "prior": Effort(0.0, 0),
@@ -142,27 +139,20 @@ def test_overall_counts_every_goal_an_arm_was_run_for():
     ]
     found = overall([(LAYOUT, RECORDS), (other, there)])
     assert list(found) == ["prior", "cma-es", "metricopt"]
-    assert found["prior"] == Overall(1, 1, 500.0, pytest.approx(500.0))
+    assert found["prior"] == Overall(1, 1, *[pytest.approx(500.0)] * 2)
     assert found["metricopt"].where_reached == pytest.approx(0.5)
     assert found["metricopt"].all_goals == pytest.approx(math.sqrt(0.5 * 0.25))
     assert (found["metricopt"].reached, found["metricopt"].goals) == (1, 2)
     table = queries_to_reach_table([(LAYOUT, RECORDS), (other, there)])
     ends = ["reached", "times fewer, reached", "times fewer, all"]
-    headings = ["table3 balanced A9A MCR ↓", "quick balanced A9A F1 ↑"]
+    headings = ["table3 A9A MCR ↓", "quick A9A F1 ↑"]
     assert list(table) == ["method", "sees", *headings, *ends]
-    assert table.values.tolist() == [
-        [
-            "prior correction",
-            "outputs and labels",
-            "0",
-            "",
-            "1 of 1",
-            "500.00",
-            "500.00",
-        ],
-        ["CMA-ES", "metric values", "400", "150", "2 of 2", "1.58", "1.58"],
-        ["MetricOpt", "loss gradients", "1,000", "·", "1 of 2", "0.50", "0.35"],
+    assert table.drop(columns="sees").values.tolist() == [
+        ["prior correction", "0", "", "1 of 1", "500.00", "500.00"],
+        ["CMA-ES", "400", "150", "2 of 2", "1.58", "1.58"],
+        ["MetricOpt", "1,000", "·", "1 of 2", "0.50", "0.35"],
     ]
+    assert table["sees"].tolist() == [row.sees for row in LAYOUT.rows[1:4]]
     assert overall([]) == {}
     assert not len(queries_to_reach_table([]))
 
@@ -173,9 +163,9 @@ def test_the_page_has_the_section_after_equal_queries():
     assert "\n## At equal queries\n" in before
     assert section.startswith(LEGEND)
     table = section.partition("\n## ")[0]
-    assert "prior correction" in table
-    assert "| A9A MCR ↓" in table
-    assert "untouched" not in table.partition("| method")[2]
+    assert "A9A MCR ↓ |" in table
+    assert "| prior correction" in table
+    assert "| untouched" not in table
 
 
 def test_blocks_are_named_where_there_are_several():
@@ -187,7 +177,5 @@ def test_blocks_are_named_where_there_are_several():
     assert list(table)[2:4] == ["balanced A9A MCR ↓", "natural A9A F1 ↑"]
     unsaid = tuple(dataclasses.replace(row, sees="") for row in LAYOUT.rows)
     layout = dataclasses.replace(LAYOUT, rows=unsaid)
-    assert list(queries_to_reach_table([(layout, RECORDS)]))[:2] == [
-        "method",
-        "A9A MCR ↓",
-    ]
+    table = queries_to_reach_table([(layout, RECORDS)])
+    assert list(table)[:2] == ["method", "A9A MCR ↓"]
