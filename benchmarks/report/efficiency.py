@@ -52,16 +52,20 @@ class Goal:
     queries: int
     efforts: Mapping[str, Effort]
 
-    def times_fewer(self, arm: str) -> float:
-        """Return the queries of CMA-ES over those of an arm that was run there.
+    def counted(self, arm: str) -> float:
+        """Return the queries that an arm which was run there counts with.
 
         0 queries count as 1. An arm that never reached the goal counts with all it
-        spent, and at most as 1.
+        spent, or with the queries of CMA-ES if these are more.
         """
         effort = self.efforts[arm]
         if effort.needed is None:
-            return self.queries / max(self.queries, effort.spent)
-        return self.queries / max(effort.needed, 1.0)
+            return max(self.queries, effort.spent)
+        return max(effort.needed, 1.0)
+
+    def times_fewer(self, arm: str) -> float:
+        """Return the queries of CMA-ES over those that an arm counts with."""
+        return self.queries / self.counted(arm)
 
 
 @dataclass(frozen=True)

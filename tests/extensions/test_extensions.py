@@ -138,7 +138,7 @@ def test_every_arm_that_queries_is_a_line_of_one_figure(suite):
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
     spending = [row.label for row in experiment.ROWS if of(suite, row.name)[0].queries]
-    assert sorted(labels) == sorted(spending)
+    assert sorted(labels) == sorted([*spending, "observe split (thin, hollow)"])
     assert len(labels) >= 9
     assert "stretched embedding" in labels and "network, epoch by metric" in labels
     assert len(figure.axes) == 5
