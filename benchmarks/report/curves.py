@@ -168,6 +168,39 @@ def budget_curve(
     return Curve(grid, means, tuple(stats.sample_std(groups[x]) or 0.0 for x in grid))
 
 
+def query_curve(
+    records: Sequence[RunRecord], arm: str, reading: Reading, split: Split = "test"
+) -> Curve | None:
+    """Return what an arm reaches over queries, from what its records know of it.
+
+    These are its rows `<arm>-q<N>`, else its traces, else its end alone, as a curve of
+    one point. None if there are no values.
+
+    Args:
+        records: finished runs of one block and column.
+        arm: name of the arm.
+        reading: which metric, and what counts as one value.
+        split: which values.
+    """
+    runs = of_arm(records, arm)
+    plain = without_budget(runs)
+    return (
+        budget_curve(runs, arm, reading, split)
+        or curve(plain, reading, axis="queries", split=split)
+        or _end(plain, reading, split)
+    )
+
+
+def _end(records: Sequence[RunRecord], reading: Reading, split: Split) -> Curve | None:
+    """Return the final values as a curve of one point, None if there are none."""
+    values = reading.all_finals(records, split)
+    queries = stats.mean([record.queries for record in records])
+    centre, spread = stats.mean(values), stats.sample_std(values)
+    if queries is None or centre is None:
+        return None
+    return Curve((queries,), (centre,), (spread or 0.0,))
+
+
 def _lines(
     record: RunRecord, reading: Reading, axis: Axis, split: Split
 ) -> list[list[tuple[float, float]]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.report.columns import Column
 from benchmarks.report.paper_values import PaperValue, find_paper_value
@@ -11,7 +11,10 @@ from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
+from metricopt.methods.contract import Sees
 
+SEES: tuple[str, ...] = get_args(Sees)
+"""What an arm can know of a problem, most hidden first."""
 BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
 
 
@@ -44,6 +47,8 @@ class Row:
         same_starts: whether its meta-test i starts from the phi, and takes the batches,
             of meta-test i of every other such row on its network, and so is paired
             with it.
+        sees: what its arm knows of a problem besides its metric queries, one of `SEES`;
+            empty where it is not told.
     """
 
     name: str
@@ -80,6 +85,7 @@ class TableLayout:
         paper_table: such as `Table 3`; None without a paper's table.
         loss_only_row: row the closed gap is counted from; None for no such table.
         threshold_shift_row: row the closed gap is counted to.
+        untouched_row: the network as it was before a run; None if it has no row.
         ablation_rows: rows of the ablation figure, empty for no figure.
         cloud_rows: rows in the figure of predictions, and with loss-only fine-tuning in
             the figure of curves; empty for all that have some.
@@ -96,8 +102,9 @@ class TableLayout:
         notes: what an honest reader is told below the tables.
 
     Raises:
-        ConfigError: if a name is used twice, the layout refers to a row it lacks, the
-            metric of a column is unknown, or its unit is not that of the paper.
+        ConfigError: if a name is used twice, the layout refers to a row it lacks, a row
+            sees what nothing can see, the metric of a column is unknown, or its unit
+            is not that of the paper.
     """
 
     experiment: str
@@ -110,6 +117,7 @@ class TableLayout:
     paper_table: str | None = None
     loss_only_row: str | None = None
     threshold_shift_row: str | None = None
+    untouched_row: str | None = None
     ablation_rows: tuple[str, ...] = ()
     cloud_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
@@ -130,9 +138,16 @@ class TableLayout:
         wanted |= {row.rival_row for row in self.rows}
         wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
         wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
+        wanted.add(self.untouched_row)
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:
                 raise ConfigError(f"the layout refers to the row {name!r} it lacks")
+        for row in self.rows:
+            if row.sees not in ("", *SEES):
+                known = ", ".join(SEES)
+                raise ConfigError(
+                    f"expected row {row.name!r} to see one of {known}; got {row.sees!r}"
+                )
         for column in self.columns:
             self._check_unit(column)
 
@@ -156,6 +171,11 @@ class TableLayout:
         """Label of each arm that is compared at equal queries, by name."""
         chosen = self.query_arms or tuple(self.arms)
         return {arm: label for arm, label in self.arms.items() if arm in chosen}
+
+    @property
+    def sees(self) -> dict[str, str]:
+        """What each row and arm knows of a problem, by label; see `Row.sees`."""
+        return {row.label: row.sees for row in self.rows}
 
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
         """Return the layout for these records, which have several replicates or one."""

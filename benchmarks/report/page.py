@@ -10,13 +10,15 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
-from benchmarks.report.side_by_side import (
+from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries
+from benchmarks.report.sections.queries_to_reach import queries_to_reach
+from benchmarks.report.sections.side_by_side import (
     EXPLAINED,
     NONE_COMMITTED,
     other_data,
     side_by_side,
 )
-from benchmarks.report.time_page import time_page
+from benchmarks.report.sections.time_page import time_page
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records, write_jsonl
 from metricopt.files import write_atomically
@@ -24,7 +26,7 @@ from metricopt.files import write_atomically
 RIVAL = "## Against another method"
 BESIDE_COMMITTED = "## Beside the committed results"
 GAP, VALUE_FUNCTIONS = "## Gap closed", "## Value functions"
-EQUAL_QUERIES, FIGURES, NOTES = "## At equal queries", "## Figures", "## Notes"
+FIGURES, NOTES = "## Figures", "## Notes"
 """Headings of a page; the last three follow what a terminal shows."""
 
 
@@ -89,7 +91,8 @@ def build(
     parts = _head_parts(layout, records, cells)
     if reference is not None:
         parts += _beside_parts(layout, records, reference)
-    parts += _gap_parts(layout, cells) + _query_parts(layout, records)
+    parts += _gap_parts(layout, cells) + equal_queries(layout, records)
+    parts += queries_to_reach([(layout, records)])
     if figures:
         parts += [FIGURES, "\n".join(f"![{name}]({name})" for name in figures)]
     listed = "\n".join(f"- {note}" for note in remarks.notes(layout, cells))
@@ -155,17 +158,6 @@ def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
             parts += [f"### {block.label}", to_markdown(table)]
     heading = VALUE_FUNCTIONS if layout.threshold_shift_row is None else GAP
     return [heading, remarks.gap_legend(layout), *parts] if parts else []
-
-
-def _query_parts(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
-    parts = []
-    for block in layout.blocks:
-        for column in layout.columns:
-            table = tables.equal_queries_table(layout, records, block, column)
-            if len(table):
-                title = f"### {block.label}, {column.heading}"
-                parts += [title, to_markdown(table)]
-    return [EQUAL_QUERIES, remarks.AT_EQUAL_QUERIES, *parts] if parts else []
 
 
 def _latex(

@@ -7,18 +7,28 @@ from statistics import mode
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, TableLayout, data_variants, split_budget
+from benchmarks.report.layout import (
+    SEES,
+    Block,
+    TableLayout,
+    data_variants,
+    split_budget,
+)
 from benchmarks.runs.record import RunRecord
 
 RHO = (
     "`rho`: Spearman correlations of the value function with the metric on held-out "
     "trajectories, along the loss / along guided steps"
 )
-AT_EQUAL_QUERIES = (
-    "What a method would return at each budget of metric queries, meta-training "
-    "included. Cells: mean ± sample std on test / mean on observe; `Spread` above says "
-    "of what."
-)
+SEEN = {
+    "metric values": "The metric at a phi, and nothing else.",
+    "loss gradients": "Also the loss on the train split, with its gradients.",
+    "outputs and labels": "Also the network's outputs and the labels on observe.",
+    "edited predictions": "Also the metric of predictions that are not the network's.",
+    "formula": "Also how the metric is computed: a ceiling.",
+    "test": "The test split: a ceiling.",
+}
+"""What each word of `layout.SEES` means to a reader of a table."""
 
 
 def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -121,7 +131,18 @@ def legend(layout: TableLayout) -> str:
         f"; p < {stats.LEVEL} after Holm over the columns of a row. "
         "`queries`: metric queries charged to one run, meta-training included."
         + (" `*`: not comparable with the paper, see below." if apart else "")
+        + _seen(layout)
     )
+
+
+def _seen(layout: TableLayout) -> str:
+    """Return what the words of the column `sees` mean, empty without that column."""
+    own = set(layout.sees.values())
+    sentences = [f" `{word}`: {SEEN[word]}" for word in SEES if word in own]
+    if not sentences:
+        return ""
+    told = " `sees`: what a method knows of a problem besides its metric queries."
+    return told + "".join(sentences)
 
 
 def rival_legend(layout: TableLayout) -> str:

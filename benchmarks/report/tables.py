@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from benchmarks.report import stats
 from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE, Cell
 from benchmarks.report.columns import NOTHING, Column
-from benchmarks.report.curves import at_budget
 from benchmarks.report.layout import Block, TableLayout, split_budget
 from benchmarks.report.paper_values import (
     ROW_LABELS,
@@ -33,7 +32,8 @@ SIGNS = {BETTER: "+", WORSE: "-", EQUAL: "=", NOT_SHOWN: "?"}
 def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
     """Return the table of one block as text: rows x columns, the paper's rows below.
 
-    A block without a record has no lines.
+    A block without a record has no lines. There is a column `sees` if the layout says
+    of any row what its arm sees.
     """
     own = [cell for cell in cells if cell.block == block]
     lines = []
@@ -41,11 +41,13 @@ def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Dat
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
         if in_row and split_budget(row.name)[1] is None:
             texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
-            lines.append([row.label, *texts, _queries(list(in_row.values()))])
+            queries = _queries(list(in_row.values()))
+            lines.append([row.label, row.sees, *texts, queries])
     if lines:
         lines += _paper_lines(layout, block)
     headings = [column.heading for column in layout.columns]
-    return text_table(lines, ["method", *headings, "queries"])
+    table = text_table(lines, ["method", "sees", *headings, "queries"])
+    return table if any(layout.sees.values()) else table.drop(columns="sees")
 
 
 def paper_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
@@ -110,22 +112,6 @@ def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Data
     return text_table(lines, ["method", *(column.heading for column in layout.columns)])
 
 
-def equal_queries_table(
-    layout: TableLayout, records: Sequence[RunRecord], block: Block, column: Column
-) -> "DataFrame":
-    """Return what each arm reaches within each budget of metric queries."""
-    place, reading = (block.name, column.source), layout.reading(column)
-    own = [r for r in records if (r.spec.block, r.spec.column) == place]
-    lines = []
-    for arm, label in layout.compared_arms.items():
-        texts = [_budget_text(own, arm, q, reading) for q in layout.query_budgets]
-        if any(text != NOTHING for text in texts):
-            lines.append([label, *texts])
-    return text_table(
-        lines, ["method", *(f"{q:,} queries" for q in layout.query_budgets)]
-    )
-
-
 def number_text(cell: Cell) -> str:
     """Return `mean±std (n)` in the unit of the column, or what went wrong instead."""
     if cell.mean is None:
@@ -165,7 +151,7 @@ def _paper_lines(layout: TableLayout, block: Block) -> list[list[str]]:
     for row in paper_rows(table):
         texts = [_paper_text(table, row, column, block) for column in layout.columns]
         if any(text != NOTHING for text in texts):
-            lines.append([f"paper: {ROW_LABELS[row]}", *texts, ""])
+            lines.append([f"paper: {ROW_LABELS[row]}", "", *texts, ""])
     return lines
 
 
@@ -220,18 +206,6 @@ def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
         return rho or NOTHING
     share = "in noise" if closed is None else f"{100 * closed:.0f} %"
     return f"{share} ({rho})" if rho else share
-
-
-def _budget_text(
-    records: Sequence[RunRecord], arm: str, queries: int, reading: Reading
-) -> str:
-    """Return `mean±std on test / mean on observe` at a budget."""
-    test = at_budget(records, arm, queries, reading)
-    seen = stats.mean(at_budget(records, arm, queries, reading, "observe"))
-    text = reading.column.summary(test)
-    return (
-        text if not test or seen is None else f"{text} / {reading.column.format(seen)}"
-    )
 
 
 def _long_line(cell: Cell) -> dict[str, object]:

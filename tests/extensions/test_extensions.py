@@ -138,13 +138,15 @@ def test_every_arm_that_queries_is_a_line_of_one_figure(suite):
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
     spending = [row.label for row in experiment.ROWS if of(suite, row.name)[0].queries]
-    assert sorted(labels) == sorted(spending)
+    observe = "observe split (thin, hollow)"
+    assert sorted(labels) == sorted([*spending, observe])
     assert len(labels) >= 9
     assert "stretched embedding" in labels and "network, epoch by metric" in labels
     assert len(figure.axes) == 5
     drawn = [panel.get_legend_handles_labels() for panel in figure.axes]
     assert len(drawn[0][1]) == len(labels)
-    assert set(drawn[4][1]) == {"random search", "network, epoch by metric"}
+    last = {"random search", "network, epoch by metric", observe}
+    assert set(drawn[4][1]) == last
     looks = {
         (label, lines.get_color(), lines.get_linestyle(), lines.get_marker())
         for handles, names in drawn

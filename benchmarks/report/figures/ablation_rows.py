@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+ROW_INCHES, FRAME_INCHES = 0.21, 1.7
+"""Height of a row, and of what is above and below the rows of a panel."""
+
 Spread = tuple[int, float, float]
 """Place from the top, mean and deviation."""
 
@@ -54,11 +57,16 @@ def ablation_rows(
         panel.invert_yaxis()
         panel.set_xlabel(column.axis_label)
 
-    return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="ablated rows\nbars: {spread}",
-    )
+    what = "ablated rows\nbars: {spread}"
+    figure = draw_panels(layout, records, block, read=read, draw=draw, what=what)
+    if figure is not None:
+        _make_room(figure)
+    return figure
+
+
+def _make_room(figure: "Figure") -> None:
+    """Make a figure high enough that the labels of its rows do not touch."""
+    grid = figure.axes[0].get_gridspec()
+    rows = max(len(panel.get_yticks()) for panel in figure.axes)
+    high = (ROW_INCHES * rows + FRAME_INCHES) * (1 if grid is None else grid.nrows)
+    figure.set_figheight(max(figure.get_figheight(), high))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WORDED = {
-    "value_error_guided": "error of the value function, as a cost",
-    "spearman_guided": "Spearman correlation of the value function",
+    "value_error_guided": "error of the value function\nalong guided steps, as a cost",
+    "spearman_guided": "rank correlation of the value\nfunction along guided steps",
 }
 """Notes that tell how well a value function predicts; the first one known is shown.
 

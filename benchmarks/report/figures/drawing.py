@@ -15,6 +15,7 @@ from benchmarks.report.figures.embedding_tsne import embedding_tsne
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
+from benchmarks.report.figures.queries_to_reach import queries_to_reach
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.record import RunRecord
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 KINDS = (
     cost_curves,
     query_curves,
+    queries_to_reach,
     loss_and_metric,
     predicted_against_true,
     embedding_tsne,

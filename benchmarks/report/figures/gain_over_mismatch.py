@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LABEL_GAP = 0.05
 """Least distance of two labels, as a share of the width."""
+NAME_GAP_INCHES = 0.15
+"""Room between the names of columns and the title, and at every other edge."""
 
 
 class Gain(NamedTuple):
@@ -69,6 +71,8 @@ def gain_over_mismatch(
     panel.set_ylabel("gain over loss-only fine-tuning, % of its cost")
     over = units(layout, records, block)
     what = f"gain over mismatch, with 95 % t intervals\nover {over}"
+    figure.set_layout_engine("constrained", h_pad=NAME_GAP_INCHES)
+    figure.set_figheight(figure.get_figheight() + 4 * NAME_GAP_INCHES)
     return finish(figure, layout, block, what)
 
 

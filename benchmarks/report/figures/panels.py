@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, of_place
 from benchmarks.report.figures.looks import Style
-from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.layout import SEES, Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 
@@ -21,6 +21,8 @@ DPI = 110
 PANEL_INCHES = (4.4, 3.3)
 SINGLE_INCHES = (8.8, 5.0)
 PANELS_PER_LINE = 3
+HEADINGS = {word: f"sees {word}" for word in SEES}
+"""Headings of a legend, by what the arms below them see; in the order of `SEES`."""
 
 Content = TypeVar("Content")
 """What a figure shows of one column; empty or None for no panel."""
@@ -134,25 +136,51 @@ def draw_mark(
 
 
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":
-    """Add the title and, beside the panels, one legend for all of them."""
+    """Add the title and, beside the panels, one legend for all of them.
+
+    Arms stand below what they see, where the layout tells it.
+    """
     # Few panels leave less room before the legend.
     grid = figure.axes[0].get_gridspec()
     gap = "\n" if grid is None or grid.ncols <= 2 else " "
     title = f"{layout.title}{gap}({block.label}): {what}"
     figure.suptitle(title, x=0.01, horizontalalignment="left")
-    handles: dict[str, Artist] = {}
-    for panel in figure.axes:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            handles.setdefault(str(label), handle)
-    if handles:
-        figure.legend(
-            handles=list(handles.values()),
-            labels=list(handles),
+    entries = _legend_entries(figure, layout)
+    if entries:
+        labels, handles = zip(*entries, strict=True)
+        legend = figure.legend(
+            handles=handles,
+            labels=labels,
             loc="outside right upper",
             fontsize="small",
             frameon=False,
         )
+        for text in legend.get_texts():
+            if text.get_text() in HEADINGS.values():
+                text.set_fontweight("bold")
     return figure
+
+
+def _legend_entries(
+    figure: "Figure", layout: TableLayout
+) -> "list[tuple[str, Artist]]":
+    """Return each label once with its handle: arms under a heading by what they see.
+
+    Labels of which that is not told stand first, without a heading.
+    """
+    from matplotlib.lines import Line2D
+
+    seen = layout.sees
+    groups: dict[str, dict[str, Artist]] = {word: {} for word in ("", *HEADINGS)}
+    for panel in figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            groups[seen.get(str(label), "")].setdefault(str(label), handle)
+    entries: list[tuple[str, Artist]] = []
+    for word, own in groups.items():
+        if word and own:
+            entries.append((HEADINGS[word], Line2D([], [], linestyle="none")))
+        entries += own.items()
+    return entries
 
 
 def to_png(figure: "Figure") -> bytes:

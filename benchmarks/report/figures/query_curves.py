@@ -1,18 +1,12 @@
 """What each arm reaches over metric queries, on test and on observe."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
-from benchmarks.report.curves import (
-    Curve,
-    budget_curve,
-    curve,
-    of_arm,
-    without_budget,
-)
-from benchmarks.report.figures.looks import arm_styles
+from benchmarks.report.curves import Curve, of_row, query_curve
+from benchmarks.report.figures.looks import Style, arm_styles
 from benchmarks.report.figures.panels import draw_band, draw_mark, draw_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading, Split
@@ -22,8 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Lines = dict[tuple[str, Split], Curve]
 SPLITS: tuple[Split, Split] = ("test", "observe")
+OBSERVE: dict[str, Any] = {"lw": 0.7, "mfc": "none"}
+"""Thin lines and hollow marks: what was reached on observe."""
+
+
+class Shown(NamedTuple):
+    """Lines of a column by label and split, and the untouched network on test."""
+
+    lines: dict[tuple[str, Split], Curve]
+    untouched: float | None
 
 
 def query_curves(
@@ -32,28 +34,28 @@ def query_curves(
     """Draw test (thick, with spread) and observe (thin) metric over queries.
 
     One pair of lines per arm that spends queries, or of points if only the end of an
-    arm is known. The axis of queries is logarithmic. None if the layout compares no
-    budgets.
+    arm is known. The axis of queries is logarithmic. A grey line is the untouched
+    network, if the layout names its row. None if the layout compares no budgets.
     """
     if not layout.query_budgets:
         return None
     styles = arm_styles(layout)
 
-    def read(own: list[RunRecord], reading: Reading) -> Lines:
+    def read(own: list[RunRecord], reading: Reading) -> Shown | None:
         lines = {
-            (label, split): _curve(of_arm(own, arm), arm, reading, split)
+            (label, split): _curve(own, arm, reading, split)
             for arm, label in layout.compared_arms.items()
             for split in SPLITS
         }
-        return {key: line for key, line in lines.items() if line}
+        known = {key: line for key, line in lines.items() if line}
+        untouched = reading.all_finals(of_row(own, layout.untouched_row or ""))
+        return Shown(known, stats.mean(untouched)) if known else None
 
-    def draw(panel: "Axes", column: Column, lines: Lines) -> None:
-        for (label, split), line in lines.items():
-            colour, dash, mark = styles[label]
+    def draw(panel: "Axes", column: Column, shown: Shown) -> None:
+        _draw_references(panel, shown)
+        for (label, split), line in shown.lines.items():
             if split == "observe":
-                thin: dict[str, Any] = {"ls": dash, "lw": 0.7, "mfc": "none"}
-                alone = mark if len(line.x) == 1 else ""
-                panel.plot(line.x, line.mean, color=colour, marker=alone, **thin)
+                _draw_thin(panel, line, styles[label])
             elif len(line.x) == 1:
                 end = (line.x, line.mean, line.std)
                 draw_mark(panel, end, label=label, style=styles[label])
@@ -73,31 +75,30 @@ def query_curves(
     )
 
 
+def _draw_references(panel: "Axes", shown: Shown) -> None:
+    """Draw the untouched network, and explain in the legend what is thin and hollow."""
+    if shown.untouched is not None:
+        panel.axhline(shown.untouched, color="0.6", lw=0.8, label="untouched")
+    if any(split == "observe" for _, split in shown.lines):
+        name = "observe split (thin, hollow)"
+        panel.plot([], [], color="0.4", marker="o", label=name, **OBSERVE)
+
+
+def _draw_thin(panel: "Axes", line: Curve, style: Style) -> None:
+    """Draw a thin line, or a hollow mark for a single point."""
+    colour, dash, mark = style
+    alone = mark if len(line.x) == 1 else ""
+    form: dict[str, Any] = {"linestyle": dash, "marker": alone}
+    panel.plot(line.x, line.mean, color=colour, **form, **OBSERVE)
+
+
 def _curve(
     runs: Sequence[RunRecord], arm: str, reading: Reading, split: Split
 ) -> Curve | None:
-    """Return a curve without its point at 0 queries, which no log axis can show.
-
-    If only the end of an arm is known, it has one point.
-    """
-    plain = without_budget(runs)
-    line = (
-        budget_curve(runs, arm, reading, split)
-        or curve(plain, reading, axis="queries", split=split)
-        or _end(plain, reading, split)
-    )
+    """Return a curve without its point at 0 queries, which no log axis can show."""
+    line = query_curve(runs, arm, reading, split)
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
     parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
     return Curve(*parts) if keep else None
-
-
-def _end(records: Sequence[RunRecord], reading: Reading, split: Split) -> Curve | None:
-    """Return the final values as a curve of one point, None if there are none."""
-    values = reading.all_finals(records, split)
-    queries = stats.mean([record.queries for record in records])
-    centre, spread = stats.mean(values), stats.sample_std(values)
-    if queries is None or centre is None:
-        return None
-    return Curve((queries,), (centre,), (spread or 0.0,))

@@ -2,11 +2,14 @@
 
 import pytest
 
+from benchmarks.arms.contract import sees
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.experiments.shared.images import network_of
 from benchmarks.report.cells import judge
+from benchmarks.report.layout import Row
+from benchmarks.runs.spec import Arm
 from benchmarks.runs.tiers import TIERS
-from tests.benchmarks.runs.record_cases import make_record
+from tests.benchmarks.runs.record_cases import make_record, make_spec
 
 FINE_TUNING = {"loss-only", "loss-only-dense", "metricopt", "metricopt-literal"}
 CASES = [(name, tier) for name in experiment_names() for tier in TIERS]
@@ -33,6 +36,34 @@ def test_columns_show_a_metric_that_their_runs_are_judged_by(name, tier):
         shown = {column.metric.label, column.compare_metric} - {""}
         for spec in own:
             assert shown <= {unit.label for unit in spec.metrics}
+
+
+def told_wrongly(rows, specs):
+    """Rows, with what the arm of a spec sees, that say it sees something else."""
+    told = {row.name: row.sees for row in rows}
+    found = {(spec.row, sees(spec.arm)) for spec in specs}
+    return {(row, seen) for row, seen in found if told[row] not in ("", seen)}
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_rows_say_what_their_arms_see(name):
+    layout = find_experiment(name).layout("local")
+    assert not told_wrongly(layout.rows, specs_of(name, "local"))
+
+
+def test_a_row_that_says_another_word_than_its_arm_is_found():
+    specs = [
+        make_spec("cma-es"),
+        make_spec("metricopt"),
+        make_spec("shift", arm=Arm("threshold-shift")),
+    ]
+    rows = [
+        Row("cma-es", "CMA-ES", sees="metric values"),
+        Row("metricopt", "MetricOpt"),
+        Row("shift", "threshold shift", sees="loss gradients"),
+    ]
+    assert told_wrongly(rows, specs) == {("shift", "outputs and labels")}
+    assert told_wrongly(rows[:2], specs[:2]) == set()
 
 
 @pytest.mark.parametrize("name", experiment_names())

@@ -9,7 +9,8 @@ from benchmarks.report.cells import judge
 from benchmarks.report.curves import at_budget
 from benchmarks.report.layout import split_budget
 from benchmarks.report.reading import Reading
-from benchmarks.report.time_page import time_table
+from benchmarks.report.sections.equal_queries import equal_queries_table
+from benchmarks.report.sections.time_page import time_table
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     MCR,
@@ -39,7 +40,7 @@ def test_equal_queries_table():
         make_record("metricopt", 0, [0.15], queries=4800, trace=TRACE[1:]),
         make_record("loss-only", 0, [0.1], status="diverged"),
     ]
-    table = tables.equal_queries_table(LAYOUT, records, BALANCED, MCR)
+    table = equal_queries_table(LAYOUT, records, BALANCED, MCR)
     assert list(table) == ["method", "50 queries", "150 queries"]
     assert table.values.tolist() == [
         ["threshold shift", ".2200±.0000 / .2100", ".2200±.0000 / .2100"],

@@ -11,6 +11,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
+from benchmarks.report.figures.panels import to_png
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
@@ -122,6 +123,15 @@ def test_names_of_close_columns_are_kept_apart():
     places = [text.get_position()[0] for text in panel.texts]
     expected = [-0.2, 0.899, 0.899 + 0.05 * (high - low)]
     assert places == pytest.approx(expected, abs=1e-3)
+
+
+def test_names_of_columns_keep_off_the_title():
+    figure = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK)
+    to_png(figure)
+    (panel,), (title,) = figure.axes, figure.texts
+    bottom = title.get_window_extent().y0
+    gaps = [bottom - name.get_window_extent().y1 for name in panel.texts]
+    assert min(gaps) > 0.1 * figure.dpi
 
 
 def test_gain_over_mismatch_without_anything_to_gain():

@@ -11,6 +11,7 @@ from benchmarks.report.cells import BETTER, UNTESTED, judge
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.report.page import build
+from benchmarks.report.sections.equal_queries import equal_queries_table
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_record
@@ -261,7 +262,7 @@ def test_csv_follows_the_unit(contents):
 
 def test_equal_queries_table_of_single_and_several_meta_tests():
     layout = LAYOUT.fitted(RECORDS)
-    table = tables.equal_queries_table(layout, RECORDS, layout.blocks[0], MCR)
+    table = equal_queries_table(layout, RECORDS, layout.blocks[0], MCR)
     lines = {line[0]: line[1:] for line in table.values.tolist()}
     assert lines["offsets"] == [".2000 / .2100", ".1500 / .1600"]
     assert lines["MetricOpt"][0] == ".1805±.0013 / .1805"

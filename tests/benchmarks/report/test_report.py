@@ -15,6 +15,7 @@ from benchmarks.report.figures.looks import arm_styles
 from benchmarks.report.figures.panels import to_png
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.layout import Row
 from benchmarks.report.page import build, terminal_page, write_report
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.store import read_jsonl
@@ -182,7 +183,8 @@ def test_embedding_shows_the_first_row_that_has_one():
 def test_ablation_shows_error_against_final_metric():
     figure = ablation_scatter(LAYOUT, RECORDS, BLOCK)
     (panel,) = figure.axes
-    assert panel.get_xlabel() == "error of the value function, as a cost"
+    where = "along guided steps, as a cost"
+    assert panel.get_xlabel() == f"error of the value function\n{where}"
     points = {
         container.get_label(): container[0].get_xydata()[0]
         for container in panel.containers
@@ -212,3 +214,17 @@ def test_figures_without_data_are_none():
 def test_every_row_looks_different():
     looks = arm_styles(LAYOUT)
     assert len(set(looks.values())) == len(looks) == len(LAYOUT.rows)
+
+
+def test_the_figure_of_ablated_rows_gets_higher_with_them():
+    names = [f"row-{number}" for number in range(30)]
+    layout = dataclasses.replace(
+        LAYOUT,
+        rows=(*LAYOUT.rows, *(Row(name, name) for name in names)),
+        ablation_rows=tuple(names),
+    )
+    records = [make_record(name, 0, [0.1]) for name in ("loss-only", *names)]
+    few = ablation_rows(layout, records[:3], BLOCK)
+    many = ablation_rows(layout, records, BLOCK)
+    assert few.get_figheight() == 5.0
+    assert many.get_figheight() == pytest.approx(0.21 * 31 + 1.7)

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.report.page import build, write_report
-from benchmarks.report.side_by_side import side_by_side
+from benchmarks.report.sections.side_by_side import side_by_side
 from benchmarks.report.verify import verify
 from tests.benchmarks.report.report_cases import LAYOUT, make_arm, make_record
 

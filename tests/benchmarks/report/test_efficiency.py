@@ -1,0 +1,181 @@
+"""Queries for the test cost of CMA-ES: goals, what arms need, means over goals."""
+
+import dataclasses
+import math
+
+import pytest
+
+from benchmarks.report.efficiency import Effort, Overall, goals, overall
+from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.page import build
+from benchmarks.report.sections.queries_to_reach import (
+    LEGEND,
+    QUERIES_TO_REACH,
+    queries_to_reach_table,
+)
+from tests.benchmarks.report.report_cases import F1, MCR, make_record
+
+LAYOUT = TableLayout(
+    experiment="table3",
+    title="Two columns",
+    caption="",
+    convention="",
+    blocks=(Block("balanced", "Balanced"), Block("natural", "Natural")),
+    rows=(
+        Row("untouched", "untouched"),
+        Row("prior", "prior correction", sees="outputs and labels"),
+        Row("cma-es", "CMA-ES", sees="metric values"),
+        Row("metricopt", "MetricOpt", sees="loss gradients"),
+        Row("metricopt-q200", "MetricOpt, 200 queries", sees="loss gradients"),
+    ),
+    columns=(MCR, F1),
+    untouched_row="untouched",
+    query_budgets=(100, 500),
+    query_arms=("prior", "cma-es", "metricopt"),
+)
+
+
+def _search(row, *passed, queries, replicate=0, column=MCR.name, **fields):
+    """A run of one search, with points (queries, value on test)."""
+    trace = [(0, at, [value], [value]) for at, value in passed]
+    final = [passed[-1][1]]
+    fields = {"queries": queries, "trace": trace, "column": column} | fields
+    return make_record(row, replicate, final, **fields)
+
+
+UNTOUCHED = make_record("untouched", 0, [0.30], queries=0)
+CMA = _search("cma-es", (10, 0.28), (100, 0.24), (400, 0.20), (900, 0.10), queries=900)
+RECORDS = [
+    UNTOUCHED,
+    CMA,
+    make_record("prior", 0, [0.19], queries=0),
+    make_record("metricopt-q200", 0, [0.22], queries=200),
+    make_record("metricopt", 0, [0.20], queries=1000),
+]
+# Higher is better here; CMA-ES makes 300 queries in all.
+OTHERS = [
+    make_record("untouched", 0, [0.5], column=F1.name, queries=0),
+    _search("cma-es", (10, 0.5), (150, 0.7), queries=300, column=F1.name),
+    make_record("prior", 0, [0.6], column=F1.name, queries=0),
+    make_record("metricopt", 0, [0.69], column=F1.name, queries=1200),
+]
+
+
+def test_a_goal_is_what_cma_es_has_at_500_queries():
+    (goal,) = goals(LAYOUT, RECORDS)
+    assert (goal.block.name, goal.column) == ("balanced", MCR)
+    assert goal.experiment == "table3"
+    assert (goal.value, goal.queries) == (0.20, 500)
+    assert goal.efforts == {
+        "prior": Effort(0.0, 0),
+        "cma-es": Effort(400.0, 900),
+        "metricopt": Effort(1000.0, 1000),
+    }
+    times = [goal.times_fewer(arm) for arm in goal.efforts]
+    assert times == [500.0, 500 / 400, 0.5]
+
+
+def test_a_shorter_search_counts_with_all_it_made():
+    (goal,) = goals(LAYOUT, OTHERS)
+    assert (goal.value, goal.queries) == (0.7, 300)
+    assert goal.efforts == {
+        "prior": Effort(None, 0),
+        "cma-es": Effort(150.0, 300),
+        "metricopt": Effort(None, 1200),
+    }
+    # What never gets there counts with what it spent, but never as fewer queries.
+    assert [goal.times_fewer(arm) for arm in goal.efforts] == [1.0, 2.0, 0.25]
+
+
+def test_nothing_is_to_be_reached_where_cma_es_gains_no_more_than_the_margin():
+    margin = dataclasses.replace(MCR, margin=0.11)
+    layout = dataclasses.replace(LAYOUT, columns=(margin, F1))
+    assert goals(layout, RECORDS) == []
+    found = goals(layout, [*RECORDS, *OTHERS])
+    assert [goal.column for goal in found] == [F1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"untouched_row": None}, {"query_budgets": ()}, {"rows": LAYOUT.rows[:2]}],
+)
+def test_layouts_without_a_reference_have_no_goal(changes):
+    layout = dataclasses.replace(LAYOUT, **changes)
+    known = [r for r in RECORDS if r.spec.row in layout.row_names]
+    assert goals(layout, known) == []
+    assert QUERIES_TO_REACH not in build(layout, known)["table.md"].decode()
+
+
+def test_no_goal_before_the_first_point_of_cma_es_or_without_the_untouched_network():
+    late = _search("cma-es", (600, 0.2), (900, 0.1), queries=900)
+    assert goals(LAYOUT, [UNTOUCHED, late]) == []
+    assert goals(LAYOUT, RECORDS[1:]) == []
+
+
+def test_all_means_are_over_the_replicates_of_cma_es():
+    more = [
+        make_record("untouched", 1, [0.0], queries=0),
+        make_record("metricopt", 1, [0.0], queries=1000),
+        make_record("prior", 1, [1.0], queries=0),
+    ]
+    (goal,) = goals(LAYOUT, [*RECORDS, *more])
+    assert goal.efforts == goals(LAYOUT, RECORDS)[0].efforts
+    only_there = [UNTOUCHED, CMA, more[1]]
+    assert list(goals(LAYOUT, only_there)[0].efforts) == ["cma-es"]
+
+
+def test_failed_runs_reach_nothing():
+    failed = make_record("metricopt", 0, [], status="diverged", queries=40)
+    (goal,) = goals(LAYOUT, [UNTOUCHED, CMA, failed])
+    assert list(goal.efforts) == ["cma-es"]
+
+
+def test_overall_counts_every_goal_an_arm_was_run_for():
+    other = dataclasses.replace(LAYOUT, experiment="quick")
+    there = [
+        dataclasses.replace(r, spec=dataclasses.replace(r.spec, experiment="quick"))
+        for r in OTHERS
+        if r.spec.row != "prior"
+    ]
+    found = overall([(LAYOUT, RECORDS), (other, there)])
+    assert list(found) == ["prior", "cma-es", "metricopt"]
+    assert found["prior"] == Overall(1, 1, *[pytest.approx(500.0)] * 2)
+    assert found["metricopt"].where_reached == pytest.approx(0.5)
+    assert found["metricopt"].all_goals == pytest.approx(math.sqrt(0.5 * 0.25))
+    assert (found["metricopt"].reached, found["metricopt"].goals) == (1, 2)
+    table = queries_to_reach_table([(LAYOUT, RECORDS), (other, there)])
+    ends = ["reached", "times fewer, reached", "times fewer, all"]
+    headings = ["table3 A9A MCR ↓", "quick A9A F1 ↑"]
+    assert list(table) == ["method", "sees", *headings, *ends]
+    assert table.drop(columns="sees").values.tolist() == [
+        ["prior correction", "0", "", "1 of 1", "500.00", "500.00"],
+        ["CMA-ES", "400", "150", "2 of 2", "1.58", "1.58"],
+        ["MetricOpt", "1,000", "·", "1 of 2", "0.50", "0.35"],
+    ]
+    assert table["sees"].tolist() == [row.sees for row in LAYOUT.rows[1:4]]
+    assert overall([]) == {}
+    assert not len(queries_to_reach_table([]))
+
+
+def test_the_page_has_the_section_after_equal_queries():
+    page = build(LAYOUT, [*RECORDS, *OTHERS])["table.md"].decode()
+    before, _, section = page.partition(f"\n{QUERIES_TO_REACH}\n\n")
+    assert "\n## At equal queries\n" in before
+    assert section.startswith(LEGEND)
+    table = section.partition("\n## ")[0]
+    assert "A9A MCR ↓ |" in table
+    assert "| prior correction" in table
+    assert "| untouched" not in table
+
+
+def test_blocks_are_named_where_there_are_several():
+    natural = [
+        dataclasses.replace(r, spec=dataclasses.replace(r.spec, block="natural"))
+        for r in OTHERS
+    ]
+    table = queries_to_reach_table([(LAYOUT, [*RECORDS, *natural])])
+    assert list(table)[2:4] == ["balanced A9A MCR ↓", "natural A9A F1 ↑"]
+    unsaid = tuple(dataclasses.replace(row, sees="") for row in LAYOUT.rows)
+    layout = dataclasses.replace(LAYOUT, rows=unsaid)
+    table = queries_to_reach_table([(layout, RECORDS)])
+    assert list(table)[:2] == ["method", "A9A MCR ↓"]
