@@ -127,6 +127,7 @@ def layout(tier: str) -> TableLayout:
         rows=ROWS,
         columns=columns,
         loss_only_row="loss-only",
+        untouched_row="cross-entropy",
         query_budgets=query_budgets(size),
         query_arms=tuple(arm for arm in QUERY_ARMS if arm not in LEFT_OUT),
         network_of=network_of,

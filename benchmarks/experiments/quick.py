@@ -43,7 +43,7 @@ TAIL_SIZE = ImageSize(examples=1_000, batch_size=64, steps=STEPS)
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
-    finetuned("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only", "CE fine-tune, last step", sees=outputs.GRADIENTS),
     Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
     Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
     Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
@@ -124,6 +124,7 @@ def layout(tier: str) -> TableLayout:
         ),
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
+        untouched_row="cross-entropy",
         query_budgets=(10, 15, 50, 150, 500, 900),
         query_arms=(*arms.SEARCHES, "metricopt", outputs.OURS),
         network_of=network_of,

@@ -153,6 +153,7 @@ def layout(tier: str) -> TableLayout:
         columns=columns,
         paper_table="Table 2",
         loss_only_row="loss-only",
+        untouched_row="cross-entropy",
         query_budgets=query_budgets(size),
         query_arms=QUERY_ARMS,
         network_of=network_of,

@@ -27,7 +27,7 @@ from benchmarks.experiments.shared.tabular import (
     TabularSize,
     tabular_parts,
 )
-from benchmarks.report.layout import Block, Row, TableLayout, finetuned
+from benchmarks.report.layout import Block, FirstLook, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec
 
 # The smoke tier runs the same arms on a data set that scikit-learn brings along.
@@ -80,8 +80,13 @@ ROWS = (
         "sl",
         note="its queries are made on mini-batches of 100",
     ),
-    finetuned("loss-only", "CE fine-tune, last step"),
-    finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only"),
+    finetuned("loss-only", "CE fine-tune, last step", sees=outputs.GRADIENTS),
+    finetuned(
+        "loss-only-dense",
+        "CE fine-tune, dense eval",
+        "loss-only",
+        sees=outputs.GRADIENTS,
+    ),
     Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
     Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
     Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
@@ -90,11 +95,25 @@ ROWS = (
         "MetricOpt, literal",
         "loss-only",
         note="Algorithm 1 as published: raw targets, one task and one step per update",
+        sees=outputs.GRADIENTS,
     ),
-    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt"),
-    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
+    finetuned(
+        "metricopt",
+        "MetricOpt (SGD)",
+        "loss-only",
+        "metricopt",
+        sees=outputs.GRADIENTS,
+    ),
+    finetuned(
+        "metricopt-adam", "MetricOpt (Adam)", "loss-only", sees=outputs.GRADIENTS
+    ),
     *(
-        finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
+        finetuned(
+            f"metricopt-q{queries}",
+            f"MetricOpt, {queries} queries",
+            "loss-only",
+            sees=outputs.GRADIENTS,
+        )
         for queries in METRICOPT_BUDGETS
     ),
     *outputs.rows("threshold-shift", "threshold-grid", *outputs.SHARED),
@@ -257,11 +276,19 @@ def layout(tier: str) -> TableLayout:
         paper_table="Table 3",
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
+        untouched_row="cross-entropy",
+        first_look=FIRST_LOOK,
         query_budgets=QUERY_BUDGETS,
         query_arms=(*arms.SEARCHES, "metricopt", *outputs.EFFICIENT_ARMS),
         notes=NOTES,
     )
 
+
+FIRST_LOOK = FirstLook(
+    arm=outputs.OURS,
+    others=("metricopt", "random-search", "cma-es"),
+    columns={"a9a/mcr": "it pays", "covtype/mcr": "nothing to gain"},
+)
 
 NOTES = (
     "Random search, CMA-ES and guided CMA-ES return the best observed phi. At tier "

@@ -1,7 +1,7 @@
 """What a table looks like: its blocks, rows and columns, and what they are held to."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -73,6 +73,18 @@ def finetuned(
 
 
 @dataclass(frozen=True)
+class FirstLook:
+    """What a reader is shown first: an arm beside others in columns, each with a word.
+
+    The word is what the reader should see there.
+    """
+
+    arm: str
+    others: tuple[str, ...]
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class TableLayout:
     """One experiment as a table.
 
@@ -93,6 +105,7 @@ class TableLayout:
         query_arms: arms compared there; empty for all that spend queries.
         replicated: whether there are several replicates, which spread and tests are
             then over; records decide, see `fitted`.
+        first_look: the figure of a first look; None for none.
         rival_row: all tested rows are also compared with this row; None for no such
             section.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
@@ -122,6 +135,7 @@ class TableLayout:
     cloud_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
     query_arms: tuple[str, ...] = ()
+    first_look: FirstLook | None = None
     replicated: bool = True
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()

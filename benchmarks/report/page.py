@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.report import remarks, tables
 from benchmarks.report.cells import Cell, judge
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.panels import plain_style, to_png
+from benchmarks.report.figures.parts.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
 from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries

@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
+from benchmarks.experiments.shared.output_arms import GRADIENTS, SCORES, VALUES
 from benchmarks.experiments.shared.plans import Plan
 from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm
@@ -46,21 +47,29 @@ LONGER = Row(
 """Row of the network whose training goes on with cross-entropy itself."""
 
 CONTROL_ROWS = (
-    finetuned("loss-only", "CE fine-tune, last step"),
-    finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),
+    finetuned("loss-only", "CE fine-tune, last step", sees=GRADIENTS),
+    finetuned(
+        "loss-only-dense",
+        "CE fine-tune, dense eval",
+        "loss-only",
+        "dense",
+        sees=GRADIENTS,
+    ),
     Row(
         "class-offsets",
         "class offsets",
         "cross-entropy",
         note="post hoc; needs the scores of the network, which a black box hides",
+        sees=SCORES,
     ),
-    Row("random-search", "random search", "loss-only"),
-    Row("cma-es", "CMA-ES", "loss-only"),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only"),
+    Row("random-search", "random search", "loss-only", sees=VALUES),
+    Row("cma-es", "CMA-ES", "loss-only", sees=VALUES),
+    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=GRADIENTS),
     Row(
         "oracle-observe",
         "long CMA-ES",
         note="makes at least as many queries on observe as 50 dense fine-tunings",
+        sees=VALUES,
     ),
     Row(
         "oracle-test",
@@ -69,6 +78,7 @@ CONTROL_ROWS = (
             "no result: one search on the test split, to show what the adapter can "
             "express at least"
         ),
+        sees="test",
     ),
 )
 METRICOPT_ROWS = (
@@ -77,11 +87,19 @@ METRICOPT_ROWS = (
         "MetricOpt, literal",
         "loss-only",
         note="Algorithm 1 as published: raw targets, one task and one step per update",
+        sees=GRADIENTS,
     ),
-    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd"),
-    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
+    finetuned(
+        "metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd", sees=GRADIENTS
+    ),
+    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only", sees=GRADIENTS),
     *(
-        finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
+        finetuned(
+            f"metricopt-q{queries}",
+            f"MetricOpt, {queries} queries",
+            "loss-only",
+            sees=GRADIENTS,
+        )
         for queries in METRICOPT_BUDGETS
     ),
 )

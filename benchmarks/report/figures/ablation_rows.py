@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import of_row
-from benchmarks.report.figures.looks import COLOURS
-from benchmarks.report.figures.panels import draw_panels
+from benchmarks.report.figures.parts.looks import COLOURS
+from benchmarks.report.figures.parts.panels import draw_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord

@@ -7,8 +7,8 @@ from benchmarks.report import stats
 from benchmarks.report.cells import note_value
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import of_row
-from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import draw_mark, draw_panels
+from benchmarks.report.figures.parts.looks import arm_styles
+from benchmarks.report.figures.parts.panels import draw_mark, draw_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord

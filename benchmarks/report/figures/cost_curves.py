@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, curve, of_arm, without_budget
-from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import draw_band, draw_panels
+from benchmarks.report.figures.parts.looks import arm_styles
+from benchmarks.report.figures.parts.panels import draw_band, draw_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord

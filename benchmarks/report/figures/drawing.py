@@ -12,6 +12,7 @@ from benchmarks.report.figures.ablation_rows import ablation_rows
 from benchmarks.report.figures.ablation_scatter import ablation_scatter
 from benchmarks.report.figures.cost_curves import cost_curves
 from benchmarks.report.figures.embedding_tsne import embedding_tsne
+from benchmarks.report.figures.first_look import first_look
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = (
+    first_look,
     cost_curves,
     query_curves,
     queries_to_reach,

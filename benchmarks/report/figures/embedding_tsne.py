@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report.columns import Column
-from benchmarks.report.figures.panels import draw_panels
-from benchmarks.report.figures.points import Points, first_points
+from benchmarks.report.figures.parts.panels import draw_panels
+from benchmarks.report.figures.parts.points import Points, first_points
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
-from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import (
+from benchmarks.report.figures.parts.looks import arm_styles
+from benchmarks.report.figures.parts.panels import (
     draw_mark,
     finish,
     make_single_panel,

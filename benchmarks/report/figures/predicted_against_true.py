@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import of_row
-from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import draw_panels
-from benchmarks.report.figures.points import Points, noted_points
+from benchmarks.report.figures.parts.looks import arm_styles
+from benchmarks.report.figures.parts.panels import draw_panels
+from benchmarks.report.figures.parts.points import Points, noted_points
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.report.efficiency import Goal, goals
-from benchmarks.report.figures.looks import Style, arm_styles
-from benchmarks.report.figures.panels import finish, make_single_panel
+from benchmarks.report.figures.parts.looks import Style, arm_styles
+from benchmarks.report.figures.parts.panels import finish, make_single_panel
 from benchmarks.report.layout import SEES, Block, TableLayout
 from benchmarks.runs.record import RunRecord
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, of_row, query_curve
-from benchmarks.report.figures.looks import Style, arm_styles
-from benchmarks.report.figures.panels import draw_band, draw_mark, draw_panels
+from benchmarks.report.figures.parts.looks import Style, arm_styles
+from benchmarks.report.figures.parts.panels import draw_band, draw_mark, draw_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading, Split
 from benchmarks.runs.record import RunRecord

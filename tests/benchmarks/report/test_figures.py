@@ -9,9 +9,9 @@ from scipy.stats import t
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
-from benchmarks.report.figures.looks import FIXED_ARMS, arm_styles, look
+from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
-from benchmarks.report.figures.panels import to_png
+from benchmarks.report.figures.parts.panels import to_png
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
@@ -243,7 +243,7 @@ def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
 
 def test_a_ninth_fixed_arm_gets_the_next_look(monkeypatch):
     nine = (*FIXED_ARMS, "class-offsets")
-    monkeypatch.setattr("benchmarks.report.figures.looks.FIXED_ARMS", nine)
+    monkeypatch.setattr("benchmarks.report.figures.parts.looks.FIXED_ARMS", nine)
     rows = tuple(Row(name, name) for name in (*nine, "free"))
     layout = dataclasses.replace(LAYOUT, rows=rows, mismatch_rows=())
     looks = arm_styles(layout)

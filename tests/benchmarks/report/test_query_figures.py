@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.looks import arm_styles
+from benchmarks.report.figures.parts.looks import arm_styles
 from benchmarks.report.figures.queries_to_reach import queries_to_reach
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Row

@@ -11,8 +11,8 @@ from benchmarks.report.figures.ablation_scatter import ablation_scatter
 from benchmarks.report.figures.cost_curves import cost_curves
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.embedding_tsne import embedding_tsne
-from benchmarks.report.figures.looks import arm_styles
-from benchmarks.report.figures.panels import to_png
+from benchmarks.report.figures.parts.looks import arm_styles
+from benchmarks.report.figures.parts.panels import to_png
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Row

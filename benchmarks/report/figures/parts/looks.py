@@ -26,6 +26,7 @@ FIXED_ARMS = (
     "metricopt-adam",
     "loss-only-dense",
     "loss-only",
+    "metricopt-outputs",
 )
 """Arms that look the same in the figures of every experiment; append, never insert."""
 

@@ -1,0 +1,112 @@
+"""A first look: one arm in colour, others in grey, in a few columns."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.report import stats
+from benchmarks.report.columns import Column
+from benchmarks.report.curves import Curve, of_place, of_row, query_curve
+from benchmarks.report.figures.parts.panels import make_panels
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOUR, GREYS = "#0072B2", ("0.35", "0.5", "0.62", "0.72")
+FARTHEST = 500
+"""Queries at which the axis ends: what comes later is on the page of the table."""
+ROOM = 6.0
+"""Factor by which the axis is longer, for the names at the ends of the lines."""
+
+
+def first_look(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw the test metric over queries, with the name of each line at its end.
+
+    None if the layout has no such figure, or it is not the first block.
+    """
+    chosen = layout.first_look
+    if chosen is None or block != layout.blocks[0]:
+        return None
+    columns = [column for column in layout.columns if column.name in chosen.columns]
+    shown = {column: of_place(records, block, column) for column in columns}
+    panels = make_panels(column for column, own in shown.items() if own)
+    if panels is None:
+        return None
+    figure, axes = panels
+    for column, panel in axes.items():
+        panel.set_title(f"{column.heading}: {chosen.columns[column.name]}")
+        _draw(panel, layout, column, shown[column])
+    figure.suptitle(
+        f"Test metric over evaluations of the metric ({block.label}); "
+        f"{_replicates(records, block)} replicates at most, band: one deviation",
+        x=0.01,
+        horizontalalignment="left",
+        fontsize="medium",
+    )
+    return figure
+
+
+def _draw(
+    panel: "Axes", layout: TableLayout, column: Column, records: list[RunRecord]
+) -> None:
+    chosen, reading = layout.first_look, layout.reading(column)
+    assert chosen is not None
+    untouched = stats.mean(
+        reading.all_finals(of_row(records, layout.untouched_row or ""))
+    )
+    ends = []
+    if untouched is not None:
+        panel.axhline(untouched, color="0.8", linewidth=0.8)
+        ends.append((untouched, "untouched", "0.6"))
+    for place, arm in enumerate((*chosen.others, chosen.arm)):
+        line = query_curve(records, arm, reading, "test")
+        if line is not None:
+            ours = arm == chosen.arm
+            colour = COLOUR if ours else GREYS[place % len(GREYS)]
+            line = _until(line, FARTHEST)
+            width = 2.5 if ours else 1.2
+            panel.plot(line.x, line.mean, color=colour, linewidth=width)
+            if ours:
+                low, high = _band(line)
+                panel.fill_between(line.x, low, high, color=colour, alpha=0.15, lw=0)
+            ends.append((line.mean[-1], layout.arms[arm], colour))
+    panel.set_xscale("log")
+    panel.set_xlim(1, FARTHEST * ROOM)
+    panel.set_xlabel("evaluations of the metric")
+    panel.set_ylabel(column.axis_label)
+    _write(panel, ends)
+
+
+def _write(panel: "Axes", ends: list[tuple[float, str, str]]) -> None:
+    """Write names at the ends of lines, apart from each other."""
+    low, high = panel.get_ylim()
+    least = (high - low) / 14
+    at = -float("inf")
+    for value, name, colour in sorted(ends):
+        at = max(value, at + least)
+        panel.text(
+            FARTHEST * 1.15, at, name, color=colour, fontsize="small", va="center"
+        )
+
+
+def _until(line: Curve, queries: int) -> Curve:
+    """Return a curve from its first query on, held until so many."""
+    keep = [index for index, x in enumerate(line.x) if 0 < x <= queries]
+    x, mean, std = (
+        tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)
+    )
+    return Curve((*x, float(queries)), (*mean, mean[-1]), (*std, std[-1]))
+
+
+def _band(line: Curve) -> tuple[list[float], list[float]]:
+    pairs = list(zip(line.mean, line.std, strict=True))
+    return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
+
+
+def _replicates(records: Sequence[RunRecord], block: Block) -> int:
+    own = (record.spec for record in records if record.spec.block == block.name)
+    return len({spec.replicate for spec in own})
