@@ -80,13 +80,8 @@ ROWS = (
         "sl",
         note="its queries are made on mini-batches of 100",
     ),
-    finetuned("loss-only", "CE fine-tune, last step", sees=outputs.GRADIENTS),
-    finetuned(
-        "loss-only-dense",
-        "CE fine-tune, dense eval",
-        "loss-only",
-        sees=outputs.GRADIENTS,
-    ),
+    finetuned("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only"),
     Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
     Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
     Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
@@ -95,25 +90,11 @@ ROWS = (
         "MetricOpt, literal",
         "loss-only",
         note="Algorithm 1 as published: raw targets, one task and one step per update",
-        sees=outputs.GRADIENTS,
     ),
-    finetuned(
-        "metricopt",
-        "MetricOpt (SGD)",
-        "loss-only",
-        "metricopt",
-        sees=outputs.GRADIENTS,
-    ),
-    finetuned(
-        "metricopt-adam", "MetricOpt (Adam)", "loss-only", sees=outputs.GRADIENTS
-    ),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt"),
+    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
     *(
-        finetuned(
-            f"metricopt-q{queries}",
-            f"MetricOpt, {queries} queries",
-            "loss-only",
-            sees=outputs.GRADIENTS,
-        )
+        finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
         for queries in METRICOPT_BUDGETS
     ),
     *outputs.rows("threshold-shift", "threshold-grid", *outputs.SHARED),

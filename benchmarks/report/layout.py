@@ -68,8 +68,9 @@ def finetuned(
     paper_row: str | None = None,
     **more: Any,
 ) -> Row:
-    """Return a row of fine-tuning runs, which start alike; see `Row`."""
-    return Row(name, label, base_row, paper_row, same_starts=True, **more)
+    """Return a row of fine-tuning runs: they start alike, and see loss gradients."""
+    known = {"same_starts": True, "sees": "loss gradients", **more}
+    return Row(name, label, base_row, paper_row, **known)
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,8 @@ LONGER = Row(
 """Row of the network whose training goes on with cross-entropy itself."""
 
 CONTROL_ROWS = (
-    finetuned("loss-only", "CE fine-tune, last step", sees=GRADIENTS),
-    finetuned(
-        "loss-only-dense",
-        "CE fine-tune, dense eval",
-        "loss-only",
-        "dense",
-        sees=GRADIENTS,
-    ),
+    finetuned("loss-only", "CE fine-tune, last step"),
+    finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only", "dense"),
     Row(
         "class-offsets",
         "class offsets",
@@ -87,19 +81,11 @@ METRICOPT_ROWS = (
         "MetricOpt, literal",
         "loss-only",
         note="Algorithm 1 as published: raw targets, one task and one step per update",
-        sees=GRADIENTS,
     ),
-    finetuned(
-        "metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd", sees=GRADIENTS
-    ),
-    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only", sees=GRADIENTS),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "metricopt-sgd"),
+    finetuned("metricopt-adam", "MetricOpt (Adam)", "loss-only"),
     *(
-        finetuned(
-            f"metricopt-q{queries}",
-            f"MetricOpt, {queries} queries",
-            "loss-only",
-            sees=GRADIENTS,
-        )
+        finetuned(f"metricopt-q{queries}", f"MetricOpt, {queries} queries", "loss-only")
         for queries in METRICOPT_BUDGETS
     ),
 )
