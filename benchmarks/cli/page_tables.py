@@ -19,8 +19,14 @@ TIER = "local"
 
 FIRST_EXPERIMENT, FIRST_BLOCK = "table3", "balanced"
 FIRST_COLUMNS = ("a9a/mcr", "a9a/f1")
-SEARCHES = ("metricopt", "random-search", "cma-es", "guided-cma")
-REFERENCES = ("cross-entropy", "loss-only", "loss-only-dense", "threshold-shift")
+SEARCHES = (
+    "metricopt-outputs",
+    "metricopt",
+    "random-search",
+    "cma-es",
+    "guided-cma",
+)
+REFERENCES = ("cross-entropy", "loss-only", "threshold-shift", "prior-correction")
 
 PAYS_COLUMNS = (
     ("table1", "cifar10/mcr"),
