@@ -93,6 +93,8 @@ class TableLayout:
             note the mismatch. Empty for no figure.
         network_of: readable identity of the network that was there before a run; needed
             where records name networks.
+        observed_of: examples of the observe split of a run, for the figure of gain over
+            its size; None for no figure.
         notes: what an honest reader is told below the tables.
 
     Raises:
@@ -118,6 +120,7 @@ class TableLayout:
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
+    observed_of: Callable[[RunSpec], int] | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

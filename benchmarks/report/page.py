@@ -10,6 +10,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
+from benchmarks.report.sections.identified import identified
 from benchmarks.report.side_by_side import (
     EXPLAINED,
     NONE_COMMITTED,
@@ -86,7 +87,7 @@ def build(
     with plain_style():
         drawn = draw_all(layout, records)
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
-    parts = _head_parts(layout, records, cells)
+    parts = _head_parts(layout, records, cells) + identified(cells)
     if reference is not None:
         parts += _beside_parts(layout, records, reference)
     parts += _gap_parts(layout, cells) + _query_parts(layout, records)

@@ -1,0 +1,1 @@
+"""Parts of a report beside its main tables."""
