@@ -37,11 +37,13 @@ def _random_cost(seed: int) -> BlackBox:
     return BlackBox(f"random-cost-{seed}", f"random cost {seed}", unit)
 
 
+RANDOM_COSTS = tuple(map(_random_cost, range(5)))
+FURTHER_COSTS = RANDOM_COSTS[1:]
 BLACK_BOXES = (
     _box("matthews", "Matthews' correlation"),
     _box("kappa", "Cohen's kappa"),
     _box("f2", "F2"),
-    *map(_random_cost, range(5)),
+    *RANDOM_COSTS,
     _box("two-worst-recalls", "mean of the two worst recalls"),
     _box("calibration-error", "expected calibration error"),
     _box("log-loss", "log loss"),
