@@ -51,6 +51,14 @@ BLACK_BOXES = (
     _box("sure-accuracy", "accuracy above confidence 0.8"),
 )
 OF_MANY_CLASSES = ("two-worst-recalls", "reciprocal-rank")
+PATIENT_BOXES = (
+    "two-worst-recalls",
+    "calibration-error",
+    "log-loss",
+    "reciprocal-rank",
+    "sure-accuracy",
+)
+"""No smooth functions of the confusion matrix, which few queries identify."""
 OF_SMOKE = ("matthews", "random-cost-0", "log-loss")
 SMOKE_QUERIES = 20
 """Of searches at tier smoke."""

@@ -12,13 +12,13 @@ from benchmarks.runs.record import RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SPREAD = 1.25
-"""Greatest factor between the size of an observe split and where a mark stands."""
+BAND = 0.8
+"""Share of the room of a size that its marks are spread over."""
 ALL_BLOCKS = Block("all", "all blocks")
 
 
 class Mark(NamedTuple):
-    """A cell: where it stands, and its gain with half its t interval, as shares."""
+    """A cell: its place on the axis, and its gain with half its t interval."""
 
     x: float
     gain: float
@@ -30,40 +30,43 @@ def gain_over_size(
 ) -> "Figure | None":
     """Draw the gain in cost over the base row, one mark per row, block and column.
 
-    Gains are shares of the range of their metric, with their 95 % t intervals. Marks of
-    one size stand beside each other, in the order of rows.
+    Gains are shares of the range of their metric, with their 95 % t intervals. Sizes
+    stand at equal distances, the marks of one size beside each other by row.
     """
-    marks = _marks(layout, records)
-    if not marks:
+    sizes = _sizes(layout, records)
+    if not sizes:
         return None
+    marks = _marks(sizes)
     figure, panel = make_single_panel()
     panel.axhline(0.0, color="0.6", linewidth=0.8)
     for label, style in arm_styles(layout).items():
         if label in marks:
             x, gain, half = zip(*marks[label], strict=True)
             draw_mark(panel, (x, gain, half), label=label, style=style)
-    panel.set_xscale("log")
-    panel.set_xlabel("examples of the observe split (marks of one size are spread)")
+    panel.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    panel.set_xlabel("examples of the observe split (sizes at equal distances)")
     panel.set_ylabel("gain in cost on test, share of its range")
     what = "gain over the base row, with 95 % t intervals; below 0 is harm"
     return finish(figure, layout, ALL_BLOCKS, what)
 
 
-def _marks(layout: TableLayout, records: Sequence[RunRecord]) -> dict[str, list[Mark]]:
-    """Return the marks by label of their row; none if sizes are not told."""
-    if layout.observed_of is None:
-        return {}
-    cells = [cell for cell in judge(layout, records) if cell.tested]
-    cells.sort(key=lambda cell: layout.row_names.index(cell.row.name))
-    sizes: dict[int, list[Cell]] = {}
-    for cell in cells:
-        if cell.against_base is not None:
+def _sizes(layout: TableLayout, records: Sequence[RunRecord]) -> dict[int, list[Cell]]:
+    """Return what is drawn by size, increasing, by row; empty if untold."""
+    found: dict[int, list[Cell]] = {}
+    cells = judge(layout, records) if layout.observed_of else ()
+    for cell in sorted(cells, key=lambda cell: layout.rows.index(cell.row)):
+        if layout.observed_of and cell.tested and cell.against_base:
             size = layout.observed_of(cell.records[0].spec)
-            sizes.setdefault(size, []).append(cell)
+            found.setdefault(size, []).append(cell)
+    return dict(sorted(found.items()))
+
+
+def _marks(sizes: dict[int, list[Cell]]) -> dict[str, list[Mark]]:
+    """Return the marks by label of their row."""
     found: dict[str, list[Mark]] = {}
-    for size, own in sizes.items():
-        for place, cell in enumerate(own):
-            x = size * SPREAD ** (2 * (place + 0.5) / len(own) - 1)
+    for place, cells in enumerate(sizes.values()):
+        for number, cell in enumerate(cells):
+            x = place + BAND * ((number + 0.5) / len(cells) - 0.5)
             found.setdefault(cell.row.label, []).append(Mark(x, *_gain(cell)))
     return found
 

@@ -70,6 +70,8 @@ def test_tier_local_leaves_out_rows_and_columns_on_the_small_network():
     assert rows["small", "cifar10/matthews"] == short
     assert rows["resnet32", "cifar10/random-cost-4"] == short
     assert rows["resnet32", "cifar10/random-cost-0"] > short
+    patient = {column for (_, column), own in rows.items() if f"{OURS}-q50" in own}
+    assert len(patient) == 5 and "cifar10/log-loss" in patient
     assert ("small", "cifar10/random-cost-4") not in rows
     every = {(spec.block, spec.row, spec.column) for spec in paper}
     assert len(every) == len(paper) == 2 * 13 * 6

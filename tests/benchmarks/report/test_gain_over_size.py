@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import t
 
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.gain_over_size import SPREAD, gain_over_size
+from benchmarks.report.figures.gain_over_size import BAND, gain_over_size
 from tests.benchmarks.report.report_cases import ARMS, LAYOUT, make_arm
 
 OBSERVED = {"a9a/mcr": 200, "a9a/f1": 500}
@@ -30,17 +30,18 @@ def marks(records):
 def test_marks_by_hand():
     found = marks([*ARMS, *F1])
     assert set(found) == {"threshold shift", "MetricOpt"}
+    (panel,) = gain_over_size(SIZED, [*ARMS, *F1]).axes
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["200", "500"]
     points, ends = found["threshold shift"]
     # Two marks at 200, one to either side; one at 500. F of .5 on average: no gain.
-    below = 200 * SPREAD**-0.5
-    assert points[0] == pytest.approx([below, 0.055])
-    assert points[1] == pytest.approx([500.0, 0.0], abs=1e-12)
+    assert points[0] == pytest.approx([-BAND / 4, 0.055])
+    assert points[1] == pytest.approx([1.0, 0.0], abs=1e-12)
     half = t.ppf(0.975, 2) * 0.005 / 3**0.5
     assert ends[0] == pytest.approx([0.055 - half, 0.055 + half])
     half = t.ppf(0.975, 2) * 0.1 / 3**0.5
     assert ends[1] == pytest.approx([-half, half])
     ((x, gain),) = found["MetricOpt"][0]
-    assert (x, gain) == pytest.approx((200 * SPREAD**0.5, 0.04))
+    assert (x, gain) == pytest.approx((BAND / 4, 0.04))
 
 
 def test_one_figure_for_all_blocks_where_a_layout_asks_for_it():
