@@ -1,6 +1,7 @@
 """Data sets by name."""
 
 from benchmarks.datasets.contract import DATASETS, Dataset, DataSource
+from metricopt.errors import ConfigError
 
 
 def find_source(name: str) -> DataSource:
@@ -15,6 +16,20 @@ def find_source(name: str) -> DataSource:
 def source_names() -> list[str]:
     """Return the names of all data sets, in alphabetical order."""
     return list(DATASETS)
+
+
+def example_count(name: str, variant: str) -> int:
+    """Return how many examples a variant of a data set has, without loading it.
+
+    Raises:
+        ConfigError: if there is no such variant; the message lists the known ones.
+    """
+    source = find_source(name)
+    counts = {spec.name: spec.shape[0] for spec in source.specs}
+    if variant not in counts:
+        known = ", ".join(counts)
+        raise ConfigError(f"{name} has no variant {variant!r}; known: {known}")
+    return counts[variant]
 
 
 def load_dataset(name: str, variant: str, offline: bool) -> Dataset:

@@ -21,9 +21,9 @@ from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.tabular_settings import (
-    SPLIT_ENDS,
     BinaryProblem,
     TabularSettings,
+    split_ends,
 )
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
@@ -51,8 +51,7 @@ def load_splits(problem: BinaryProblem, replicate: int) -> Splits:
     generator = make_generator("split", problem.dataset, replicate)
     order = torch.randperm(len(targets), generator=generator)
     order = order[: problem.max_examples]
-    ends = [int(len(order) * share) for share in SPLIT_ENDS]
-    parts = order.tensor_split(ends)
+    parts = order.tensor_split(split_ends(len(order)))
     inputs = data.inputs.flatten(1)
     centre, scale = standardisation(inputs[parts[0]])
     splits = [Split((inputs[part] - centre) / scale, targets[part]) for part in parts]

@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.datasets.registry import example_count
 from benchmarks.runs.codec import later
 
 SPLIT_ENDS = (0.7, 0.8)
 """Where train and observe end, as shares of all examples in random order."""
+
+
+def split_ends(examples: int) -> list[int]:
+    """Return where train and observe end among so many examples in random order."""
+    return [int(examples * share) for share in SPLIT_ENDS]
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,13 @@ class BinaryProblem:
         """Examples tested on per example trained on, in the random splits."""
         learned, observed = SPLIT_ENDS
         return (1 - observed) / learned
+
+    @property
+    def observed(self) -> int:
+        """Examples of the observe split."""
+        used = example_count(self.dataset, self.variant)
+        learned, observed = split_ends(min(used, self.max_examples or used))
+        return observed - learned
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from metricopt.metrics.base import Metric
 
-DECIMALS = {"fraction": 4}
+DECIMALS = {"fraction": 4, "nats": 4}
 OTHER_DECIMALS = 2
 """Decimals of percent, ranks, seconds and whatever else a metric is in."""
 MARGIN = 0.002

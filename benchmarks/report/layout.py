@@ -100,19 +100,18 @@ class TableLayout:
         threshold_shift_row: row the closed gap is counted to.
         untouched_row: the network as it was before a run; None if it has no row.
         ablation_rows: rows of the ablation figure, empty for no figure.
-        cloud_rows: rows in the figure of predictions, and with loss-only fine-tuning in
-            the figure of curves; empty for all that have some.
-        query_budgets: budgets compared at equal queries, increasing.
-        query_arms: arms compared there; empty for all that spend queries.
+        cloud_rows: rows of the figures of predictions and of curves; empty for all.
+        query_budgets, query_arms: budgets compared at equal queries, increasing, and
+            the arms; empty for all that spend queries.
         replicated: whether there are several replicates, which spread and tests are
             then over; records decide, see `fitted`.
         first_look: the figure of a first look; None for none.
-        rival_row: all tested rows are also compared with this row; None for no such
-            section.
+        rival_row: tested rows are also compared with this one; None for no section.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
             note the mismatch. Empty for no figure.
         network_of: readable identity of the network that was there before a run; needed
             where records name networks.
+        observed_of: size of the observe split of a run; None for no figure over it.
         notes: what an honest reader is told below the tables.
 
     Raises:
@@ -141,6 +140,7 @@ class TableLayout:
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
+    observed_of: Callable[[RunSpec], int] | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -163,6 +163,7 @@ def image_pipeline(
     *,
     adapter: FilmSettings = FILM,
     size: ImageSize | None = None,
+    observed: int | None = None,
 ) -> Unit:
     """Return the pipeline of a problem and a network.
 
@@ -172,6 +173,7 @@ def image_pipeline(
         trained: the network.
         adapter: FiLM, its form and place.
         size: of fine-tuning; None for the tier's.
+        observed: images of the observe split that are used; None for all.
     """
     size = size or SIZES[tier]
     settings = ImageSettings(
@@ -180,6 +182,7 @@ def image_pipeline(
         Finetuning(size.batch_size, size.examples),
         REVISION,
         adapter,
+        observed=observed,
     )
     return Unit("images", encode(settings))
 

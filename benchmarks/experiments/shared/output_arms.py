@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared.arms import Size
-from benchmarks.experiments.shared.plans import Plan
+from benchmarks.experiments.shared.plans import Plan, Plans
 from benchmarks.report.layout import Row, split_budget
 from benchmarks.runs.spec import Arm
 
@@ -220,6 +220,19 @@ def rival_plans(
         row: Plan(arm, most, replicates=kept, offsets=True)
         for row, arm in searches.items()
     }
+
+
+def beside_offsets(plans: Plans, tests: int) -> dict[str, Plan]:
+    """Return the untouched network, and rows that all search with output offsets.
+
+    Args:
+        plans: how these rows are filled.
+        tests: repetitions within each of their runs.
+    """
+    found = {"cross-entropy": arms.untouched()}
+    for row, plan in plans.items():
+        found[row] = replace(plan, meta_tests=tests, offsets=True)
+    return found
 
 
 def post_hoc_plans(*names: str) -> dict[str, Plan]:

@@ -62,11 +62,11 @@ class ImagePipeline(AdaptedPipeline):
 
     @cached_property
     def splits(self) -> Splits:
-        """The three splits, the train split cut to what fine-tuning uses."""
+        """The three splits; train and observe are cut to what is used of them."""
         problem, used = self.problem, self.settings.finetune.examples
         return Splits(
             problem.train.first(used).to(self.device),
-            problem.observe.to(self.device),
+            problem.observe.first(self.settings.observed).to(self.device),
             problem.test.to(self.device),
             problem.variant,
             problem.digest,

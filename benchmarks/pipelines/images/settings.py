@@ -141,6 +141,8 @@ class ImageSettings:
         revision: raised when code changes numbers, so that no old record is reused.
         adapter: FiLM, its form and place.
         sampling: `natural` or `balanced` mini-batches.
+        observed: images of the observe split that are used, the first ones; None for
+            all. Training and the network do not depend on it.
     """
 
     problem: ImageProblem
@@ -149,3 +151,4 @@ class ImageSettings:
     revision: int
     adapter: FilmSettings = FilmSettings()
     sampling: Literal["natural", "balanced"] = "natural"
+    observed: int | None = later(None)

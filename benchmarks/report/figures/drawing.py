@@ -14,6 +14,7 @@ from benchmarks.report.figures.cost_curves import cost_curves
 from benchmarks.report.figures.embedding_tsne import embedding_tsne
 from benchmarks.report.figures.first_look import first_look
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
+from benchmarks.report.figures.gain_over_size import gain_over_size
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.queries_to_reach import queries_to_reach
@@ -37,14 +38,23 @@ KINDS = (
     gain_over_mismatch,
 )
 """Kinds of figures in the order of a page; files are named after them."""
+OF_ALL_BLOCKS = (gain_over_size,)
+"""Kinds of which there is one figure for all blocks; they take no block."""
 
 
 def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Figure]":
-    """Return every figure there is something for, by name `<kind>-<block>`."""
+    """Return every figure there is something for, by name `<kind>-<block>`.
+
+    A figure of all blocks has the name of its kind.
+    """
     figures = {}
     for draw in KINDS:
         for block in layout.blocks:
             figure = draw(layout, records, block)
             if figure is not None:
                 figures[f"{draw.__name__}-{block.name}"] = figure
+    for draw_all_blocks in OF_ALL_BLOCKS:
+        figure = draw_all_blocks(layout, records)
+        if figure is not None:
+            figures[draw_all_blocks.__name__] = figure
     return figures

@@ -63,11 +63,10 @@ def _draw(
         panel.axhline(untouched, color="0.8", linewidth=0.8)
         ends.append((untouched, "untouched", "0.6"))
     for place, arm in enumerate((*chosen.others, chosen.arm)):
-        line = query_curve(records, arm, reading, "test")
+        line = _until(query_curve(records, arm, reading, "test"), FARTHEST)
         if line is not None:
             ours = arm == chosen.arm
             colour = COLOUR if ours else GREYS[place % len(GREYS)]
-            line = _until(line, FARTHEST)
             width = 2.5 if ours else 1.2
             panel.plot(line.x, line.mean, color=colour, linewidth=width)
             if ours:
@@ -93,9 +92,11 @@ def _write(panel: "Axes", ends: list[tuple[float, str, str]]) -> None:
         )
 
 
-def _until(line: Curve, queries: int) -> Curve:
-    """Return a curve from its first query on, held until so many."""
-    keep = [index for index, x in enumerate(line.x) if 0 < x <= queries]
+def _until(line: Curve | None, queries: int) -> Curve | None:
+    """Return a curve until so many queries, held there; None if it starts later."""
+    keep = [index for index, x in enumerate(line.x) if 0 < x <= queries] if line else []
+    if line is None or not keep:
+        return None
     x, mean, std = (
         tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)
     )

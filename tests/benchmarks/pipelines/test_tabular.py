@@ -53,6 +53,14 @@ def test_splits_are_disjoint_complete_and_70_10_20(numbered):
     assert (splits.variant, splits.digest) == ("numbers", "0" * 64)
 
 
+@pytest.mark.parametrize("most", [None, 300, 5_000])
+def test_a_problem_tells_how_many_examples_are_observed(most):
+    problem = BinaryProblem("digits", "full", (8,), most)
+    splits = load_splits(problem, 0)
+    assert problem.observed == len(splits.observe)
+    assert problem.observed == (30 if most == 300 else 180)
+
+
 def test_examples_keep_their_labels_which_become_binary(numbered):
     for part in _parts(load_splits(numbered, 1)):
         assert torch.equal(part.targets, part.inputs[:, 8].long())

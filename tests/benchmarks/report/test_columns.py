@@ -146,3 +146,9 @@ def test_a_reading_takes_its_own_metric_and_counts_as_told():
     assert each.passed(record, record.trace[0]) == ()
     assert Reading(JAC).passed(record, record.trace[0]) == pytest.approx((0.2,))
     assert Reading(JAC).passed(record, record.trace[0], "observe") == ()
+
+
+def test_nats_have_as_many_decimals_as_fractions():
+    column = Column("a9a/log-loss", "A9A log loss", Unit("log-loss"))
+    assert column.format(0.25) == "0.2500"
+    assert column.heading == "A9A log loss ↓"

@@ -9,8 +9,8 @@ from scipy.stats import t
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
-from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
+from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.parts.panels import to_png
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned

@@ -62,6 +62,18 @@ def test_the_train_split_is_cut_to_what_fine_tuning_uses():
     assert len(digits.batches({}).targets) == 1294
 
 
+def test_the_observe_split_is_cut_to_what_is_observed():
+    whole = pipeline_of()
+    settings = replace(whole.settings, observed=60)
+    cut = ImagePipeline(settings, 0)
+    assert len(cut.splits.observe) == 60
+    assert torch.equal(cut.splits.observe.targets, whole.splits.observe.targets[:60])
+    assert len(cut.splits.test) == len(whole.splits.test)
+    assert cut.theta_spec == whole.theta_spec
+    assert len(cut.outputs()) == 60
+    assert "observed" in cut.key and "observed" not in whole.key
+
+
 def test_training_shares_are_those_of_the_images_theta_was_trained_on():
     tail = pipeline_of(experiment=mismatch, column="tail/f-macro")
     counts = torch.bincount(tail.problem.train.targets)

@@ -1,0 +1,60 @@
+"""The figure of gain over the size of the observe split, from hand-written records."""
+
+from dataclasses import replace
+
+import pytest
+from scipy.stats import t
+
+from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.figures.gain_over_size import BAND, gain_over_size
+from tests.benchmarks.report.report_cases import ARMS, LAYOUT, make_arm
+
+OBSERVED = {"a9a/mcr": 200, "a9a/f1": 500}
+SIZED = replace(LAYOUT, observed_of=lambda spec: OBSERVED[spec.column])
+F1 = [
+    *make_arm("loss-only", [0.5, 0.5, 0.5], column="a9a/f1"),
+    *make_arm("shift", [0.4, 0.5, 0.6], column="a9a/f1"),
+]
+
+
+def marks(records):
+    (panel,) = gain_over_size(SIZED, records).axes
+    found = {}
+    for container in panel.containers:
+        line, _, (bar,) = container
+        ends = [segment[:, 1].tolist() for segment in bar.get_segments()]
+        found[container.get_label()] = (line.get_xydata().tolist(), ends)
+    return found
+
+
+def test_marks_by_hand():
+    found = marks([*ARMS, *F1])
+    assert set(found) == {"threshold shift", "MetricOpt"}
+    (panel,) = gain_over_size(SIZED, [*ARMS, *F1]).axes
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["200", "500"]
+    points, ends = found["threshold shift"]
+    # Two marks at 200, one to either side; one at 500. F of .5 on average: no gain.
+    assert points[0] == pytest.approx([-BAND / 4, 0.055])
+    assert points[1] == pytest.approx([1.0, 0.0], abs=1e-12)
+    half = t.ppf(0.975, 2) * 0.005 / 3**0.5
+    assert ends[0] == pytest.approx([0.055 - half, 0.055 + half])
+    half = t.ppf(0.975, 2) * 0.1 / 3**0.5
+    assert ends[1] == pytest.approx([-half, half])
+    ((x, gain),) = found["MetricOpt"][0]
+    assert (x, gain) == pytest.approx((BAND / 4, 0.04))
+
+
+def test_one_figure_for_all_blocks_where_a_layout_asks_for_it():
+    natural = [
+        replace(record, spec=replace(record.spec, block="natural")) for record in ARMS
+    ]
+    figures = draw_all(SIZED, [*ARMS, *natural])
+    assert "gain_over_size" in figures
+    title = figures["gain_over_size"].get_suptitle()
+    assert title.startswith("Table 3") and "all blocks" in title
+    assert "gain_over_size" not in draw_all(LAYOUT, ARMS)
+    assert gain_over_size(LAYOUT, ARMS) is None
+
+
+def test_without_a_tested_row_there_is_no_figure():
+    assert gain_over_size(SIZED, make_arm("loss-only", [0.2, 0.3])) is None

@@ -1,0 +1,47 @@
+"""The section on what was identified, from hand-written notes."""
+
+import pytest
+
+from benchmarks.report.cells import judge
+from benchmarks.report.page import build
+from benchmarks.report.sections.identified import (
+    IDENTIFIED,
+    identified,
+    identified_table,
+)
+from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record
+
+KNOWN = {"identified": 1.0, "identified_after": 6.0, "untouched": 0.0}
+PARTLY = {"identified": 0.5, "identified_after": 9.0, "untouched": 0.5}
+UNKNOWN = {"identified": 0.0, "untouched": 1.0}
+
+
+def lines(*notes):
+    records = [
+        make_record("metricopt", number, [0.2, 0.3], notes=each)
+        for number, each in enumerate(notes)
+    ]
+    return identified_table(judge(LAYOUT, [*LOSS_ONLY, *records])).values.tolist()
+
+
+def test_a_line_by_hand():
+    # (1 x 6 + 0.5 x 9) / 1.5 queries.
+    place = ["Balanced", "A9A MCR", "MetricOpt"]
+    assert lines(KNOWN, PARTLY, UNKNOWN) == [[*place, "50 %", "7.0", "50 %", "3"]]
+
+
+def test_without_an_identified_search_no_queries_are_told():
+    ((*_, share, after, kept, runs),) = lines(UNKNOWN)
+    assert (share, after, kept, runs) == ("0 %", "·", "100 %", "1")
+
+
+def test_rows_without_the_notes_are_left_out():
+    assert lines({}, {}) == []
+    assert identified(judge(LAYOUT, LOSS_ONLY)) == []
+
+
+@pytest.mark.parametrize(("notes", "shown"), [(KNOWN, True), ({}, False)])
+def test_a_page_has_the_section_where_records_hold_the_notes(notes, shown):
+    record = make_record("metricopt", 0, [0.2, 0.3], notes=notes)
+    page = build(LAYOUT, [*LOSS_ONLY, record])["table.md"].decode()
+    assert (f"\n{IDENTIFIED}\n" in page) == shown
