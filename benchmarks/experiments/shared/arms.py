@@ -18,13 +18,13 @@ class Size:
         replicates: each with a split, a network, an adapter and batches of its own.
         meta_tests: fine-tuning runs per replicate.
         search_tests: searches by queries per replicate.
-        search_replicates: the most replicates that searches have; None for all.
+        few_replicates: the most that rows have which need no more; None for all.
     """
 
     replicates: int = 1
     meta_tests: int = 10
     search_tests: int = 1
-    search_replicates: int | None = None
+    few_replicates: int | None = None
 
 
 def method(name: str, **settings: Any) -> Arm:
@@ -50,12 +50,7 @@ def dense(size: Size, steps: int) -> Plan:
 def searches(size: Size, queries: int, **settings: Any) -> dict[str, Plan]:
     """Return the searches by queries, by row, with settings of their methods."""
     return {
-        name: Plan(
-            method(name, **settings),
-            queries,
-            size.search_tests,
-            replicates=size.search_replicates,
-        )
+        name: Plan(method(name, **settings), queries, size.search_tests)
         for name in SEARCHES
     }
 

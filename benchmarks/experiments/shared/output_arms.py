@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared.arms import Size
 from benchmarks.experiments.shared.plans import Plan, Plans
 from benchmarks.report.layout import Row, split_budget
 from benchmarks.runs.spec import Arm
@@ -157,10 +156,9 @@ def our_plans() -> dict[str, Plan]:
     return {OURS: ours(), f"{OURS}-q{FEWER}": ours(FEWER)}
 
 
-def patient_plans(size: Size) -> dict[str, Plan]:
+def patient_plans() -> dict[str, Plan]:
     """Return MetricOpt on outputs with more queries than it needs, by row."""
-    plan = replace(ours(MORE), replicates=size.search_replicates)
-    return {f"{OURS}-q{MORE}": plan}
+    return {f"{OURS}-q{MORE}": ours(MORE)}
 
 
 def without_offsets_plans() -> dict[str, Plan]:
@@ -173,19 +171,16 @@ def unsorted_plans() -> dict[str, Plan]:
     return {f"{OURS}-unsorted": ours(left_out=["decisions: sorted"])}
 
 
-def no_harm_plans(size: Size, queries: int, **settings: Any) -> dict[str, Plan]:
+def no_harm_plans(queries: int, **settings: Any) -> dict[str, Plan]:
     """Return searches whose proposals need evidence, by row.
 
     Args:
-        size: how often runs are repeated.
         queries: the most a run may make; `RIVAL_QUERIES` if there are more.
         **settings: of the searches.
     """
-    most, kept = min(queries, RIVAL_QUERIES), size.search_replicates
+    most = min(queries, RIVAL_QUERIES)
     return {
-        f"{name}-no-harm": Plan(
-            Arm("no-harm", name, settings), most, replicates=kept, offsets=True
-        )
+        f"{name}-no-harm": Plan(Arm("no-harm", name, settings), most, offsets=True)
         for name in ("cma-es", "guided-cma")
     }
 
@@ -199,13 +194,10 @@ def line_plans() -> dict[str, Plan]:
     }
 
 
-def rival_plans(
-    size: Size, queries: int, *, deviation: float | None = None
-) -> dict[str, Plan]:
+def rival_plans(queries: int, *, deviation: float | None = None) -> dict[str, Plan]:
     """Return the rivals that search for phi, by row.
 
     Args:
-        size: how often runs are repeated.
         queries: the most a run may make; `RIVAL_QUERIES` if there are more.
         deviation: of the first samples of lq-CMA-ES; None for its own.
     """
@@ -215,11 +207,8 @@ def rival_plans(
         "lq-cma-es": arms.method("lq-cma-es", **own),
         "trust-region-bo": arms.method("trust-region-bo"),
     }
-    most, kept = min(queries, RIVAL_QUERIES), size.search_replicates
-    return {
-        row: Plan(arm, most, replicates=kept, offsets=True)
-        for row, arm in searches.items()
-    }
+    most = min(queries, RIVAL_QUERIES)
+    return {row: Plan(arm, most, offsets=True) for row, arm in searches.items()}
 
 
 def beside_offsets(plans: Plans, tests: int) -> dict[str, Plan]:

@@ -52,9 +52,9 @@ def plans(tier: str, tests: int = 1, **settings: Any) -> dict[str, Plan]:
         tests: repetitions within a run.
         **settings: of CMA-ES.
     """
-    size, queries = arms.Size(), QUERIES[tier]
-    found = arms.searches(size, queries, **settings)
-    found |= outputs.no_harm_plans(size, queries, **settings)
+    queries = QUERIES[tier]
+    found = arms.searches(arms.Size(), queries, **settings)
+    found |= outputs.no_harm_plans(queries, **settings)
     found[outputs.OURS] = outputs.ours()
     kept = {row.name: found[row.name] for row in SEARCHED}
     return outputs.beside_offsets(kept, tests)

@@ -41,8 +41,8 @@ def first_look(
         panel.set_title(f"{column.heading}: {chosen.columns[column.name]}")
         _draw(panel, layout, column, shown[column])
     figure.suptitle(
-        f"Test metric over evaluations of the metric ({block.label}); "
-        f"{_replicates(records, block)} replicates at most, band: one deviation",
+        f"Test metric over evaluations of the metric\n({block.label}; up to "
+        f"{_replicates(records, block)} replicates, band: one standard deviation)",
         x=0.01,
         horizontalalignment="left",
         fontsize="medium",
