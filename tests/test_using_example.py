@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score
 from tests.source_tree import ROOT
 
 PAGE = (ROOT / "docs" / "using.md").read_text()
+README = (ROOT / "README.md").read_text()
 NUMBER = re.compile(r"\d+\.\d+|\d+")
 MEASURED_ANEW = re.compile(r" in [\d.]+ s ")
 macro_f1 = partial(f1_score, average="macro")
@@ -34,6 +35,12 @@ def test_the_example_runs_and_prints_what_the_page_shows(capsys):
     assert [float(each) for each in rises.groups()] == pytest.approx(
         [before, after], abs=0.02
     )
+
+
+def test_the_readme_shows_the_same_lines():
+    (first,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    assert first and shown.startswith(first)
 
 
 def numbers(text):

@@ -122,18 +122,26 @@ def _pictures(
     observed = torch.cat([found.observed for found in health])
     predicted = torch.cat([found.predicted for found in health])
     with torch.no_grad():
-        embedding = value_function.embed(phi).numpy()
-    # Imported here: it takes seconds, and few runs draw.
-    from sklearn.manifold import TSNE
-
-    place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding)
+        place = _in_a_plane(value_function.embed(phi))
     return {
         "health_predicted": rounded(predicted, 4),
         "health_true": rounded(observed, 4),
-        "embedding_x": rounded(torch.from_numpy(place[:, 0]), 2),
-        "embedding_y": rounded(torch.from_numpy(place[:, 1]), 2),
+        "embedding_x": rounded(place[:, 0], 2),
+        "embedding_y": rounded(place[:, 1], 2),
         "embedding_cost": rounded(observed, 4),
     }
+
+
+def _in_a_plane(embedding: Tensor) -> Tensor:
+    """Return points [n, 2] of an embedding [n, q] by t-SNE."""
+    if not bool((embedding != embedding[0]).any()):
+        # A dead value function has one point for all phi, at which t-SNE crashes.
+        return embedding.new_zeros(len(embedding), 2)
+    # Imported here: it takes seconds, and few runs draw.
+    from sklearn.manifold import TSNE
+
+    place = TSNE(random_state=0, init="pca", n_jobs=1).fit_transform(embedding.numpy())
+    return torch.from_numpy(place)
 
 
 def rounded(values: Tensor, digits: int = DIGITS) -> list[float]:

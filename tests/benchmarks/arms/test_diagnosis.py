@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import torch
+
+from benchmarks.arms.diagnosis import _in_a_plane
 from tests.benchmarks.arms.arm_cases import metricopt_spec, record_of
 
 RANKED = {"spearman_loss", "spearman_guided", "loss_spearman"}
@@ -23,3 +26,11 @@ def test_diagnosis_is_outside_the_budget_and_draws_in_replicate_0_only():
     notes = record_of(replace(spec, replicate=0)).notes
     assert len({len(notes[name]) for name in POINTS}) == 1
     assert len(notes["path_steps"]) == len(notes["path_loss_cost"]) == 10
+
+
+def test_a_dead_value_function_is_one_point():
+    assert _in_a_plane(torch.ones(40, 3)).tolist() == [[0.0, 0.0]] * 40
+    generator = torch.Generator().manual_seed(0)
+    place = _in_a_plane(torch.randn(40, 3, generator=generator))
+    assert place.shape == (40, 2) and bool(torch.isfinite(place).all())
+    assert len(place.unique(dim=0)) == 40
