@@ -28,6 +28,8 @@ from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec
 
 TASKS = {"paper": 1_600, "local": 400, "smoke": 48}
+REPLICATES = {"paper": 10, "local": 3, "smoke": 2}
+"""Each with a network and a value function of its own."""
 METRICS = ("mcr", "f1")
 
 CHANGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -109,7 +111,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     found = plans(tier, size)
     columns = ((problem_of(tier), METRICS),)
     parts = tabular_parts(tier, columns, lambda *place: found, offline=offline)
-    return table_specs("fig3", tier, parts, replicates=replicates or size.replicates)
+    return table_specs("fig3", tier, parts, replicates=replicates or REPLICATES[tier])
 
 
 def problem_of(tier: str) -> NamedProblem[BinaryProblem]:
