@@ -50,8 +50,8 @@ def test_data_replicates_and_references_are_told(records):
     error, f1 = first_table(LAYOUT, records).splitlines()[-2:]
     assert error == (
         "- a9a MCR ↓ (a9a-sample, 1-3 replicates), to compare with: CE, untouched (phi "
-        "= 0) .4200±.0141; CE fine-tune, last step ·; CE fine-tune, dense eval ·; "
-        "threshold shift .1500."
+        "= 0) .4200±.0141; CE fine-tune, last step ·; threshold shift .1500; prior "
+        "correction ·."
     )
     assert f1.startswith("- a9a F ↑ (a9a-sample, 2 replicates), to compare with: CE")
 

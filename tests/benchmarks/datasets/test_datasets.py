@@ -12,9 +12,9 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from benchmarks.datasets.files.array_cache import cached_digest, fingerprint
 from benchmarks.datasets.files.download import read_archive
 from benchmarks.datasets.files.variants import DataFile, array_digest
-from benchmarks.datasets.registry import example_count, find_source
+from benchmarks.datasets.registry import find_source
 from benchmarks.runs.paths import data_root
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import DataError
 from tests.benchmarks.datasets.toy_data import (
     INPUTS,
     TARGETS,
@@ -294,10 +294,3 @@ def test_a9a_refuses_a_cut_file(tmp_path):
     (tmp_path / "a9a" / "a9a.t").write_text("-1 2:1\n")
     with pytest.raises(DataError, match=r"got \(3, 123\); delete it and run"):
         find_source("a9a").load(tmp_path, offline=True)
-
-
-def test_variants_tell_how_many_examples_they_have():
-    assert example_count("digits", "full") == 1_797
-    assert example_count("covtype", "full") == 581_012
-    with pytest.raises(ConfigError, match="digits has no variant 'half'; known: full"):
-        example_count("digits", "half")

@@ -40,7 +40,7 @@ def test_runs_that_share_a_trained_network_stay_together():
     tables = [spec for spec in specs if spec.pipeline.name == "tabular"]
     groups = in_groups(tables)
     places = [(canonical(encode(g[0].pipeline)), g[0].replicate) for g in groups]
-    assert len(places) == len(set(places)) == 4
+    assert len(places) == len(set(places)) == 8
     for group, (pipeline, replicate) in zip(groups, places, strict=True):
         assert {canonical(encode(spec.pipeline)) for spec in group} == {pipeline}
         assert {spec.replicate for spec in group} == {replicate}
