@@ -27,7 +27,7 @@ def test_the_example_runs_and_prints_what_the_page_shows(capsys):
     found, (inputs, targets) = names["found"], names["test"]
     assert found.summary() in printed
     assert found.spent.queries <= 20
-    # Other processors, and numbers of threads, round otherwise and may choose otherwise.
+    # Other processors and numbers of threads round, and so may choose, otherwise.
     first, second = printed.splitlines()[0], shown.splitlines()[0]
     assert numbers(first) == pytest.approx(numbers(second), abs=0.03)
     assert wording(first) == wording(second)
