@@ -29,11 +29,18 @@ BLOCKS = [
 ]
 
 
+def forget_later(monkeypatch, *registries):
+    """Have registries forget after a test what it registers."""
+    for registry in registries:
+        # Filled now: what fills itself under the test would be forgotten, too.
+        known = {name: registry.get(name) for name in registry}
+        monkeypatch.setattr(registry, "_units", known)
+
+
 @pytest.fixture(autouse=True)
 def units(monkeypatch):
     """Run every block, and forget what it registered afterwards."""
-    for registry in (METRICS, LOSSES, METHODS, DATASETS):
-        monkeypatch.setattr(registry, "_units", dict(registry._units))
+    forget_later(monkeypatch, METRICS, LOSSES, METHODS, DATASETS)
     for path, code in BLOCKS:
         exec(compile(code, path, "exec"), {"__name__": path})
 
@@ -104,8 +111,7 @@ def test_the_data_set_is_the_one_its_digest_names(tmp_path, monkeypatch):
 @pytest.fixture
 def shown_to_users(monkeypatch):
     """Run the statistics and the losses a user is shown, and forget them afterwards."""
-    for registry in (STATISTICS, PORTFOLIO):
-        monkeypatch.setattr(registry, "_units", dict(registry._units))
+    forget_later(monkeypatch, STATISTICS, PORTFOLIO)
     for code in re.findall(r"```py\n(.*?)```", USING, re.DOTALL):
         exec(compile(code, "using.md", "exec"), {"__name__": "using"})
 

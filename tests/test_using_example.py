@@ -32,7 +32,9 @@ def test_the_example_runs_and_prints_what_the_page_shows(capsys):
     assert numbers(first) == pytest.approx(numbers(second), abs=0.03)
     assert wording(first) == wording(second)
     after = macro_f1(targets, found.adapter.network(inputs).argmax(1))
+    assert f"on test: {after}" in printed
     before = macro_f1(targets, found.remove()(inputs).argmax(1))
+    assert after > before + 0.1
     rises = re.search(r"macro F rises from ([\d.]+) to ([\d.]+)\.\n", PAGE)
     assert [float(each) for each in rises.groups()] == pytest.approx(
         [before, after], abs=0.02

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from benchmarks.experiments.registry import find_experiment
@@ -116,13 +117,14 @@ TABLES: dict[str, Callable[[Path], str]] = {
 """Name of every table of the pages, and what makes it of the folder of reports."""
 
 
-def committed(results: Path, experiment: str) -> list[RunRecord]:
-    """Return the committed records of an experiment.
+@cache
+def committed(results: Path, experiment: str) -> tuple[RunRecord, ...]:
+    """Return the committed records of an experiment, read once for all pages.
 
     Raises:
         DataError: if there are none.
     """
-    return read_jsonl(results / experiment / TIER / "records.jsonl")
+    return tuple(read_jsonl(results / experiment / TIER / "records.jsonl"))
 
 
 def _first_lines(

@@ -44,9 +44,7 @@ TAIL_SIZE = ImageSize(examples=1_000, batch_size=64, steps=STEPS)
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
     finetuned("loss-only", "CE fine-tune, last step"),
-    Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
-    Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
+    *outputs.search_rows("loss-only"),
     finetuned("metricopt", "MetricOpt (SGD)", "loss-only"),
     *outputs.rows("threshold-shift"),
     Row("class-offsets", "class offsets", "cross-entropy", sees=outputs.SCORES),

@@ -100,9 +100,7 @@ ROWS = (
     ),
     finetuned("loss-only", "CE fine-tune, last step"),
     finetuned("loss-only-dense", "CE fine-tune, dense eval", "loss-only"),
-    Row("random-search", "random search", "loss-only", sees=outputs.VALUES),
-    Row("cma-es", "CMA-ES", "loss-only", sees=outputs.VALUES),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=outputs.GRADIENTS),
+    *outputs.search_rows("loss-only"),
     finetuned(
         "metricopt-literal",
         "MetricOpt, literal",

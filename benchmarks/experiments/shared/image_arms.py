@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
-from benchmarks.experiments.shared.output_arms import GRADIENTS, SCORES, VALUES
+from benchmarks.experiments.shared.output_arms import SCORES, VALUES, search_rows
 from benchmarks.experiments.shared.plans import Plan
 from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm
@@ -56,9 +56,7 @@ CONTROL_ROWS = (
         note="post hoc; needs the scores of the network, which a black box hides",
         sees=SCORES,
     ),
-    Row("random-search", "random search", "loss-only", sees=VALUES),
-    Row("cma-es", "CMA-ES", "loss-only", sees=VALUES),
-    Row("guided-cma", "guided CMA-ES (ours)", "loss-only", sees=GRADIENTS),
+    *search_rows("loss-only"),
     Row(
         "oracle-observe",
         "long CMA-ES",

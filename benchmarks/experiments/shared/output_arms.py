@@ -43,7 +43,7 @@ SHARED = (
     "dictionary",
     "white-box",
 )
-"""Rows that every table has."""
+"""Arms that any table can have, beside those that depend on its problems."""
 EFFICIENT_ARMS = (
     OURS,
     "prior-correction",
@@ -56,8 +56,8 @@ EFFICIENT_ARMS = (
 """Arms of the comparison at equal queries."""
 
 
-def _row(name: str, label: str, sees: str, note: str = "", base: str = "") -> Row:
-    return Row(name, label, base or "cross-entropy", note=note, sees=sees)
+def _row(name: str, label: str, sees: str, note: str = "") -> Row:
+    return Row(name, label, "cross-entropy", note=note, sees=sees)
 
 
 ROWS = (
@@ -75,12 +75,6 @@ ROWS = (
         "the logits take the class shares of observe for those of training",
     ),
     _row("cma-offsets", "class offsets by CMA-ES", SCORES),
-    _row(
-        "cw-plugin",
-        "class offsets, pairwise lines",
-        SCORES,
-        "CWPlugin (Devic, Hiranandani et al., 2025), built from its abstract",
-    ),
     _row(
         "threshold-grid",
         "threshold grid",
@@ -117,12 +111,6 @@ ROWS = (
         "its adapter has no output offsets, like that of all rows above the rivals",
     ),
     _row(
-        f"{OURS}-unsorted",
-        "MetricOpt on outputs, unsorted",
-        SCORES,
-        "its statistics lack the sorted recalls, in which the worst class is linear",
-    ),
-    _row(
         "cma-es-no-harm",
         "CMA-ES + no harm (ours)",
         SCORES,
@@ -139,6 +127,15 @@ ROWS = (
     _row("white-box", "ceiling: soft metric", FORMULA),
 )
 """All rows, in the order of tables."""
+
+
+def search_rows(base: str) -> tuple[Row, ...]:
+    """Return the rows of searches by metric queries, tested against a base row."""
+    return (
+        Row("random-search", "random search", base, sees=VALUES),
+        Row("cma-es", "CMA-ES", base, sees=VALUES),
+        Row("guided-cma", "guided CMA-ES (ours)", base, sees=GRADIENTS),
+    )
 
 
 def rows(*names: str) -> tuple[Row, ...]:
@@ -166,11 +163,6 @@ def without_offsets_plans() -> dict[str, Plan]:
     return {f"{OURS}-adapter": ours(offsets=False)}
 
 
-def unsorted_plans() -> dict[str, Plan]:
-    """Return MetricOpt on outputs without sorted recalls, by row."""
-    return {f"{OURS}-unsorted": ours(left_out=["decisions: sorted"])}
-
-
 def no_harm_plans(queries: int, **settings: Any) -> dict[str, Plan]:
     """Return searches whose proposals need evidence, by row.
 
@@ -194,21 +186,17 @@ def line_plans() -> dict[str, Plan]:
     }
 
 
-def rival_plans(queries: int, *, deviation: float | None = None) -> dict[str, Plan]:
+def rival_plans(queries: int) -> dict[str, Plan]:
     """Return the rivals that search for phi, by row.
 
     Args:
         queries: the most a run may make; `RIVAL_QUERIES` if there are more.
-        deviation: of the first samples of lq-CMA-ES; None for its own.
     """
-    own = {} if deviation is None else {"deviation": deviation}
-    searches = {
-        "adaptive-surrogates": arms.method("adaptive-surrogates"),
-        "lq-cma-es": arms.method("lq-cma-es", **own),
-        "trust-region-bo": arms.method("trust-region-bo"),
-    }
     most = min(queries, RIVAL_QUERIES)
-    return {row: Plan(arm, most, offsets=True) for row, arm in searches.items()}
+    return {
+        name: Plan(arms.method(name), most, offsets=True)
+        for name in ("adaptive-surrogates", "lq-cma-es", "trust-region-bo")
+    }
 
 
 def beside_offsets(plans: Plans, tests: int) -> dict[str, Plan]:

@@ -28,7 +28,7 @@ SAMPLING_LABELS: Mapping[Sampling, str] = {
 UNTOUCHED = Row("cross-entropy", "CE, untouched (phi = 0)")
 SEARCHED = (
     *(row for row in outputs.rows(outputs.OURS) if row.name == outputs.OURS),
-    Row("cma-es", "CMA-ES", "cross-entropy", sees=outputs.VALUES),
+    *(row for row in outputs.search_rows("cross-entropy") if row.name == "cma-es"),
     *outputs.rows("cma-es-no-harm"),
 )
 """Rows that search, all on an adapter with output offsets."""

@@ -66,9 +66,7 @@ SMOKE_QUERIES = 20
 PATIENT = f"{outputs.OURS}-q{outputs.MORE}"
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
-    Row("random-search", "random search", "cross-entropy", sees=outputs.VALUES),
-    Row("cma-es", "CMA-ES", "cross-entropy", sees=outputs.VALUES),
-    Row("guided-cma", "guided CMA-ES (ours)", "cross-entropy", sees=outputs.GRADIENTS),
+    *outputs.search_rows("cross-entropy"),
     *(row for row in outputs.rows(outputs.OURS) if row.name in (outputs.OURS, PATIENT)),
 )
 """All of them search an adapter with output offsets."""
