@@ -16,8 +16,8 @@ from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
+    EARLIER_SIZES,
     FILM,
-    SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
@@ -118,13 +118,15 @@ def plans(size: ImageSize) -> dict[str, Plan]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size = replace(SIZES[tier], tasks=TASKS[tier])
+    size = replace(EARLIER_SIZES[tier], tasks=TASKS[tier])
     problem = (DIGITS if tier == "smoke" else CIFAR10).here(offline)
     trained = TrainedNetwork(default_network(tier))
     changed = adapters(trained.network)
     rows = {
         row: (
-            image_pipeline(tier, problem, trained, adapter=changed.get(row, FILM)),
+            image_pipeline(
+                tier, problem, trained, adapter=changed.get(row, FILM), size=size
+            ),
             plan,
         )
         for row, plan in plans(size).items()
@@ -135,7 +137,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 
 def layout(tier: str) -> TableLayout:
     """Return what the ablation looks like at a tier."""
-    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     ratio = problem.problem.test_per_train
     error = Column(COLUMN, "worst-class error", Unit(METRIC), test_per_train=ratio)
     return TableLayout(

@@ -30,7 +30,7 @@ from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
 
-QUERIES, TASKS = 900, 290
+QUERIES, TASKS = 750, 240
 SIZE = arms.Size(replicates=5, meta_tests=5)
 
 PROBLEMS = ((DIGIT, ("mcr", "f1")), (CANCER, ("f1",)))
@@ -66,7 +66,7 @@ def metricopt() -> Plan:
 
 def output_plans() -> dict[str, Plan]:
     """Return what searches an adapter with output offsets, or moves outputs, by row."""
-    return outputs.our_plans() | outputs.post_hoc_plans("prior-correction")
+    return {outputs.OURS: outputs.ours()} | outputs.post_hoc_plans("prior-correction")
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
@@ -123,7 +123,7 @@ def layout(tier: str) -> TableLayout:
         loss_only_row="loss-only",
         threshold_shift_row="threshold-shift",
         untouched_row="cross-entropy",
-        query_budgets=(10, 15, 50, 150, 500, 900),
+        query_budgets=(15, 50, 150, 500, 750),
         query_arms=(*arms.SEARCHES, "metricopt", outputs.OURS),
         network_of=network_of,
         notes=(

@@ -20,7 +20,7 @@ from benchmarks.experiments.shared.image_arms import (
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    SIZES,
+    EARLIER_SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
@@ -93,19 +93,19 @@ def plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     network, images = default_network(tier), problem.here(offline)
     rows = {}
     for row, (loss, plan) in plans(size).items():
         trained = TrainedNetwork(network, loss, warm=row in WARM)
-        rows[row] = image_pipeline(tier, images, trained), plan
+        rows[row] = image_pipeline(tier, images, trained, size=size), plan
     part = Part("natural", f"{problem.name}/{METRIC}", METRIC, size.steps, rows)
     return table_specs("table1", tier, [part], replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
     """Return what Table 1 looks like at a tier."""
-    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     column = Column(
         f"{problem.name}/{METRIC}",
         f"{problem.name} MCR",

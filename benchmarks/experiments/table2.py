@@ -24,7 +24,7 @@ from benchmarks.experiments.shared.image_arms import (
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    SIZES,
+    EARLIER_SIZES,
     ImageSize,
     TrainedNetwork,
     image_pipeline,
@@ -111,14 +111,14 @@ def networks(tier: str) -> dict[str, str]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     images, parts = problem.here(offline), []
     for network, metric in product(networks(tier), SCORES):
         rows = {}
         for row, (loss, plan) in plans(size, network, metric).items():
             warm = row in WARM or (network == "resnet32" and loss in WARM_LOSSES)
             trained = TrainedNetwork(network, loss, warm)
-            rows[row] = image_pipeline(tier, images, trained), plan
+            rows[row] = image_pipeline(tier, images, trained, size=size), plan
         column = f"{network}/{metric}"
         parts.append(Part("natural", column, metric, size.steps, rows))
     return table_specs("table2", tier, parts, replicates=replicates or size.replicates)
@@ -126,7 +126,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 
 def layout(tier: str) -> TableLayout:
     """Return what Table 2 looks like at a tier."""
-    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     columns = tuple(
         Column(
             f"{network}/{metric}",

@@ -1,9 +1,11 @@
 """The arms that the experiments on images share, each with the row it fills."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
 from benchmarks.experiments.shared.output_arms import SCORES, VALUES, search_rows
 from benchmarks.experiments.shared.plans import Plan
@@ -36,7 +38,22 @@ SIZE_NOTE = (
     "takes its gradients on 10,000 training images without augmentation, so everything "
     "before FiLM is computed only once."
 )
-QUERY_ARMS = ("random-search", "cma-es", "guided-cma", "class-offsets", "metricopt")
+QUERY_ARMS = (
+    "random-search",
+    "cma-es",
+    "guided-cma",
+    "class-offsets",
+    "metricopt",
+    *outputs.EFFICIENT_ARMS,
+)
+OFFSETS_NOTE = (
+    "Rows from prior correction on search FiLM with an offset for every output, but "
+    "for the one that says it has none. MetricOpt on outputs is run with five seeds."
+)
+MOVING_SCORES = ("prior-correction", "cw-plugin", "cma-offsets", "fw-eg")
+"""Rows that move decisions between classes, which leaves every ranking as it is."""
+NOT_ON_IMAGES = ("lq-cma-es", "metricopt-no-harm")
+"""lq-CMA-ES needs d <= 32; Table 3 shows what the check for harm makes of MetricOpt."""
 
 LONGER = Row(
     "longer",
@@ -87,6 +104,12 @@ METRICOPT_ROWS = (
         for queries in METRICOPT_BUDGETS
     ),
 )
+OUTPUT_ROWS = outputs.rows(
+    "cw-plugin",
+    f"{outputs.OURS}-unsorted",
+    *(name for name in outputs.SHARED if name not in NOT_ON_IMAGES),
+)
+"""What sees outputs and labels, and the rivals of today, with output offsets."""
 
 
 def query_budgets(size: ImageSize) -> tuple[int, ...]:
@@ -115,6 +138,19 @@ def cross_entropy_plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
     """Return all rows on the cross-entropy network, with that loss."""
     found = controls(size) | metricopt_plans(size)
     return {row: (CROSS_ENTROPY, plan) for row, plan in found.items()}
+
+
+def output_plans(metric: str, size: ImageSize) -> dict[str, Plan]:
+    """Return what sees outputs and labels, with its ablations and ceilings, by row."""
+    plain, queries = outputs.ours(), size.queries
+    found = outputs.post_hoc_plans(*MOVING_SCORES) | outputs.line_plans()
+    found |= outputs.rival_plans(queries) | outputs.ceiling_plans(metric)
+    found |= outputs.without_offsets_plans()
+    found |= outputs.no_harm_plans(queries, deviation=DEVIATION)
+    if metric == "worst-class-error":
+        found |= outputs.unsorted_plans()
+    found[outputs.OURS] = replace(plain, meta_tests=size.seeds)
+    return {row: plan for row, plan in found.items() if row not in NOT_ON_IMAGES}
 
 
 def class_offsets(reach: float) -> Plan:

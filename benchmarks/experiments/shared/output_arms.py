@@ -74,6 +74,13 @@ ROWS = (
         SCORES,
         "the logits take the class shares of observe for those of training",
     ),
+    _row(
+        "cw-plugin",
+        "class weights, pair by pair",
+        SCORES,
+        "line searches over pairs of classes; queries on chosen examples, which a "
+        "black box does not offer",
+    ),
     _row("cma-offsets", "class offsets by CMA-ES", SCORES),
     _row(
         "threshold-grid",
@@ -109,6 +116,12 @@ ROWS = (
         "MetricOpt on outputs, no offsets",
         SCORES,
         "its adapter has no output offsets, like that of all rows above the rivals",
+    ),
+    _row(
+        f"{OURS}-unsorted",
+        "MetricOpt on outputs, no sorted recalls",
+        SCORES,
+        "without the statistics in which the worst class is linear",
     ),
     _row(
         "cma-es-no-harm",
@@ -161,6 +174,11 @@ def patient_plans() -> dict[str, Plan]:
 def without_offsets_plans() -> dict[str, Plan]:
     """Return MetricOpt on outputs for an adapter without offsets, by row."""
     return {f"{OURS}-adapter": ours(offsets=False)}
+
+
+def unsorted_plans() -> dict[str, Plan]:
+    """Return MetricOpt on outputs without the statistics of the worst class, by row."""
+    return {f"{OURS}-unsorted": ours(left_out=["decisions: sorted"])}
 
 
 def no_harm_plans(queries: int, **settings: Any) -> dict[str, Plan]:

@@ -115,8 +115,7 @@ def propose(
         reason = "No statistics of the outputs that are known here explain the metric."
         return unexplained(best, replace(evidence, reason=reason))
     known = search.explained()
-    candidate = search.most_promising(known)
-    found = reaches(known.statistics, search.along.scale, candidate)
+    found = reaches(known.statistics, search.along.scale, search.candidates)
     fitted = cross_fit(known.value, found, settings, generator)
     return _judged(search, known, fitted, settings.level)
 

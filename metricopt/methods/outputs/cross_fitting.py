@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.outputs.coordinates import descend
-from metricopt.methods.outputs.looks import Look, Nested
+from metricopt.methods.outputs.looks import Followed, Look, simplest
 from metricopt.methods.outputs.reach import Reach
 from metricopt.statistics.contract import anchored
 from metricopt.values.statistics_value import StatisticsValueFunction
@@ -85,65 +85,55 @@ def cross_fit(
 ) -> CrossFitted:
     """Descend a value function for as long as held-out folds gain.
 
+    Of all that may be moved, the simplest is taken that is as good as the best.
+
     Args:
         value: of the statistics; says what they are worth.
-        found: what may be moved; the best is taken.
+        found: what may be moved, the simplest first.
         settings: how.
         generator: source of all randomness.
     """
     statistics = found[0].statistics
     folds = stratified_folds(statistics.targets, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
-    nested = Nested(folds)
-    best = _race(fits, settings, nested, generator)
+    descents = _race(fits, settings, generator)
     untouched = statistics.outputs(torch.zeros(1, statistics.size))
-    fit = fits[0]
-    gain = fit.cost(untouched) - max(best.seen, fit.cost(nested.outputs))
     weights = _bootstrap(settings.samples, len(folds), generator)
-    gains = fit.costs(untouched, weights) - fit.costs(nested.outputs, weights)
+    outputs = (untouched, *(each.held_out for each in descents))
+    before, *after = (fits[0].costs(each, weights) for each in outputs)
+    chosen = simplest(torch.stack(after))
+    best, gains = descents[chosen].best, before - after[chosen]
     return CrossFitted(
         best.reach.whole(best.moved),
         best.reach.name,
         best.steps,
-        gain,
-        gains.std().item(),
+        min(gains[0].item(), before[0].item() - best.seen),
+        gains[1:].std().item(),
         best.seen,
     )
 
 
 def _race(
-    fits: list["_CrossFit"],
-    settings: CrossFitting,
-    nested: Nested,
-    generator: torch.Generator,
-) -> Look:
-    """Return the best look of descents, half of which end at every rung.
+    fits: list["_CrossFit"], settings: CrossFitting, generator: torch.Generator
+) -> list[Followed]:
+    """Follow descents, half of which end at every rung.
 
     Those that need not run the network are cheap, and go on to the end.
 
     Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
     """
     descents = [fit.looks(generator) for fit in fits]
-    running = [(next(descent), descent) for descent in descents]
-    for look, _ in running:
-        nested.add(look)
-    best = min((look for look, _ in running), key=_cost)
+    found = [Followed(next(each), fits[0].folds) for each in descents]
+    running = list(zip(found, descents, strict=True))
     for step in range(settings.every, settings.steps + 1, settings.every):
-        ahead = [(look, next(descent), descent) for look, descent in running]
-        for _, look, _ in ahead:
-            nested.add(look)
-        running = [(min(old, new, key=_cost), descent) for old, new, descent in ahead]
-        best = min(best, *(look for look, _ in running), key=_cost)
+        for followed, descent in running:
+            followed.add(next(descent))
         if step in settings.rungs:
-            running.sort(key=lambda each: each[0].cost)
-            cheap = [each for each in running if each[0].reach.is_cheap]
-            others = [each for each in running if not each[0].reach.is_cheap]
+            running.sort(key=lambda each: each[0].best.cost)
+            cheap = [each for each in running if each[0].best.reach.is_cheap]
+            others = [each for each in running if not each[0].best.reach.is_cheap]
             running = cheap + others[: (len(others) + 1) // 2]
-    return best
-
-
-def _cost(look: Look) -> float:
-    return look.cost
+    return found
 
 
 def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
@@ -156,10 +146,15 @@ def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) ->
 
 
 def _bootstrap(samples: int, examples: int, generator: torch.Generator) -> Tensor:
-    """Return how often every example is in every sample, [samples, examples]."""
+    """Return how often every example is in the split itself, then in every sample.
+
+    Returns:
+        Counts, shape [1 + samples, examples].
+    """
     drawn = torch.randint(examples, (samples, examples), generator=generator)
     counts = torch.zeros(samples, examples)
-    return counts.scatter_add_(1, drawn, torch.ones_like(counts))
+    counts.scatter_add_(1, drawn, torch.ones_like(counts))
+    return torch.cat([torch.ones(1, examples), counts])
 
 
 @dataclass(frozen=True)
@@ -171,13 +166,14 @@ class _CrossFit:
     settings: CrossFitting
     folds: Tensor
 
-    def cost(self, outputs: Tensor) -> float:
-        """Return the cost that is predicted of outputs [1, N, C]."""
-        groups = self.reach.statistics.of_outputs(outputs)
-        return self.value.predict(groups)[0].item()
+    @property
+    def kept(self) -> Tensor:
+        """What each row sees, [folds + 1, N]: the last one leaves no fold out."""
+        rows = torch.arange(self.settings.folds + 1)
+        return (self.folds != rows[:, None]).float()
 
     def costs(self, outputs: Tensor, weights: Tensor) -> Tensor:
-        """Return the same for examples weighted in B ways, [B, N]."""
+        """Return what is predicted of outputs [1, N, C], weighted in B ways [B, N]."""
         found = []
         for part in weights.split(SAMPLES_AT_ONCE):
             repeated = outputs.expand(len(part), -1, -1)
@@ -188,7 +184,7 @@ class _CrossFit:
     def looks(self, generator: torch.Generator) -> Iterator[Look]:
         """Descend, and yield what held-out folds say on the way."""
         settings, reach = self.settings, self.reach
-        start = reach.start.repeat(settings.folds + 1, 1)
+        start = self._start()
         objective = _Objective(self, start, generator)
         path = descend(
             objective,
@@ -207,13 +203,20 @@ class _CrossFit:
                 # Far from where they were made to agree, smooth and exact part.
                 objective.anchor_at(moved)
 
+    def _start(self) -> Tensor:
+        """Return where rows start, [folds + 1, m]: each where its own folds say."""
+        starts = self.reach.starts
+        if len(starts) == 1:
+            return starts.repeat(self.settings.folds + 1, 1)
+        outputs = self.reach.statistics.outputs
+        costs = [self.costs(outputs(each[None]), self.kept) for each in starts]
+        return starts[torch.stack(costs).argmin(0)]
+
     def _look(self, step: int, moved: Tensor) -> Look:
         """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen."""
-        statistics, count = self.reach.statistics, self.settings.folds
+        statistics, weights = self.reach.statistics, self.kept
         held_out = statistics.held_out(moved[:-1], self.folds)
         seen = statistics.outputs(moved[-1:])
-        # The last row of weights leaves no fold out.
-        weights = (self.folds != torch.arange(count + 1)[:, None]).float()
         own, whole = self.costs(held_out, weights), self.costs(seen, weights)
         worse = own.maximum(whole)
         return Look(
@@ -234,7 +237,7 @@ class _Objective:
         self, fit: _CrossFit, start: Tensor, generator: torch.Generator
     ) -> None:
         self._fit, self._generator = fit, generator
-        self._kept = (fit.folds != torch.arange(len(start))[:, None]).float()
+        self._kept = fit.kept
         self.anchor_at(start)
 
     def anchor_at(self, moved: Tensor) -> None:

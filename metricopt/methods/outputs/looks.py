@@ -32,27 +32,47 @@ class Look:
     held_out: Tensor
 
 
-class Nested:
-    """Held-out outputs of every fold, by the look that is best on the other folds.
+class Followed:
+    """A descent as held-out folds have seen it: its best look, and what that is worth.
 
-    What is chosen on all folds is the best of many, and looks better than it is. Here
-    no example has a say in the choice it is judged by.
+    The length that is best on all folds is the best of many, and looks better than it
+    is. So every fold is judged at the length that is best on the other folds.
 
     Args:
+        look: the first.
         folds: the fold of every example, shape [N].
+
+    Attributes:
+        best: the look of least cost.
+        without: least costs without the examples of each fold, shape [folds].
+        held_out: outputs of every example, at a length in which it had no say,
+            [1, N, C].
     """
 
-    def __init__(self, folds: Tensor) -> None:
+    def __init__(self, look: Look, folds: Tensor) -> None:
         self._folds = folds
-        self._costs: Tensor | None = None
-        self.outputs = torch.empty(0)
+        self.best = look
+        self.without, self.held_out = look.without.clone(), look.held_out.clone()
 
     def add(self, look: Look) -> None:
-        """Take the folds for which a look is the best so far."""
-        if self._costs is None:
-            self._costs, self.outputs = look.without.clone(), look.held_out.clone()
-            return
-        better = look.without < self._costs
-        self._costs = torch.where(better, look.without, self._costs)
-        places = better[self._folds].to(self.outputs.device)
-        self.outputs[:, places] = look.held_out[:, places]
+        """Take what is better than before, on all folds or on all but one."""
+        self.best = min(self.best, look, key=lambda each: each.cost)
+        better = look.without < self.without
+        self.without = torch.where(better, look.without, self.without)
+        places = better[self._folds].to(self.held_out.device)
+        self.held_out[:, places] = look.held_out[:, places]
+
+
+def simplest(costs: Tensor) -> int:
+    """Return the place of the first that costs no more than the best, but for chance.
+
+    Source: the rule of one standard error, Breiman et al., Classification and
+    Regression Trees, 1984, Sec. 3.4.3; the error is that of the bootstrap.
+
+    Args:
+        costs: of the simplest first, shape [n, 1 + samples]; the first column is of all
+            examples, the others of samples of the bootstrap.
+    """
+    more = costs - costs[costs[:, 0].argmin()]
+    as_good = more[:, 0] <= more[:, 1:].std(1)
+    return int(as_good.int().argmax())

@@ -16,7 +16,7 @@ class Reach:
         name: for a reader.
         statistics: as functions of what is moved, [m] numbers.
         scale: of the coordinates, shape [m].
-        start: where the descent starts, shape [m].
+        starts: where a descent may start, shape [s, m]; the most promising is taken.
         place: of these numbers in phi.
         phi: the rest of phi, shape [d].
         is_cheap: whether the network need not run.
@@ -25,7 +25,7 @@ class Reach:
     name: str
     statistics: ObservedStatistics
     scale: Tensor
-    start: Tensor
+    starts: Tensor
     place: slice
     phi: Tensor
     is_cheap: bool = False
@@ -38,34 +38,30 @@ class Reach:
 
 
 def reaches(
-    statistics: ObservedStatistics, scale: Tensor, candidate: Tensor | None
+    statistics: ObservedStatistics, scale: Tensor, candidates: Tensor
 ) -> list[Reach]:
-    """Return all that a descent may move.
+    """Return all that a descent may move, the simplest first.
 
-    Every part of the adapter alone, all parts together, and all parts from a candidate
-    of the portfolio.
+    Output offsets, the rest of the adapter, all parts together, and all parts from a
+    candidate of the portfolio.
 
     Args:
         statistics: of the observe split, as functions of phi [d].
         scale: of the coordinates of phi, shape [d].
-        candidate: the most promising one, shape [d]; None if there is none.
+        candidates: of the portfolio, shape [S, d]; S may be 0.
     """
-    zero, everything = torch.zeros_like(scale), slice(0, len(scale))
-    found = [Reach("all of phi", statistics, scale, zero, everything, zero)]
-    if len(statistics.parts) > 1:
-        for name, place in statistics.parts.items():
-            if name == "offsets":
-                alone, own, start = statistics.of_offsets(), scale[place], zero[place]
-                found.append(
-                    Reach("output offsets", alone, own, start, place, zero, True)
-                )
-            else:
-                own = torch.zeros_like(scale)
-                own[place] = scale[place]
-                found.append(
-                    Reach("all but offsets", statistics, own, zero, everything, zero)
-                )
-    if candidate is not None:
+    untouched, everything = torch.zeros(1, len(scale)), slice(0, len(scale))
+    zero, found = untouched[0], []
+    place = statistics.parts.get("offsets")
+    if place is not None and len(statistics.parts) > 1:
+        alone, own, rest = statistics.of_offsets(), scale[place], scale.clone()
+        start, rest[place] = untouched[:, place], 0
+        found = [
+            Reach("output offsets", alone, own, start, place, zero, True),
+            Reach("all but offsets", statistics, rest, untouched, everything, zero),
+        ]
+    found.append(Reach("all of phi", statistics, scale, untouched, everything, zero))
+    if len(candidates):
         name = "all of phi from a fine-tuning of the portfolio"
-        found.append(Reach(name, statistics, scale, candidate, everything, zero))
+        found.append(Reach(name, statistics, scale, candidates, everything, zero))
     return found

@@ -201,13 +201,6 @@ class OutputsSearch:
         """Return what the queries so far say of the metric."""
         return explain(self.statistics, self.groups, self.costs)
 
-    def most_promising(self, known: Explained) -> Tensor | None:
-        """Return the candidate [d] of the portfolio with the least predicted cost."""
-        if not len(self.candidates):
-            return None
-        groups = known.of_these(self.candidate_groups)
-        return self.candidates[int(known.value.predict(groups)[0].argmin())]
-
     @property
     def _kappa(self) -> Tensor:
         return torch.linspace(0, self.settings.kappa, self.settings.starts)
