@@ -44,6 +44,7 @@ PAYS_COLUMNS = (
 """Experiment and column of every line of the second table."""
 PAYS_ROWS = {
     "cross-entropy": "untouched",
+    "metricopt-outputs": "MetricOpt on outputs",
     "loss-only-dense": "dense evaluation",
     "metricopt": "MetricOpt",
     "cma-es": "CMA-ES",

@@ -11,6 +11,7 @@ from benchmarks.report.figures.parts.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
 from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries
+from benchmarks.report.sections.gain_by_size import gain_by_size
 from benchmarks.report.sections.identified import identified
 from benchmarks.report.sections.queries_to_reach import queries_to_reach
 from benchmarks.report.sections.side_by_side import (
@@ -89,7 +90,8 @@ def build(
     with plain_style():
         drawn = draw_all(layout, records)
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
-    parts = _head_parts(layout, records, cells) + identified(cells)
+    parts = _head_parts(layout, records, cells)
+    parts += gain_by_size(layout, cells) + identified(cells)
     if reference is not None:
         parts += _beside_parts(layout, records, reference)
     parts += _gap_parts(layout, cells) + equal_queries(layout, records)

@@ -7,6 +7,7 @@ from benchmarks.report.cells import Cell, judge
 from benchmarks.report.figures.parts.looks import arm_styles
 from benchmarks.report.figures.parts.panels import draw_mark, finish, make_single_panel
 from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.sections.gain_by_size import cells_by_size, gain_of
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def gain_over_size(
     Gains are shares of the range of their metric, with their 95 % t intervals. Sizes
     stand at equal distances, the marks of one size beside each other by row.
     """
-    sizes = _sizes(layout, records)
+    sizes = cells_by_size(layout, judge(layout, records))
     if not sizes:
         return None
     marks = _marks(sizes)
@@ -48,17 +49,6 @@ def gain_over_size(
     panel.set_ylabel("gain in cost on test, share of its range")
     what = "gain over the base row, with 95 % t intervals; below 0 is harm"
     return finish(figure, layout, ALL_BLOCKS, what)
-
-
-def _sizes(layout: TableLayout, records: Sequence[RunRecord]) -> dict[int, list[Cell]]:
-    """Return what is drawn by size, increasing, by row; empty if untold."""
-    found: dict[int, list[Cell]] = {}
-    cells = judge(layout, records) if layout.observed_of else ()
-    for cell in sorted(cells, key=lambda cell: layout.rows.index(cell.row)):
-        if layout.observed_of and cell.tested and cell.against_base:
-            size = layout.observed_of(cell.records[0].spec)
-            found.setdefault(size, []).append(cell)
-    return dict(sorted(found.items()))
 
 
 def _marks(sizes: dict[int, list[Cell]]) -> dict[str, list[Mark]]:
@@ -76,4 +66,4 @@ def _gain(cell: Cell) -> tuple[float, float]:
     versus = cell.against_base
     assert versus is not None
     low, high = versus.interval or (versus.gain, versus.gain)
-    return versus.gain / cell.column.range, (high - low) / 2 / cell.column.range
+    return gain_of(cell), (high - low) / 2 / cell.column.range

@@ -39,9 +39,8 @@ class CrossFitting:
             examples are noisy.
         samples: of the bootstrap.
         level: standard errors by which a gain has to exceed 0. At 1 chance alone would
-            exceed it in 16 % of all runs, but phi is fitted on all folds and judged
-            without one: on held-out halves of observe, 4 of 56 runs with nothing to
-            gain were.
+            exceed it in 16 % of all runs. On halves of observe with nothing to gain, 5
+            of 44 were made worse; see docs/findings.md.
     """
 
     folds: int = 5
