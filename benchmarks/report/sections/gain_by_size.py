@@ -18,7 +18,7 @@ LEGEND = (
     "size, `better` and `worse`: those with that sign. `mean` and `least`: gain in "
     "cost on test over the base row, as a share of the range of the metric; below 0 "
     "is harm. `found`: sum of the gains, as a share of what the best row of every "
-    "cell gains."
+    "cell gains, if there is anything to gain on average."
 )
 
 
@@ -74,10 +74,11 @@ def _words(own: Sequence[Cell], best: dict[tuple[str, str], float]) -> list[str]
     """Return what a line says of the cells of a row, without size and method."""
     gains = [gain_of(cell) for cell in own]
     possible = sum(best[_place(cell)] for cell in own)
+    least = sum(cell.column.margin for cell in own)
     return [
         str(len(own)),
         *(str(sum(cell.verdict == word for cell in own)) for word in (BETTER, WORSE)),
         f"{sum(gains) / len(gains):+.4f}",
         f"{min(gains):+.4f}",
-        f"{100 * sum(gains) / possible:.0f} %" if possible > 0 else NOTHING,
+        f"{100 * sum(gains) / possible:.0f} %" if possible > least else NOTHING,
     ]
