@@ -9,21 +9,16 @@ from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
     METRICOPT_ROWS,
-    OFFSETS_NOTE,
-    OUTPUT_ROWS,
     QUERY_ARMS,
     RECIPE_NOTE,
     SIZE_NOTE,
     controls,
     metricopt_plans,
-    output_plans,
     query_budgets,
 )
 from benchmarks.experiments.shared.images import (
     BLOCKS,
-    FILM,
-    FILM_AND_OFFSETS,
-    SIZES,
+    EARLIER_SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
@@ -31,7 +26,6 @@ from benchmarks.experiments.shared.images import (
     network_label,
     network_of,
 )
-from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import (
     CIFAR10,
@@ -63,35 +57,30 @@ MARGINS = {"vehicle-animal-cost": 0.0003}
 OFFSET_REACH = 3.0
 """Log prior ratios of a long tail of 100 reach 4.6, half of it to either side."""
 
-LEFT_OUT = ("metricopt-literal", "random-search", "oracle-observe", "metricopt-q500")
+LEFT_OUT = ("metricopt-literal", "random-search")
 """Rows of Tables 1 and 2 that would tell nothing new in five more columns."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)"),
     *(row for row in CONTROL_ROWS + METRICOPT_ROWS if row.name not in LEFT_OUT),
-    *OUTPUT_ROWS,
 )
 
 
-def plans(metric: str, size: ImageSize) -> dict[str, Plan]:
+def plans(size: ImageSize) -> dict[str, Plan]:
     """Return how the rows of a column are filled."""
     found = controls(size, reach=OFFSET_REACH) | metricopt_plans(size)
-    found |= output_plans(metric, size)
     return {row: plan for row, plan in found.items() if row not in LEFT_OUT}
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, trained = SIZES[tier], TrainedNetwork(default_network(tier))
+    size, trained = EARLIER_SIZES[tier], TrainedNetwork(default_network(tier))
     parts = []
     for problem, metric, _ in COLUMNS:
         used = at_tier(tier, problem).here(offline)
-        plain, beside = (
-            image_pipeline(tier, used, trained, adapter=adapter)
-            for adapter in (FILM, FILM_AND_OFFSETS)
-        )
-        rows = on_pipeline(plain, plans(metric, size), with_offsets=beside)
+        pipeline = image_pipeline(tier, used, trained, size=size)
+        rows = on_pipeline(pipeline, plans(size))
         column = f"{problem.name}/{metric}"
         parts.append(Part("natural", column, metric, size.steps, rows))
     return table_specs(
@@ -108,7 +97,7 @@ def at_tier(
 
 def layout(tier: str) -> TableLayout:
     """Return what the table looks like at a tier."""
-    size = SIZES[tier]
+    size = EARLIER_SIZES[tier]
     columns = tuple(
         Column(
             f"{problem.name}/{metric}",
@@ -143,7 +132,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=tuple(arm for arm in QUERY_ARMS if arm not in LEFT_OUT),
         network_of=network_of,
         rival_row="loss-only-dense",
-        mismatch_rows=("metricopt", "cma-es", "class-offsets", OURS),
+        mismatch_rows=("metricopt", "cma-es", "class-offsets"),
         notes=NOTES,
     )
 
@@ -156,9 +145,8 @@ NOTES = (
     "allows all other arms.",
     "Class offsets try 41 values per class, from -3 to 3: a long tail needs more than "
     "the usual 1.",
-    "Random search, the literal Algorithm 1 and MetricOpt with 500 queries are left "
-    "out to save time. Tables 1 to 3 have them.",
-    OFFSETS_NOTE,
+    "Random search and the literal Algorithm 1 are left out to save time. Tables 1 to "
+    "3 have them.",
     "Tier local: the figure of gain over mismatch shows no relation. Fine-tuning with "
     "the loss alone moves most metrics by little more than their sampling noise, so "
     "their rank correlation with the loss says little.",

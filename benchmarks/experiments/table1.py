@@ -10,17 +10,23 @@ from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
     LONGER,
     METRICOPT_ROWS,
+    OFFSETS_NOTE,
+    OUTPUT_ROWS,
     QUERY_ARMS,
     RECIPE_NOTE,
     SIZE_NOTE,
     cross_entropy_plans,
     metricopt,
+    on_cross_entropy,
+    output_plans,
     query_budgets,
 )
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    EARLIER_SIZES,
+    FILM,
+    FILM_AND_OFFSETS,
+    SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
@@ -71,12 +77,14 @@ ROWS = (
         "large-margin-loss-only",
         rival_row="large-margin-dense",
     ),
+    *OUTPUT_ROWS,
 )
 
 
 def plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
     """Return the loss of theta and how the row is filled, by row."""
-    return cross_entropy_plans(size) | {
+    found = cross_entropy_plans(size) | on_cross_entropy(output_plans(METRIC, size))
+    return found | {
         "large-margin": ("large-margin", untouched()),
         "longer": ("cross-entropy", untouched()),
         "blackbox": ("blackbox-recall", untouched()),
@@ -93,19 +101,20 @@ def plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     network, images = default_network(tier), problem.here(offline)
     rows = {}
     for row, (loss, plan) in plans(size).items():
         trained = TrainedNetwork(network, loss, warm=row in WARM)
-        rows[row] = image_pipeline(tier, images, trained, size=size), plan
+        adapter = FILM_AND_OFFSETS if plan.offsets else FILM
+        rows[row] = image_pipeline(tier, images, trained, adapter=adapter), plan
     part = Part("natural", f"{problem.name}/{METRIC}", METRIC, size.steps, rows)
     return table_specs("table1", tier, [part], replicates=replicates or size.replicates)
 
 
 def layout(tier: str) -> TableLayout:
     """Return what Table 1 looks like at a tier."""
-    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     column = Column(
         f"{problem.name}/{METRIC}",
         f"{problem.name} MCR",
@@ -148,6 +157,7 @@ NOTES = (
     "FiLM has the direct form and sits at the last batch norm. The paper does not say "
     "where its d = 128 parameters enter. The literal row has the same adapter.",
     RECIPE_NOTE,
+    OFFSETS_NOTE,
 )
 
 EXPERIMENTS.register("table1")(Experiment("table1", layout, specs))

@@ -136,8 +136,12 @@ def controls(size: ImageSize, *, reach: float = 1.0) -> dict[str, Plan]:
 
 def cross_entropy_plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
     """Return all rows on the cross-entropy network, with that loss."""
-    found = controls(size) | metricopt_plans(size)
-    return {row: (CROSS_ENTROPY, plan) for row, plan in found.items()}
+    return on_cross_entropy(controls(size) | metricopt_plans(size))
+
+
+def on_cross_entropy(plans: Mapping[str, Plan]) -> dict[str, tuple[str, Plan]]:
+    """Return rows on the cross-entropy network, with that loss."""
+    return {row: (CROSS_ENTROPY, plan) for row, plan in plans.items()}
 
 
 def output_plans(metric: str, size: ImageSize) -> dict[str, Plan]:
