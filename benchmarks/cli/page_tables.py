@@ -6,11 +6,13 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.experiments.registry import find_experiment
+from benchmarks.report.cells import judge
 from benchmarks.report.columns import NOTHING, Column
 from benchmarks.report.curves import at_budget, of_arm, of_row
 from benchmarks.report.layout import TableLayout, data_variants
 from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
+from benchmarks.report.sections.gain_by_size import gain_by_size_table
 from benchmarks.report.tables import count_range, text_table
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
@@ -28,6 +30,8 @@ SEARCHES = (
     "guided-cma",
 )
 REFERENCES = ("cross-entropy", "loss-only", "threshold-shift", "prior-correction")
+
+HARM_EXPERIMENT = "harmless"
 
 PAYS_COLUMNS = (
     ("table1", "cifar10/mcr"),
@@ -111,9 +115,21 @@ def _pays_table(results: Path) -> str:
     return pays_table({name: committed(results, name) for name in names})
 
 
+def _harm_table(results: Path) -> str:
+    """Return what small observe splits do, as committed.
+
+    Raises:
+        DataError: if the report has no records.
+    """
+    records = committed(results, HARM_EXPERIMENT)
+    layout = find_experiment(HARM_EXPERIMENT).layout(TIER).fitted(records)
+    return to_markdown(gain_by_size_table(layout, judge(layout, records)))
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": _first_table,
     "when-it-pays": _pays_table,
+    "little-to-observe": _harm_table,
 }
 """Name of every table of the pages, and what makes it of the folder of reports."""
 

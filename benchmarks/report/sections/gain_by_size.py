@@ -13,12 +13,25 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 GAIN_BY_SIZE = "## Gain and harm by the size of the observe split"
+COLUMNS = [
+    "size",
+    "method",
+    "cells",
+    "better",
+    "worse",
+    "mean",
+    "least",
+    "found",
+    "harmed",
+]
 LEGEND = (
     "`size`: examples of the observe split. `cells`: columns of all blocks of that "
     "size, `better` and `worse`: those with that sign. `mean` and `least`: gain in "
     "cost on test over the base row, as a share of the range of the metric; below 0 "
-    "is harm. `found`: sum of the gains, as a share of what the best row of every "
-    "cell gains, if there is anything to gain on average."
+    "is harm. `found`: total gain, divided by that of the best row of every cell, "
+    "which is partly luck, so that no row can have it all; `·` where there is nothing "
+    "to gain. `harmed`: share of the values that are worse than the base row by more "
+    "than the margin of `=`."
 )
 
 
@@ -30,7 +43,7 @@ def gain_by_size(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
 
 def gain_by_size_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
     """Return one line per size and row."""
-    lines = []
+    lines, named = [], {(*_place(cell), cell.row.name): cell for cell in cells}
     for size, found in cells_by_size(layout, cells).items():
         best: dict[tuple[str, str], float] = {}
         for cell in found:
@@ -38,9 +51,10 @@ def gain_by_size_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame
         for row in layout.rows:
             own = [cell for cell in found if cell.row == row]
             if own:
-                lines.append([f"{size:,}", row.label, *_words(own, best)])
-    names = ["size", "method", "cells", "better", "worse", "mean", "least", "found"]
-    return text_table(lines, names)
+                bases = [named[*_place(cell), cell.row.base_row] for cell in own]
+                words = [*_words(own, best), _harmed(own, bases)]
+                lines.append([f"{size:,}", row.label, *words])
+    return text_table(lines, COLUMNS)
 
 
 def cells_by_size(layout: TableLayout, cells: Sequence[Cell]) -> dict[int, list[Cell]]:
@@ -82,3 +96,14 @@ def _words(own: Sequence[Cell], best: dict[tuple[str, str], float]) -> list[str]
         f"{min(gains):+.4f}",
         f"{100 * sum(gains) / possible:.0f} %" if possible > least else NOTHING,
     ]
+
+
+def _harmed(own: Sequence[Cell], bases: Sequence[Cell]) -> str:
+    """Return the share of the values of cells that are worse than those of the base."""
+    more = [
+        cost - base.costs[key] > cell.column.margin * cell.column.range
+        for cell, base in zip(own, bases, strict=True)
+        for key, cost in cell.costs.items()
+        if key in base.costs
+    ]
+    return f"{100 * sum(more) / len(more):.0f} %" if more else NOTHING
