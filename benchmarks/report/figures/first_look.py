@@ -1,11 +1,11 @@
 """A first look: one arm in colour, others in grey, in a few columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
-from benchmarks.report.curves import Curve, of_place, of_row, query_curve
+from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
 from benchmarks.report.figures.parts.panels import make_panels
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
@@ -32,7 +32,10 @@ def first_look(
     if chosen is None or block != layout.blocks[0]:
         return None
     columns = [column for column in layout.columns if column.name in chosen.columns]
-    shown = {column: of_place(records, block, column) for column in columns}
+    arms = (layout.untouched_row or "", chosen.arm, *chosen.others)
+    shown = {
+        column: _of_all(of_place(records, block, column), arms) for column in columns
+    }
     panels = make_panels(column for column, own in shown.items() if own)
     if panels is None:
         return None
@@ -41,8 +44,8 @@ def first_look(
         panel.set_title(f"{column.heading}: {chosen.columns[column.name]}")
         _draw(panel, layout, column, shown[column])
     figure.suptitle(
-        f"Test metric over evaluations of the metric\n({block.label}; up to "
-        f"{_replicates(records, block)} replicates, band: one standard deviation)",
+        f"Test metric over evaluations of the metric\n({block.label}; "
+        f"{_replicates(shown.values())} replicates, band: one standard deviation)",
         x=0.01,
         horizontalalignment="left",
         fontsize="medium",
@@ -108,6 +111,13 @@ def _band(line: Curve) -> tuple[list[float], list[float]]:
     return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
 
 
-def _replicates(records: Sequence[RunRecord], block: Block) -> int:
-    own = (record.spec for record in records if record.spec.block == block.name)
-    return len({spec.replicate for spec in own})
+def _of_all(records: Sequence[RunRecord], arms: Sequence[str]) -> list[RunRecord]:
+    """Return the records of the replicates that all arms have which have any."""
+    found = [{record.spec.replicate for record in of_arm(records, arm)} for arm in arms]
+    known = [replicates for replicates in found if replicates]
+    common = set.intersection(*known) if known else set()
+    return [record for record in records if record.spec.replicate in common]
+
+
+def _replicates(shown: Iterable[Sequence[RunRecord]]) -> int:
+    return max(len({record.spec.replicate for record in own}) for own in shown)
