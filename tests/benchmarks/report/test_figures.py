@@ -11,7 +11,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
-from benchmarks.report.figures.parts.panels import to_png
+from benchmarks.report.figures.parts.panels import NARROW, to_png
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
@@ -99,7 +99,9 @@ def test_deviations_say_what_they_are_over():
     assert title.splitlines()[-1] == last.format("meta-tests")
     records[1] = _record("metricopt", [0.1, 0.3], value_functions=2)
     title = query_curves(LAYOUT, records, BLOCK).get_suptitle()
-    assert title.splitlines()[-1] == last.format("meta-tests or value functions")
+    lines = title.splitlines()[-2:]
+    assert " ".join(lines) == last.format("meta-tests or value functions")
+    assert max(map(len, lines)) <= NARROW
     layout = dataclasses.replace(LAYOUT, replicated=True)
     title = query_curves(layout, records, BLOCK).get_suptitle()
     assert title.splitlines()[-1] == last.format("replicates")

@@ -1,8 +1,10 @@
 """Panels, lines and PNG bytes: how every figure looks."""
 
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmarks.report.columns import Column
@@ -21,6 +23,8 @@ DPI = 110
 PANEL_INCHES = (4.4, 3.3)
 SINGLE_INCHES = (8.8, 5.0)
 PANELS_PER_LINE = 3
+NARROW = 78
+"""Characters in a line of the title beside one or two panels."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
 """Headings of a legend, by what the arms below them see; in the order of `SEES`."""
 
@@ -142,8 +146,12 @@ def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "F
     """
     # Few panels leave less room before the legend.
     grid = figure.axes[0].get_gridspec()
-    gap = "\n" if grid is None or grid.ncols <= 2 else " "
+    narrow = grid is None or grid.ncols <= 2
+    gap = "\n" if narrow else " "
     title = f"{layout.title}{gap}({block.label}): {what}"
+    if narrow:
+        lines = (textwrap.wrap(line, NARROW) for line in title.splitlines())
+        title = "\n".join(chain.from_iterable(lines))
     figure.suptitle(title, x=0.01, horizontalalignment="left")
     entries = _legend_entries(figure, layout)
     if entries:
