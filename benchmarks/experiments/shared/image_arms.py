@@ -7,7 +7,6 @@ from typing import Any
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
-from benchmarks.experiments.shared.output_arms import SCORES, VALUES, search_rows
 from benchmarks.experiments.shared.plans import Plan
 from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm
@@ -38,14 +37,7 @@ SIZE_NOTE = (
     "takes its gradients on 10,000 training images without augmentation, so everything "
     "before FiLM is computed only once."
 )
-QUERY_ARMS = (
-    "random-search",
-    "cma-es",
-    "guided-cma",
-    "class-offsets",
-    "metricopt",
-    *outputs.EFFICIENT_ARMS,
-)
+QUERY_ARMS = (*arms.SEARCHES, "class-offsets", "metricopt", *outputs.EFFICIENT_ARMS)
 OFFSETS_NOTE = (
     "Rows from prior correction on search FiLM with an offset for every output, but "
     "for the one that says it has none. MetricOpt on outputs is run with five seeds."
@@ -71,14 +63,14 @@ CONTROL_ROWS = (
         "class offsets",
         "cross-entropy",
         note="post hoc; needs the scores of the network, which a black box hides",
-        sees=SCORES,
+        sees=outputs.SCORES,
     ),
-    *search_rows("loss-only"),
+    *outputs.search_rows("loss-only"),
     Row(
         "oracle-observe",
         "long CMA-ES",
         note="makes at least as many queries on observe as 50 dense fine-tunings",
-        sees=VALUES,
+        sees=outputs.VALUES,
     ),
     Row(
         "oracle-test",
@@ -146,14 +138,13 @@ def on_cross_entropy(plans: Mapping[str, Plan]) -> dict[str, tuple[str, Plan]]:
 
 def output_plans(metric: str, size: ImageSize) -> dict[str, Plan]:
     """Return what sees outputs and labels, with its ablations and ceilings, by row."""
-    plain, queries = outputs.ours(), size.queries
     found = outputs.post_hoc_plans(*MOVING_SCORES) | outputs.line_plans()
-    found |= outputs.rival_plans(queries) | outputs.ceiling_plans(metric)
+    found |= outputs.rival_plans(size.queries) | outputs.ceiling_plans(metric)
     found |= outputs.without_offsets_plans()
-    found |= outputs.no_harm_plans(queries, deviation=DEVIATION)
+    found |= outputs.no_harm_plans(size.queries, deviation=DEVIATION)
     if metric == "worst-class-error":
         found |= outputs.unsorted_plans()
-    found[outputs.OURS] = replace(plain, meta_tests=size.seeds)
+    found[outputs.OURS] = replace(outputs.ours(), meta_tests=size.seeds)
     return {row: plan for row, plan in found.items() if row not in NOT_ON_IMAGES}
 
 
