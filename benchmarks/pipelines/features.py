@@ -31,28 +31,14 @@ def kept_features(
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "device": device.type,
+        "layout": "contiguous",
     }
 
     def make() -> Artifact:
-        split = encoded(adapter, examples)
-        features = split.batch(slice(None))
-        last = [_is_channels_last(part) for part in features]
-        tensors = {
-            str(place): (part.permute(0, 2, 3, 1) if turned else part).cpu()
-            for place, (part, turned) in enumerate(zip(features, last, strict=True))
-        }
-        return Artifact(tensors, {"channels_last": last})
+        features = encoded(adapter, examples).batch(slice(None))
+        parts = {str(place): part.cpu() for place, part in enumerate(features)}
+        return Artifact(parts, {})
 
-    tensors, facts = get_or_make(KIND, full_key, make)
-    last = facts["channels_last"]
-    assert isinstance(last, list)
-    parts = (
-        tensors[str(place)].permute(0, 3, 1, 2) if turned else tensors[str(place)]
-        for place, turned in enumerate(last)
-    )
-    return EncodedSplit(tuple(part.to(device) for part in parts), examples.targets)
-
-
-def _is_channels_last(part: Tensor) -> bool:
-    """Whether feature maps [N, C, H, W] lie in memory with their channels last."""
-    return part.ndim == 4 and part.is_contiguous(memory_format=torch.channels_last)
+    tensors = get_or_make(KIND, full_key, make).tensors
+    parts = (tensors[str(place)].to(device) for place in range(len(tensors)))
+    return EncodedSplit(tuple(parts), examples.targets)
