@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from metricopt.adapters.base import Adapter
