@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.experiments.registry import find_experiment
@@ -30,8 +30,6 @@ SEARCHES = (
     "guided-cma",
 )
 REFERENCES = ("cross-entropy", "loss-only", "threshold-shift", "prior-correction")
-
-HARM_EXPERIMENT = "harmless"
 
 PAYS_COLUMNS = (
     ("table1", "cifar10/mcr"),
@@ -115,21 +113,22 @@ def _pays_table(results: Path) -> str:
     return pays_table({name: committed(results, name) for name in names})
 
 
-def _harm_table(results: Path) -> str:
+def _harm_table(experiment: str, results: Path) -> str:
     """Return what small observe splits do, as committed.
 
     Raises:
         DataError: if the report has no records.
     """
-    records = committed(results, HARM_EXPERIMENT)
-    layout = find_experiment(HARM_EXPERIMENT).layout(TIER).fitted(records)
+    records = committed(results, experiment)
+    layout = find_experiment(experiment).layout(TIER).fitted(records)
     return to_markdown(gain_by_size_table(layout, judge(layout, records)))
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": _first_table,
     "when-it-pays": _pays_table,
-    "little-to-observe": _harm_table,
+    "little-to-observe": partial(_harm_table, "harmless"),
+    "little-to-observe-images": partial(_harm_table, "harmless-images"),
 }
 """Name of every table of the pages, and what makes it of the folder of reports."""
 
