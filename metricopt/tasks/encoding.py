@@ -136,13 +136,13 @@ def encode(adapter: Adapter, examples: Examples) -> Encoded:
     parts = []
     for start in range(0, count, size):
         inputs = examples.batch(slice(start, start + size))
-        parts.append(adapter.encode(inputs))
-        if start == 0 and len(parts[0]) == 1 and parts[0][0] is inputs:
+        features = adapter.encode(inputs)
+        if start == 0 and len(features) == 1 and features[0] is inputs:
             return _uncut(examples)
-    # Not channels last: gathering and gradients of a scale per channel are faster so.
-    columns = zip(*parts, strict=True)
-    features = tuple(torch.cat(tensors).contiguous() for tensors in columns)
-    return EncodedSplit(features, examples.targets)
+        # Not channels last: gathering and gradients of channel scales are faster.
+        parts.append(tuple(part.contiguous() for part in features))
+    whole = tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return EncodedSplit(whole, examples.targets)
 
 
 def _rows(features: Tensor, places: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def _rows(features: Tensor, places: Tensor) -> Tensor:
     if not features.is_contiguous():
         return features.index_select(0, places)
     flat = features.flatten(1) if features.ndim > 1 else features
-    return flat.index_select(0, places).view(-1, *features.shape[1:])
+    return flat.index_select(0, places).view(len(places), *features.shape[1:])
 
 
 def _uncut(examples: Examples) -> Encoded:

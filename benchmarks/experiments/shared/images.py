@@ -89,7 +89,7 @@ SIZES = {
 EARLIER_SIZES = {
     tier: replace(size, value_functions=1, revision=1) for tier, size in SIZES.items()
 }
-"""Those of the tables that are still of the code before: see docs/results.md."""
+"""Those of the tables that are still of the code before: see docs/reproducing.md."""
 
 FILM = FilmSettings()
 """64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
