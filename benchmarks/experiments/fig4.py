@@ -10,7 +10,7 @@ from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    EARLIER_SIZES,
+    SIZES,
     ImageSize,
     TrainedNetwork,
     image_pipeline,
@@ -50,9 +50,9 @@ def network(tier: str) -> str:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     pipeline = image_pipeline(
-        tier, problem.here(offline), TrainedNetwork(network(tier)), size=size
+        tier, problem.here(offline), TrainedNetwork(network(tier))
     )
     column, rows = f"{network(tier)}/{METRIC}", on_pipeline(pipeline, plans(size))
     part = Part("natural", column, METRIC, size.steps, rows)
@@ -61,7 +61,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 
 def layout(tier: str) -> TableLayout:
     """Return what the figure's table looks like at a tier."""
-    size, name = EARLIER_SIZES[tier], network(tier)
+    size, name = SIZES[tier], network(tier)
     problem = DIGITS if tier == "smoke" else CIFAR10
     column = Column(
         f"{name}/{METRIC}",

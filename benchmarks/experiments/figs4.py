@@ -16,8 +16,8 @@ from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    EARLIER_SIZES,
     FILM,
+    SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
@@ -98,16 +98,16 @@ def adapters(network: str) -> dict[str, FilmSettings]:
 
 
 def plans(size: ImageSize) -> dict[str, Plan]:
-    """Return how rows are filled."""
-    changes = recipes(size.tasks)
-    observed = {
-        row: replace(size, observations=math.ceil(share * size.steps))
+    """Return how rows are filled: those of Fig. 3 by several value functions."""
+    changes, single = recipes(size.tasks), replace(size, value_functions=1)
+    sizes = dict.fromkeys(FIG_S4 | OTHER_PHI, single) | {
+        row: replace(single, observations=math.ceil(share * size.steps))
         for row, share in SHARES_OBSERVED.items()
     }
     return {
         "loss-only": loss_only(size),
         **{
-            row: metricopt(observed.get(row, size), changes=changes.get(row, {}))
+            row: metricopt(sizes.get(row, size), changes=changes.get(row, {}))
             for row in LABELS
         },
         "adam": metricopt(size, optimizer="adam"),
@@ -118,15 +118,13 @@ def plans(size: ImageSize) -> dict[str, Plan]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
-    size = replace(EARLIER_SIZES[tier], tasks=TASKS[tier])
+    size = replace(SIZES[tier], tasks=TASKS[tier])
     problem = (DIGITS if tier == "smoke" else CIFAR10).here(offline)
     trained = TrainedNetwork(default_network(tier))
     changed = adapters(trained.network)
     rows = {
         row: (
-            image_pipeline(
-                tier, problem, trained, adapter=changed.get(row, FILM), size=size
-            ),
+            image_pipeline(tier, problem, trained, adapter=changed.get(row, FILM)),
             plan,
         )
         for row, plan in plans(size).items()
@@ -137,7 +135,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
 
 def layout(tier: str) -> TableLayout:
     """Return what the ablation looks like at a tier."""
-    size, problem = EARLIER_SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
+    size, problem = SIZES[tier], DIGITS if tier == "smoke" else CIFAR10
     ratio = problem.problem.test_per_train
     error = Column(COLUMN, "worst-class error", Unit(METRIC), test_per_train=ratio)
     return TableLayout(
@@ -164,7 +162,10 @@ def layout(tier: str) -> TableLayout:
             "network for every query. The last block stands in for both.",
             "There are fewer tasks than in Table 1: with little training, differences "
             "between recipes are easier to see and cheaper to measure.",
-            "All value functions are trained with the same noise.",
+            "Rows of Fig. 3, and those below all others, have three value functions, "
+            "trained with the same noise in every row. Rows of Fig. S4 and of other "
+            "phi have one, which proves little: by chance alone value functions "
+            "differ as the three of one row do.",
         ),
     )
 

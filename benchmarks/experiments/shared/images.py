@@ -46,7 +46,6 @@ class ImageSize(Size):
         batch_size: of fine-tuning.
         value_functions: trained by MetricOpt on one network, each with its meta-tests.
         seeds: of MetricOpt on outputs.
-        revision: of what is run.
     """
 
     search_tests: int = 2
@@ -57,7 +56,6 @@ class ImageSize(Size):
     batch_size: int = 128
     value_functions: int = 3
     seeds: int = 5
-    revision: int = REVISION
 
     @property
     def queries(self) -> int:
@@ -85,11 +83,6 @@ SIZES = {
         batch_size=32,
     ),
 }
-
-EARLIER_SIZES = {
-    tier: replace(size, value_functions=1, revision=1) for tier, size in SIZES.items()
-}
-"""Those of the tables that are still of the code before: see docs/reproducing.md."""
 
 FILM = FilmSettings()
 """64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
@@ -191,7 +184,7 @@ def image_pipeline(
         problem,
         trained.backbone(tier, problem),
         Finetuning(size.batch_size, size.examples),
-        size.revision,
+        REVISION,
         adapter,
         observed=observed,
     )
