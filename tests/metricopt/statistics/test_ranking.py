@@ -113,7 +113,7 @@ def test_pooled_outputs_of_one_network_rank_as_they_do():
     exact = KIND.exact(outputs, targets)
     pooled = KIND.pooled(outputs, targets, torch.ones(len(outputs), N), FOLDS)
     for name, values in exact.items():
-        assert (pooled[name] - values).abs().mean() < 0.02
+        assert (pooled[name] - values).abs().mean() < 0.04  # of 100 positives
 
 
 def test_pooled_outputs_of_several_networks_are_ranked_fold_by_fold():
