@@ -16,6 +16,7 @@ from benchmarks.experiments.shared.image_arms import (
     RECIPE_NOTE,
     SIZE_NOTE,
     cross_entropy_plans,
+    image_row,
     metricopt,
     on_cross_entropy,
     output_plans,
@@ -24,13 +25,10 @@ from benchmarks.experiments.shared.image_arms import (
 from benchmarks.experiments.shared.images import (
     BLOCKS,
     CONVENTION,
-    FILM,
-    FILM_AND_OFFSETS,
     SIZES,
     ImageSize,
     TrainedNetwork,
     default_network,
-    image_pipeline,
     network_label,
     network_of,
 )
@@ -106,8 +104,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     rows = {}
     for row, (loss, plan) in plans(size).items():
         trained = TrainedNetwork(network, loss, warm=row in WARM)
-        adapter = FILM_AND_OFFSETS if plan.offsets else FILM
-        rows[row] = image_pipeline(tier, images, trained, adapter=adapter), plan
+        rows[row] = image_row(tier, images, trained, plan)
     part = Part("natural", f"{problem.name}/{METRIC}", METRIC, size.steps, rows)
     return table_specs("table1", tier, [part], replicates=replicates or size.replicates)
 

@@ -147,10 +147,10 @@ def encode(adapter: Adapter, examples: Examples) -> Encoded:
 
 def _rows(features: Tensor, places: Tensor) -> Tensor:
     """Return the rows at `places`; flat ones are copied three times as fast as maps."""
-    if not features.is_contiguous():
+    if features.ndim < 3 or not features.is_contiguous():
         return features.index_select(0, places)
-    flat = features.flatten(1) if features.ndim > 1 else features
-    return flat.index_select(0, places).view(len(places), *features.shape[1:])
+    flat = features.flatten(1).index_select(0, places)
+    return flat.view(len(places), *features.shape[1:])
 
 
 def _uncut(examples: Examples) -> Encoded:

@@ -6,10 +6,18 @@ from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.images import CROSS_ENTROPY, ImageSize
+from benchmarks.experiments.shared.images import (
+    CROSS_ENTROPY,
+    FILM,
+    FILM_AND_OFFSETS,
+    ImageSize,
+    TrainedNetwork,
+    image_pipeline,
+)
 from benchmarks.experiments.shared.plans import Plan
+from benchmarks.pipelines.images.settings import ImageProblem
 from benchmarks.report.layout import Row, finetuned
-from benchmarks.runs.spec import Arm
+from benchmarks.runs.spec import Arm, Unit
 
 METRICOPT_BUDGETS = (500,)
 IMAGE_RECIPE = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
@@ -134,6 +142,14 @@ def cross_entropy_plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
 def on_cross_entropy(plans: Mapping[str, Plan]) -> dict[str, tuple[str, Plan]]:
     """Return rows on the cross-entropy network, with that loss."""
     return {row: (CROSS_ENTROPY, plan) for row, plan in plans.items()}
+
+
+def image_row(
+    tier: str, problem: ImageProblem, trained: TrainedNetwork, plan: Plan
+) -> tuple[Unit, Plan]:
+    """Return a row on a network of its own, with output offsets if its plan asks."""
+    adapter = FILM_AND_OFFSETS if plan.offsets else FILM
+    return image_pipeline(tier, problem, trained, adapter=adapter), plan
 
 
 def output_plans(metric: str, size: ImageSize) -> dict[str, Plan]:
