@@ -89,6 +89,23 @@ class Statistics(ABC):
         """
         return self.groups(outputs, targets, weights, smooth=False)
 
+    def pooled(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+    ) -> Groups:
+        """Return the exact statistics of outputs pooled from a network for each fold.
+
+        By default those of any outputs, which is right where every example counts by
+        itself. Scores of different networks are not comparable: a kind that compares
+        the scores of examples has to compare them within a fold.
+
+        Args:
+            outputs: each by the network of the fold of the example, shape [B, N, C].
+            targets: of the N examples, shape [N].
+            weights: see `exact`.
+            folds: the fold of every example, shape [N].
+        """
+        return self.exact(outputs, targets, weights)
+
     def smooth(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
     ) -> Groups:

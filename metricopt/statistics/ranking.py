@@ -45,6 +45,33 @@ class RankingStatistics(Statistics):
         smooth: bool,
     ) -> Groups:
         """Return the groups of the rankings, if wanted with smooth steps."""
+        scores = _scores(outputs, smooth=smooth)
+        return self._of_scores(scores, targets, weights, smooth=smooth)
+
+    def pooled(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+    ) -> Groups:
+        """Return the groups of the rankings within folds, laid upon each other.
+
+        Source: Forman and Scholz, SIGKDD Explorations 2010: one ranking of all examples
+        by networks that differ is worse than the rankings of the folds are.
+        """
+        levels = {
+            name: _levels(scores, folds)
+            for name, scores in _scores(outputs, smooth=False).items()
+        }
+        return self._of_scores(levels, targets, weights, smooth=False)
+
+    def _of_scores(
+        self,
+        views: dict[str, Tensor],
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
+    ) -> Groups:
+        """Return the groups of scores [B, N, C], by the name of the scores."""
+        outputs = views["output"]
         classes = outputs.shape[-1]
         first = 1 if classes == 1 else 0
         labels = torch.arange(first, first + classes, device=targets.device)
@@ -52,9 +79,6 @@ class RankingStatistics(Statistics):
         if weights is None:
             weights = outputs.new_ones(1, len(targets))
         weights = weights.to(outputs)[:, None]
-        views = {"output": outputs}
-        if classes > 1:
-            views["softmax"] = _log_odds(outputs) if smooth else outputs.log_softmax(-1)
         groups, areas = {}, []
         for name, scores in views.items():
             ranked = _Ranked.of(scores.transpose(1, 2), positive, weights)
@@ -67,6 +91,33 @@ class RankingStatistics(Statistics):
             areas.append(recalls.mean(2))
         groups["areas"] = torch.cat(areas, 1)
         return {name: values.double() for name, values in groups.items()}
+
+
+def _scores(outputs: Tensor, *, smooth: bool) -> dict[str, Tensor]:
+    """Return the scores [B, N, C] that examples are ranked by, by name."""
+    if outputs.shape[-1] == 1:
+        return {"output": outputs}
+    shares = _log_odds(outputs) if smooth else outputs.log_softmax(-1)
+    return {"output": outputs, "softmax": shares}
+
+
+def _levels(scores: Tensor, folds: Tensor) -> Tensor:
+    """Return the share of each fold that has lower scores, for scores [B, N, C].
+
+    Equal levels of different folds are told apart by the fold, which says nothing of
+    the class: in the order of the examples, classes may come one after another.
+    """
+    levels = torch.empty_like(scores, dtype=torch.float64)
+    kinds = folds.unique()
+    for number, fold in enumerate(kinds):
+        places = (folds == fold).nonzero().flatten().to(scores.device)
+        own = scores[:, places].transpose(1, 2).contiguous()
+        ordered = own.sort(-1).values
+        below = torch.searchsorted(ordered, own)
+        not_above = torch.searchsorted(ordered, own, right=True)
+        level = (below + not_above) / 2 + number / len(kinds)
+        levels[:, places] = (level.double() / len(places)).transpose(1, 2)
+    return levels
 
 
 def _log_odds(outputs: Tensor) -> Tensor:

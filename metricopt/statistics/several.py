@@ -41,15 +41,17 @@ class SeveralStatistics(Statistics):
         smooth: bool,
     ) -> Groups:
         """Return the groups of all kinds."""
-        joined = {
-            _prefix(kind) + name: values
-            for kind in self.kinds
-            for name, values in kind.groups(
-                outputs, targets, weights, smooth=smooth
-            ).items()
-            if _prefix(kind) + name not in self.left_out
-        }
-        return joined | {NEAR: self._near(joined)}
+        return self._joined(
+            kind.groups(outputs, targets, weights, smooth=smooth) for kind in self.kinds
+        )
+
+    def pooled(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+    ) -> Groups:
+        """Return the groups of all kinds, of outputs of a network for each fold."""
+        return self._joined(
+            kind.pooled(outputs, targets, weights, folds) for kind in self.kinds
+        )
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return a family for each kind, and one of all groups together."""
@@ -82,6 +84,15 @@ class SeveralStatistics(Statistics):
             if any(name.startswith(_prefix(kind)) for kind in self.kinds)
         }
         return found | {NEAR: self._near(found)}
+
+    def _joined(self, found: Iterable[Groups]) -> Groups:
+        joined = {
+            _prefix(kind) + name: values
+            for kind, groups in zip(self.kinds, found, strict=True)
+            for name, values in groups.items()
+            if _prefix(kind) + name not in self.left_out
+        }
+        return joined | {NEAR: self._near(joined)}
 
     def _near(self, groups: Groups) -> Tensor:
         return torch.cat([groups[_prefix(k) + k.near] for k in self.kinds], 1)

@@ -116,6 +116,13 @@ class ObservedStatistics:
         """Return the exact statistics of outputs [B, N, C]; see `exact`."""
         return self.kind.exact(outputs, self._targets, weights)
 
+    def pooled(self, outputs: Tensor, weights: Tensor, folds: Tensor) -> Groups:
+        """Return the exact statistics of outputs of a network for each fold.
+
+        See `Statistics.pooled`.
+        """
+        return self.kind.pooled(outputs, self._targets, weights, folds)
+
     def smooth(
         self, phi: Tensor, rows: Tensor, weights: Tensor | None = None
     ) -> Groups:

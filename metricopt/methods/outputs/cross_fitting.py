@@ -102,13 +102,14 @@ def cross_fit(
     before, *after = (fits[0].costs(each, weights) for each in outputs)
     chosen = simplest(torch.stack(after))
     best, gains = descents[chosen].best, before - after[chosen]
+    predicted, _ = value.predict(best.reach.statistics.exact(best.moved[None]))
     return CrossFitted(
         best.reach.whole(best.moved),
         best.reach.name,
         best.steps,
         min(gains[0].item(), before[0].item() - best.seen),
         gains[1:].std().item(),
-        best.seen,
+        predicted.item(),
     )
 
 
@@ -172,11 +173,14 @@ class _CrossFit:
         return (self.folds != rows[:, None]).float()
 
     def costs(self, outputs: Tensor, weights: Tensor) -> Tensor:
-        """Return what is predicted of outputs [1, N, C], weighted in B ways [B, N]."""
+        """Return what is predicted of outputs [1, N, C], weighted in B ways [B, N].
+
+        Each output may be of the row that left out the fold of its example.
+        """
         found = []
         for part in weights.split(SAMPLES_AT_ONCE):
             repeated = outputs.expand(len(part), -1, -1)
-            groups = self.reach.statistics.of_outputs(repeated, part)
+            groups = self.reach.statistics.pooled(repeated, part, self.folds)
             found.append(self.value.predict(groups)[0])
         return torch.cat(found)
 

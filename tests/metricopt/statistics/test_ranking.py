@@ -103,3 +103,28 @@ def test_a_class_without_examples_does_no_harm():
     for groups in (KIND.exact(outputs, targets), KIND.smooth(outputs, targets)):
         assert all(torch.isfinite(values).all() for values in groups.values())
     assert len(targets) == N
+
+
+FOLDS = torch.arange(N) % 5
+
+
+def test_pooled_outputs_of_one_network_rank_as_they_do():
+    outputs, targets = situations(4)
+    exact = KIND.exact(outputs, targets)
+    pooled = KIND.pooled(outputs, targets, torch.ones(len(outputs), N), FOLDS)
+    for name, values in exact.items():
+        assert (pooled[name] - values).abs().mean() < 0.04  # of 100 positives
+
+
+def test_pooled_outputs_of_several_networks_are_ranked_fold_by_fold():
+    outputs, targets = situations(1)
+    weights = torch.ones(len(outputs), N)
+    # Each fold by a network of its own, which ranks alike, but whose scores differ.
+    moved = outputs * (1.0 + FOLDS)[:, None] + 10 * FOLDS[:, None]
+    before, after = (
+        KIND.pooled(each, targets, weights, FOLDS) for each in (outputs, moved)
+    )
+    one_ranking = KIND.exact(moved, targets, weights)
+    for name, values in before.items():
+        assert torch.equal(after[name], values)
+        assert one_ranking[name].mean() < values.mean() - 0.02
