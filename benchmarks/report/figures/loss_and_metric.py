@@ -40,7 +40,7 @@ def loss_and_metric(
     def read(own: list[RunRecord], reading: Reading) -> Points:
         return first_points(layout, own, names)
 
-    def draw(panel: "Axes", column: Column, points: Points) -> None:
+    def draw(panel: "Axes", _: Column, points: Points) -> None:
         right = panel.twinx()
         right.spines["top"].set_visible(False)
         steps, *lines = zip(*points, strict=True)
@@ -49,7 +49,7 @@ def loss_and_metric(
             side.plot(steps, line, color=colour, linestyle=dash, label=label)
         panel.set_xlabel("fine-tuning steps")
         panel.set_ylabel("training loss (dashed)")
-        right.set_ylabel(f"{column.cost_label}, on observe (solid)")
+        right.set_ylabel("cost on observe (solid)")
 
     return draw_panels(
         layout, records, block, read=read, draw=draw, what="loss and metric"

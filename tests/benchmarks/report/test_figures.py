@@ -177,7 +177,7 @@ def test_loss_and_metric_of_fig_1():
         "cost, with the value function": [[5.0, 0.5], [15.0, 0.4]],
     }
     assert left.get_ylabel() == "training loss (dashed)"
-    assert right.get_ylabel() == "served, on observe (solid)"
+    assert right.get_ylabel() == "cost on observe (solid)"
     assert left.get_title() == "served ↓"
     (legend,) = figure.legends
     assert len(legend.get_texts()) == 4
