@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 from benchmarks.experiments.registry import find_experiment
@@ -55,6 +56,9 @@ PAYS_ROWS = {
 }
 """Row of every column of the second table after the first, and its heading."""
 
+UNSEEN_ARMS = {"metricopt-outputs": (15,), "cma-es": (15, 50, 150)}
+"""Arms of the tables of black boxes, and the metric queries they are shown after."""
+
 
 def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Return methods at equal metric queries as Markdown, and below it the references.
@@ -93,6 +97,35 @@ def pays_table(records: Mapping[str, Sequence[RunRecord]]) -> str:
     return to_markdown(text_table(lines, ["on test", *PAYS_ROWS.values()]))
 
 
+def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return black boxes, untouched and after so many queries, as Markdown.
+
+    Args:
+        layout: of an experiment with the arms `UNSEEN_ARMS`.
+        records: all its records of one tier.
+    """
+    lines, several = [], len(layout.blocks) > 1
+    for block, column in product(layout.blocks, layout.columns):
+        place = (block.name, column.source)
+        own = [r for r in records if (r.spec.block, r.spec.column) == place]
+        if own:
+            reading = layout.reading(column)
+            label = f"{block.label}: {column.heading}" if several else column.heading
+            untouched = reading.all_finals(of_row(own, "cross-entropy"))
+            found = (
+                at_budget(own, arm, queries, reading)
+                for arm, budgets in UNSEEN_ARMS.items()
+                for queries in budgets
+            )
+            lines.append([label, *map(column.summary, (untouched, *found))])
+    after = (
+        f"{layout.arms[arm]}, {queries}"
+        for arm, budgets in UNSEEN_ARMS.items()
+        for queries in budgets
+    )
+    return to_markdown(text_table(lines, ["on test", "untouched", *after]))
+
+
 def _first_table(results: Path) -> str:
     """Return the first table of the committed report.
 
@@ -124,9 +157,22 @@ def _harm_table(experiment: str, results: Path) -> str:
     return to_markdown(gain_by_size_table(layout, judge(layout, records)))
 
 
+def _unseen_table(experiment: str, results: Path) -> str:
+    """Return what came of black boxes, as committed.
+
+    Raises:
+        DataError: if the report has no records.
+    """
+    records = committed(results, experiment)
+    layout = find_experiment(experiment).layout(TIER).fitted(records)
+    return unseen_table(layout, records)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": _first_table,
     "when-it-pays": _pays_table,
+    "unseen": partial(_unseen_table, "unseen"),
+    "unseen-images": partial(_unseen_table, "unseen-images"),
     "little-to-observe": partial(_harm_table, "harmless"),
     "little-to-observe-images": partial(_harm_table, "harmless-images"),
 }

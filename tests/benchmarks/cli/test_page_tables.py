@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.cli.page_tables import first_table
+from benchmarks.cli.page_tables import first_table, unseen_table
 from benchmarks.experiments.registry import find_experiment
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_arm
@@ -61,3 +61,19 @@ def test_a_table_without_runs_is_refused(records):
         first_table(LAYOUT, [r for r in records if "/f1" in r.spec.column])
     with pytest.raises(DataError, match="no finished run of a search in 'a9a/f1' yet"):
         first_table(LAYOUT, [r for r in records if "/mcr" in r.spec.column])
+
+
+def test_black_boxes_by_hand():
+    layout = find_experiment("unseen-images").layout("local")
+    place = {"block": "small", "column": "cifar10/kappa", "metric": "kappa"}
+    searched = {"queries": 150, "trace": _trace({15: 0.3, 100: 0.4})}
+    records = [
+        *make_arm("cross-entropy", [0.2], **place),
+        *make_arm("metricopt-outputs", [0.5], queries=15, **place),
+        *make_arm("cma-es", [0.4], **searched, **place),
+        *make_arm("cross-entropy", [0.9], block="resnet32", column="cifar10/mcr"),
+    ]
+    _, _, line = unseen_table(layout, records).splitlines()
+    label, *values = (text.strip() for text in line.strip("|").split("|"))
+    assert label == "small network: Cohen's kappa ↑"
+    assert values == [".2000", ".5000", ".3000", ".3000", ".4000"]
