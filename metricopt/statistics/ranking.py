@@ -102,10 +102,10 @@ def _scores(outputs: Tensor, *, smooth: bool) -> dict[str, Tensor]:
 
 
 def _levels(scores: Tensor, folds: Tensor) -> Tensor:
-    """Return the share of each fold that has lower scores, for scores [B, N, C].
+    """Return the share of its fold below each score, ties counted half: [B, N, C].
 
-    Equal levels of different folds are told apart by the fold, which says nothing of
-    the class: in the order of the examples, classes may come one after another.
+    Levels of different folds differ by a fraction of a rank. Otherwise the order of
+    the examples, which may be by class, would decide.
     """
     levels = torch.empty_like(scores, dtype=torch.float64)
     kinds = folds.unique()
