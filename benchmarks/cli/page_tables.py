@@ -56,8 +56,13 @@ PAYS_ROWS = {
 }
 """Row of every column of the second table after the first, and its heading."""
 
-UNSEEN_ARMS = {"metricopt-outputs": (15,), "cma-es": (15, 50, 150)}
-"""Arms of the tables of black boxes, and the metric queries they are shown after."""
+UNSEEN = (
+    ("metricopt-outputs", 15),
+    ("cma-es", 15),
+    ("cma-es", 50),
+    ("cma-es", 150),
+)
+"""Arm and metric queries of every column of black boxes after the untouched one."""
 
 
 def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -101,7 +106,7 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Return black boxes, untouched and after so many queries, as Markdown.
 
     Args:
-        layout: of an experiment with the arms `UNSEEN_ARMS`.
+        layout: of an experiment with the arms of `UNSEEN`.
         records: all its records of one tier.
     """
     lines, several = [], len(layout.blocks) > 1
@@ -112,28 +117,10 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
             reading = layout.reading(column)
             label = f"{block.label}: {column.heading}" if several else column.heading
             untouched = reading.all_finals(of_row(own, "cross-entropy"))
-            found = (
-                at_budget(own, arm, queries, reading)
-                for arm, budgets in UNSEEN_ARMS.items()
-                for queries in budgets
-            )
+            found = (at_budget(own, arm, queries, reading) for arm, queries in UNSEEN)
             lines.append([label, *map(column.summary, (untouched, *found))])
-    after = (
-        f"{layout.arms[arm]}, {queries}"
-        for arm, budgets in UNSEEN_ARMS.items()
-        for queries in budgets
-    )
+    after = (f"{layout.arms[arm]}, {queries}" for arm, queries in UNSEEN)
     return to_markdown(text_table(lines, ["on test", "untouched", *after]))
-
-
-def _first_table(results: Path) -> str:
-    """Return the first table of the committed report.
-
-    Raises:
-        DataError: if it has no records, or none of a search.
-    """
-    layout = find_experiment(FIRST_EXPERIMENT).layout(TIER)
-    return first_table(layout, committed(results, FIRST_EXPERIMENT))
 
 
 def _pays_table(results: Path) -> str:
@@ -146,35 +133,34 @@ def _pays_table(results: Path) -> str:
     return pays_table({name: committed(results, name) for name in names})
 
 
-def _harm_table(experiment: str, results: Path) -> str:
-    """Return what small observe splits do, as committed.
-
-    Raises:
-        DataError: if the report has no records.
-    """
-    records = committed(results, experiment)
-    layout = find_experiment(experiment).layout(TIER).fitted(records)
+def _harm_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return what small observe splits do."""
     return to_markdown(gain_by_size_table(layout, judge(layout, records)))
 
 
-def _unseen_table(experiment: str, results: Path) -> str:
-    """Return what came of black boxes, as committed.
+def _committed_table(
+    make: Callable[[TableLayout, Sequence[RunRecord]], str],
+    experiment: str,
+    results: Path,
+) -> str:
+    """Return a table of the committed report of an experiment.
 
     Raises:
-        DataError: if the report has no records.
+        DataError: if the report has no records, or too few for the table.
     """
     records = committed(results, experiment)
-    layout = find_experiment(experiment).layout(TIER).fitted(records)
-    return unseen_table(layout, records)
+    return make(find_experiment(experiment).layout(TIER).fitted(records), records)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
-    "first-table": _first_table,
+    "first-table": partial(_committed_table, first_table, FIRST_EXPERIMENT),
     "when-it-pays": _pays_table,
-    "unseen": partial(_unseen_table, "unseen"),
-    "unseen-images": partial(_unseen_table, "unseen-images"),
-    "little-to-observe": partial(_harm_table, "harmless"),
-    "little-to-observe-images": partial(_harm_table, "harmless-images"),
+    "unseen": partial(_committed_table, unseen_table, "unseen"),
+    "unseen-images": partial(_committed_table, unseen_table, "unseen-images"),
+    "little-to-observe": partial(_committed_table, _harm_table, "harmless"),
+    "little-to-observe-images": partial(
+        _committed_table, _harm_table, "harmless-images"
+    ),
 }
 """Name of every table of the pages, and what makes it of the folder of reports."""
 
