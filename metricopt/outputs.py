@@ -12,6 +12,9 @@ Outputs = Tensor | tuple[Tensor, ...]
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""
 
+UNIT = 1e-3
+"""How far the length of an embedding may be from 1."""
+
 
 def leading(outputs: Outputs) -> Tensor:
     """Return the first tensor of outputs, which gives their number and device."""
@@ -55,6 +58,13 @@ def are_labels(targets: Targets) -> TypeGuard[Tensor]:
     if not isinstance(targets, Tensor) or targets.is_floating_point():
         return False
     return targets.ndim == 1
+
+
+def are_embeddings(outputs: Tensor) -> bool:
+    """Return whether outputs [..., E] are embeddings: E > 1 and all of unit length."""
+    if outputs.shape[-1] == 1:
+        return False
+    return bool(((outputs.norm(dim=-1) - 1).abs() < UNIT).all())
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

@@ -20,7 +20,11 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor
 
-from baselines.phi_methods.class_rates import class_errors, statistics_of
+from baselines.phi_methods.class_rates import (
+    class_errors,
+    knows_decisions,
+    statistics_of,
+)
 from baselines.phi_methods.contract import RIVALS
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
@@ -59,7 +63,7 @@ class AdaptiveSurrogates(Method):
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""
-        return task.statistics is not None
+        return knows_decisions(task)
 
     def run(
         self,

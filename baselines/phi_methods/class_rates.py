@@ -9,6 +9,12 @@ from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
 
+def knows_decisions(task: Task) -> bool:
+    """Return whether the outputs of a task are scores of classes, with labels."""
+    statistics = task.statistics
+    return statistics is not None and not statistics.compares
+
+
 def statistics_of(task: Task) -> ObservedStatistics:
     """Return the statistics of decisions of a task; see `Method.suits`."""
     statistics = task.statistics

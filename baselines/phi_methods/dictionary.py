@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.phi_methods.class_rates import statistics_of
+from baselines.phi_methods.class_rates import knows_decisions, statistics_of
 from baselines.phi_methods.contract import RIVALS
 from metricopt.errors import MetricOptError
 from metricopt.methods.archive import Archive
@@ -52,7 +52,7 @@ class Dictionary(Method):
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""
-        return task.statistics is not None
+        return knows_decisions(task)
 
     def run(
         self,

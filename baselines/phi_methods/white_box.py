@@ -10,7 +10,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from baselines.phi_methods.class_rates import confusion_rates, statistics_of
+from baselines.phi_methods.class_rates import (
+    confusion_rates,
+    knows_decisions,
+    statistics_of,
+)
 from baselines.phi_methods.contract import RIVALS
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
@@ -54,7 +58,7 @@ class WhiteBox(Method):
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs."""
-        return task.statistics is not None
+        return knows_decisions(task)
 
     def run(
         self,

@@ -9,9 +9,14 @@ from torch.nn.modules.conv import _ConvNd
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.adapters.output_offsets import OutputOffsets, columns
+from metricopt.adapters.output_offsets import (
+    OutputOffsets,
+    columns,
+    untouched_outputs,
+)
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.errors import ConfigError
+from metricopt.outputs import are_embeddings
 
 DIRECT_LIMIT = 256
 """Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
@@ -33,7 +38,8 @@ def auto_adapter(
     A network with convolutions gets `FiLM`: the direct form if its scales and shifts
     are at most 256 numbers, else the generator form with d = 128. Any other network
     gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
-    output of a network that returns one tensor with at most 256 outputs.
+    output of a network that returns one tensor with at most 256 outputs, but not beside
+    embeddings of unit length.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
@@ -52,6 +58,10 @@ def auto_adapter(
     else:
         inner = _dynamic_bias(network, example_input, size, sites, seed)
     if not offsets or not 1 <= columns(inner, example_input) <= DIRECT_LIMIT:
+        return inner
+    outputs = untouched_outputs(inner, example_input)
+    # Embeddings have no class that an offset could favour.
+    if isinstance(outputs, Tensor) and are_embeddings(outputs):
         return inner
     return OutputOffsets(inner, example_input)
 

@@ -12,7 +12,7 @@ from torch.utils.hooks import RemovableHandle
 from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.outputs import Outputs
+from metricopt.outputs import Outputs, each
 
 
 class OutputOffsets(NetworkAdapter):
@@ -123,7 +123,6 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     return outputs + offsets.view(shape).to(outputs.dtype)
 
 
-@torch.no_grad()
 def columns(adapter: NetworkAdapter, example_input: Tensor) -> int:
     """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
 
@@ -131,7 +130,12 @@ def columns(adapter: NetworkAdapter, example_input: Tensor) -> int:
         adapter: of the network.
         example_input: network inputs, shape [N, ...]; one example is enough.
     """
-    features = adapter.encode(example_input[:1])
-    phi = torch.zeros(1, adapter.size, device=example_input.device)
-    outputs = adapter.predict(features, phi)
-    return outputs.shape[2] if isinstance(outputs, Tensor) else 0
+    outputs = untouched_outputs(adapter, example_input[:1])
+    return outputs.shape[1] if isinstance(outputs, Tensor) else 0
+
+
+@torch.no_grad()
+def untouched_outputs(adapter: NetworkAdapter, inputs: Tensor) -> Outputs:
+    """Return the outputs of a network at phi = 0 for inputs [N, ...], shape [N, C]."""
+    phi = torch.zeros(1, adapter.size, device=inputs.device)
+    return each(lambda part: part[0], adapter.predict(adapter.encode(inputs), phi))

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
 from metricopt.metrics.base import Metric, to_cost
-from metricopt.outputs import Outputs, Targets
+from metricopt.outputs import Outputs, Targets, are_embeddings
 
 SURE_LOGIT = 10.0
 """Logit of a sure prediction: its probability differs from 1 by less than 5e-5."""
@@ -112,7 +112,9 @@ def direction_can_be_tried(outputs: Outputs, targets: Targets) -> bool:
     """
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
         return False
-    return outputs.ndim == 2 and _are_labels(targets, max(outputs.shape[1], 2))
+    if outputs.ndim != 2 or are_embeddings(outputs):
+        return False
+    return _are_labels(targets, max(outputs.shape[1], 2))
 
 
 def check_direction(

@@ -7,8 +7,9 @@ value function learned on them needs far fewer queries than one learned on phi.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
@@ -44,6 +45,14 @@ class Statistics(ABC):
     name: ClassVar[str]
     near: ClassVar[str]
 
+    @property
+    def compares(self) -> bool:
+        """Whether outputs are embeddings, whose examples are compared with each other.
+
+        Such an example says nothing by itself, and those of a class go together.
+        """
+        return False
+
     def suits(self, outputs: Tensor, targets: Tensor) -> bool:
         """Return whether there are such statistics of outputs and targets.
 
@@ -52,6 +61,35 @@ class Statistics(ABC):
             targets: labels in [0, max(C, 2)), shape [N].
         """
         return True
+
+    def fitted(self, targets: Tensor) -> Self:
+        """Return the statistics for all examples of a split, with targets [N].
+
+        Smooth statistics of some of them then estimate those of all.
+        """
+        return self
+
+    def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Return places of about `count` examples on which smooth statistics are right.
+
+        Args:
+            targets: labels of all examples, on the CPU, shape [N].
+            count: how many are wanted.
+            generator: source of the draw.
+        """
+        return torch.randperm(len(targets), generator=generator)[:count]
+
+    def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return what `pooled` reads of every example: by default its outputs.
+
+        Args:
+            outputs: of a network for all examples, shape [B, N, C].
+            targets: of the N examples, shape [N].
+
+        Returns:
+            Shape [B, N, V].
+        """
+        return outputs
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the kinds it is made of: its own alone."""
@@ -90,21 +128,21 @@ class Statistics(ABC):
         return self.groups(outputs, targets, weights, smooth=False)
 
     def pooled(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+        self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
-        """Return the exact statistics of outputs pooled from a network for each fold.
+        """Return the exact statistics of views pooled from a network for each fold.
 
         By default those of any outputs, which is right where every example counts by
         itself. Scores of different networks are not comparable: a kind that compares
-        the scores of examples has to compare them within a fold.
+        the scores of examples has to compare them within a fold, or in its views.
 
         Args:
-            outputs: each by the network of the fold of the example, shape [B, N, C].
+            views: each by the network of the fold of the example, shape [B, N, V].
             targets: of the N examples, shape [N].
             weights: see `exact`.
             folds: the fold of every example, shape [N].
         """
-        return self.exact(outputs, targets, weights)
+        return self.exact(views, targets, weights)
 
     def smooth(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None

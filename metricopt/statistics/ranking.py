@@ -49,7 +49,7 @@ class RankingStatistics(Statistics):
         return self._of_scores(scores, targets, weights, smooth=smooth)
 
     def pooled(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+        self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
         """Return the groups of the rankings within folds, laid upon each other.
 
@@ -58,7 +58,7 @@ class RankingStatistics(Statistics):
         """
         levels = {
             name: _levels(scores, folds)
-            for name, scores in _scores(outputs, smooth=False).items()
+            for name, scores in _scores(views, smooth=False).items()
         }
         return self._of_scores(levels, targets, weights, smooth=False)
 

@@ -19,7 +19,8 @@ class SeveralStatistics(Statistics):
     A metric may be a function of one kind, or of all.
 
     Attributes:
-        kinds: with different names.
+        kinds: at least one, with different names; they all read class outputs, or all
+            compare embeddings.
         left_out: groups that are left out, with the names of their kinds.
     """
 
@@ -27,6 +28,24 @@ class SeveralStatistics(Statistics):
     left_out: tuple[str, ...] = ()
     name = "several"
     near = NEAR
+
+    @property
+    def compares(self) -> bool:
+        """Whether its kinds compare examples: all of them, or none."""
+        return self.kinds[0].compares
+
+    def fitted(self, targets: Tensor) -> Self:
+        """Return all kinds, for all examples of a split."""
+        kinds = tuple(kind.fitted(targets) for kind in self.kinds)
+        return replace(self, kinds=kinds)
+
+    def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Return places of about `count` examples, as its kinds want them."""
+        return self.kinds[0].draw(targets, count, generator)
+
+    def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return what is read of every example, which is the same for its kinds."""
+        return self.kinds[0].views(outputs, targets)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of its kinds."""
@@ -46,11 +65,11 @@ class SeveralStatistics(Statistics):
         )
 
     def pooled(
-        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+        self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
-        """Return the groups of all kinds, of outputs of a network for each fold."""
+        """Return the groups of all kinds, of views by a network for each fold."""
         return self._joined(
-            kind.pooled(outputs, targets, weights, folds) for kind in self.kinds
+            kind.pooled(views, targets, weights, folds) for kind in self.kinds
         )
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:

@@ -12,7 +12,7 @@ from metricopt.adapters.base import Adapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
-from metricopt.outputs import Outputs, are_labels, targets_at
+from metricopt.outputs import Outputs, are_embeddings, are_labels, targets_at
 from metricopt.seeding import Seeds
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
@@ -41,12 +41,14 @@ class Drawing:
         rates: learning rates found so far, for tasks with the same train split, loss,
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
         portfolio: makes the losses of the portfolio from what is known of the data.
+        embedding_losses: the portfolio of a network that returns embeddings.
     """
 
     sampler: Sampler | None = None
     seeds: Seeds | None = None
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
     portfolio: Callable[[LossFacts], Portfolio] = make_portfolio
+    embedding_losses: Portfolio = field(default_factory=dict)
 
 
 class NetworkTask(Task):
@@ -87,32 +89,45 @@ class NetworkTask(Task):
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
         self._make_portfolio = drawing.portfolio
+        self._embedding_losses = drawing.embedding_losses
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
 
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
-        """Statistics of outputs, where there is one label for each example."""
+        """Statistics of outputs, where there is one label for each example.
+
+        Embeddings are known by a metric that reads them, or by their unit length.
+        """
         if not are_labels(self._judge.targets):
             return None
         outputs, targets = self._untouched, self._judge.targets
         if not isinstance(outputs, Tensor) or outputs.ndim != 3:
             return None
+        compares = self._metric.reads_embeddings or are_embeddings(outputs)
         low, high = targets.aminmax()
-        if low < 0 or high >= max(outputs.shape[-1], 2):
+        if not compares and (low < 0 or high >= max(outputs.shape[-1], 2)):
             return None
         known = [STATISTICS.get(name)() for name in STATISTICS]
-        kinds = tuple(kind for kind in known if kind.suits(outputs, targets))
-        return ObservedStatistics(self._judge, SeveralStatistics(kinds))
+        kinds = tuple(
+            kind
+            for kind in known
+            if kind.compares == compares and kind.suits(outputs, targets)
+        )
+        if not kinds:
+            return None
+        kind = SeveralStatistics(kinds).fitted(targets)
+        return ObservedStatistics(self._judge, kind)
 
     @cached_property
     def portfolio(self) -> dict[str, Task]:
         """The task with every loss of the portfolio, where examples have labels."""
         if self.statistics is None or not are_labels(self._train.targets):
             return {}
-        return {
-            name: self.following(loss)
-            for name, loss in self._make_portfolio(self._loss_facts()).items()
-        }
+        if self.statistics.compares:
+            losses = self._embedding_losses
+        else:
+            losses = self._make_portfolio(self._loss_facts())
+        return {name: self.following(loss) for name, loss in losses.items()}
 
     def following(self, loss: Loss) -> "NetworkTask":
         """Return this task with another loss; everything else is shared."""
@@ -172,6 +187,11 @@ class NetworkTask(Task):
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         count = len(self._judge.split)
-        drawn = torch.randperm(len(self._train), generator=generator)[:count]
+        statistics, targets = self.statistics, self._train.targets
+        if statistics is not None and statistics.compares:
+            assert isinstance(targets, Tensor)
+            drawn = statistics.kind.draw(targets.cpu(), count, generator)
+        else:
+            drawn = torch.randperm(len(self._train), generator=generator)[:count]
         judge = Judge(self.adapter, self._train.part(drawn))
         return to_cost(self._metric, judge.values(self._metric, phi))

@@ -87,17 +87,37 @@ class ObservedStatistics:
             for name in found[0]
         }
 
+    @property
+    def compares(self) -> bool:
+        """Whether examples are compared with each other; see `Statistics.compares`."""
+        return self.kind.compares
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """Return places of about `count` examples for smooth statistics."""
+        return self.kind.draw(self.targets, count, generator)
+
+    def views(self, phi: Tensor) -> Tensor:
+        """Return the views of every row, shape [B, N, V]; see `Statistics.views`."""
+        return self.kind.views(self.outputs(phi), self._targets)
+
     @torch.no_grad()
     def held_out(self, phi: Tensor, folds: Tensor) -> Tensor:
-        """Return the outputs of every example under the row that left its fold out.
+        """Return the views of every example under the row that left its fold out.
+
+        An example that is compared with others has all of them as its gallery.
 
         Args:
             phi: one row for each of F folds, shape [F, d].
             folds: the fold of every example, in [0, F), shape [N].
 
         Returns:
-            Outputs, shape [1, N, C], in the order of the examples.
+            Views, shape [1, N, V], in the order of the examples.
         """
+        if self.compares:
+            every = torch.arange(len(folds))
+            return torch.cat([self.views(row) for row in phi.split(1)])[folds, every][
+                None
+            ]
         split, adapter = self._judge.split, self._judge.adapter
         found, order = [], []
         for fold, row in enumerate(phi.split(1)):
@@ -116,12 +136,12 @@ class ObservedStatistics:
         """Return the exact statistics of outputs [B, N, C]; see `exact`."""
         return self.kind.exact(outputs, self._targets, weights)
 
-    def pooled(self, outputs: Tensor, weights: Tensor, folds: Tensor) -> Groups:
-        """Return the exact statistics of outputs of a network for each fold.
+    def pooled(self, views: Tensor, weights: Tensor, folds: Tensor) -> Groups:
+        """Return the exact statistics of views by a network for each fold.
 
         See `Statistics.pooled`.
         """
-        return self.kind.pooled(outputs, self._targets, weights, folds)
+        return self.kind.pooled(views, self._targets, weights, folds)
 
     def smooth(
         self, phi: Tensor, rows: Tensor, weights: Tensor | None = None

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from metricopt.errors import DataError
 from metricopt.methods.archive import Archive
 from metricopt.methods.outputs import fold_check
 from metricopt.methods.outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
 from metricopt.methods.outputs.explained import Explained
+from metricopt.methods.outputs.folds import lacking
 from metricopt.methods.outputs.reach import reaches
 from metricopt.methods.outputs.search import OutputsSearch
 from metricopt.methods.result import Checkpoint, Evidence, FinetuneResult
 from metricopt.tasks.task import Task
 
-FEWEST = 50
-"""Examples of the observe split below which nothing is cross-fitted."""
 CHECKED_LEVEL = 2.0
 """Standard errors by which a gain on examples that chose phi has to exceed 0."""
 KEPT = "The untouched network is kept."
@@ -64,12 +64,12 @@ def conclude(
     if any(each.fitted is not None for each in proposals) and archive.remaining:
         archive.query(torch.stack([each.phi for each in proposals])[:, None])
         proposals = _confirmed(proposals, archive.costs)
-    extra = 0
+    before = task.queries
     if any(each.unchecked for each in proposals):
-        if archive.remaining >= fold_check.QUERIES:
-            extra = fold_check.QUERIES
-        proposals = _checked(proposals, task, generator, possible=extra > 0)
+        possible = archive.remaining >= fold_check.QUERIES
+        proposals = _checked(proposals, task, generator, possible=possible)
     phi = torch.stack([each.phi for each in proposals])
+    extra = (task.queries - before) // len(phi)
     result, spent = archive.result(), archive.spent + extra
     last = Checkpoint(0, spent, phi, _observed(archive, phi))
     return replace(
@@ -103,14 +103,11 @@ def propose(
     )
     best = search.phi[search.costs.argmin()] if best is None else best
     nothing = Proposal(torch.zeros_like(best), evidence)
-    queries, examples = len(search.costs), len(search.statistics)
+    queries = len(search.costs)
     if search.is_flat:
         return nothing.refused(f"The metric was the same at all {queries} queries.")
-    if examples < FEWEST:
-        return nothing.refused(
-            f"An observe split of {examples} examples is too small to cross-fit, which "
-            f"needs {FEWEST}; nothing was searched."
-        )
+    if missing := lacking(search.statistics):
+        return nothing.refused(missing)
     if search.is_hopeless:
         reason = "No statistics of the outputs that are known here explain the metric."
         return unexplained(best, replace(evidence, reason=reason))
@@ -178,17 +175,16 @@ def _checked(
 ) -> list[Proposal]:
     """Return phi = 0 for unchecked rows whose gain is not seen on parts of observe."""
     if not possible:
-        lacking = (
-            f"Fewer than the {fold_check.QUERIES} queries that check it were left."
+        return _unchecked(
+            proposals,
+            f"Fewer than the {fold_check.QUERIES} queries that check it were left.",
         )
-        return [
-            each.refused(f"{each.evidence.reason} {lacking}")
-            if each.unchecked
-            else each
-            for each in proposals
-        ]
     phi = torch.stack([each.phi for each in proposals])
-    checks = fold_check.check_on_folds(task, phi, generator)
+    try:
+        checks = fold_check.check_on_folds(task, phi, generator)
+    except DataError as error:  # a part may lack what the whole split has
+        reason = f"It cannot be checked on parts of the observe split: {error}."
+        return _unchecked(proposals, reason)
     found = []
     for proposal, check in zip(proposals, checks, strict=True):
         if proposal.unchecked:
@@ -203,6 +199,14 @@ def _checked(
                 proposal = proposal.refused(f"{seen} That is no evidence of a gain.")
         found.append(proposal)
     return found
+
+
+def _unchecked(proposals: list[Proposal], reason: str) -> list[Proposal]:
+    """Return phi = 0 for the rows that would have to be checked."""
+    return [
+        each.refused(f"{each.evidence.reason} {reason}") if each.unchecked else each
+        for each in proposals
+    ]
 
 
 def _observed(archive: Archive, phi: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def coordinates(
     statistics: ObservedStatistics, generator: torch.Generator
 ) -> Coordinates:
     """Return the coordinates of phi at phi = 0."""
-    rows = torch.randperm(len(statistics), generator=generator)[:EXAMPLES]
+    rows = statistics.draw(EXAMPLES, generator)
     phi = torch.zeros(1, statistics.size, requires_grad=True)
     near = statistics.smooth(phi, rows)[statistics.kind.near][0]
     if len(near) > MOST:

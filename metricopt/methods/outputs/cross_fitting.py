@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.outputs.coordinates import descend
+from metricopt.methods.outputs.folds import bootstrap, folds_of
 from metricopt.methods.outputs.looks import Followed, Look, simplest
 from metricopt.methods.outputs.reach import Reach
 from metricopt.statistics.contract import anchored
@@ -93,13 +94,13 @@ def cross_fit(
         generator: source of all randomness.
     """
     statistics = found[0].statistics
-    folds = stratified_folds(statistics.targets, settings.folds, generator)
+    folds = folds_of(statistics, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
     descents = _race(fits, settings, generator)
-    untouched = statistics.outputs(torch.zeros(1, statistics.size))
-    weights = _bootstrap(settings.samples, len(folds), generator)
-    outputs = (untouched, *(each.held_out for each in descents))
-    before, *after = (fits[0].costs(each, weights) for each in outputs)
+    untouched = statistics.views(torch.zeros(1, statistics.size))
+    weights = bootstrap(statistics, settings.samples, generator)
+    views = (untouched, *(each.held_out for each in descents))
+    before, *after = (fits[0].costs(each, weights) for each in views)
     chosen = simplest(torch.stack(after))
     best, gains = descents[chosen].best, before - after[chosen]
     predicted, _ = value.predict(best.reach.statistics.exact(best.moved[None]))
@@ -136,27 +137,6 @@ def _race(
     return found
 
 
-def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
-    """Return a fold in [0, folds) for every label [N], alike in labels and size."""
-    shuffled = torch.randperm(len(targets), generator=generator)
-    order = shuffled[targets[shuffled].argsort(stable=True)]
-    found = torch.empty(len(targets), dtype=torch.long)
-    found[order] = torch.arange(len(targets)) % folds
-    return found
-
-
-def _bootstrap(samples: int, examples: int, generator: torch.Generator) -> Tensor:
-    """Return how often every example is in the split itself, then in every sample.
-
-    Returns:
-        Counts, shape [1 + samples, examples].
-    """
-    drawn = torch.randint(examples, (samples, examples), generator=generator)
-    counts = torch.zeros(samples, examples)
-    counts.scatter_add_(1, drawn, torch.ones_like(counts))
-    return torch.cat([torch.ones(1, examples), counts])
-
-
 @dataclass(frozen=True)
 class _CrossFit:
     """A descent on all folds, and one without each: row f leaves fold f out."""
@@ -172,14 +152,14 @@ class _CrossFit:
         rows = torch.arange(self.settings.folds + 1)
         return (self.folds != rows[:, None]).float()
 
-    def costs(self, outputs: Tensor, weights: Tensor) -> Tensor:
-        """Return what is predicted of outputs [1, N, C], weighted in B ways [B, N].
+    def costs(self, views: Tensor, weights: Tensor) -> Tensor:
+        """Return what is predicted of views [1, N, V], weighted in B ways [B, N].
 
-        Each output may be of the row that left out the fold of its example.
+        Each view may be by the row that left out the fold of its example.
         """
         found = []
         for part in weights.split(SAMPLES_AT_ONCE):
-            repeated = outputs.expand(len(part), -1, -1)
+            repeated = views.expand(len(part), -1, -1)
             groups = self.reach.statistics.pooled(repeated, part, self.folds)
             found.append(self.value.predict(groups)[0])
         return torch.cat(found)
@@ -211,15 +191,15 @@ class _CrossFit:
         starts = self.reach.starts
         if len(starts) == 1:
             return starts.repeat(self.settings.folds + 1, 1)
-        outputs = self.reach.statistics.outputs
-        costs = [self.costs(outputs(each[None]), self.kept) for each in starts]
+        views = self.reach.statistics.views
+        costs = [self.costs(views(each[None]), self.kept) for each in starts]
         return starts[torch.stack(costs).argmin(0)]
 
     def _look(self, step: int, moved: Tensor) -> Look:
         """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen."""
         statistics, weights = self.reach.statistics, self.kept
         held_out = statistics.held_out(moved[:-1], self.folds)
-        seen = statistics.outputs(moved[-1:])
+        seen = statistics.views(moved[-1:])
         own, whole = self.costs(held_out, weights), self.costs(seen, weights)
         worse = own.maximum(whole)
         return Look(
@@ -252,8 +232,7 @@ class _Objective:
     def __call__(self, moved: Tensor) -> Tensor:
         """Return the cost of every row [B, m] on examples drawn now, [B]."""
         fit, statistics = self._fit, self._fit.reach.statistics
-        drawn = torch.randperm(len(fit.folds), generator=self._generator)
-        drawn = drawn[: fit.settings.examples]
+        drawn = statistics.draw(fit.settings.examples, self._generator)
         weights = self._kept[:, drawn]
         there = statistics.smooth_of(self._outputs[:, drawn], drawn, weights)
         here = statistics.smooth(moved, drawn, weights)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.methods.outputs.folds import parts_of
 from metricopt.tasks.task import Task
 
 FOLDS = 5
@@ -45,10 +46,13 @@ def check_on_folds(
         task: what is queried, `QUERIES` times for every row.
         phi: adapter parameters, shape [R, d].
         generator: draws the parts.
+
+    Raises:
+        DataError: if the metric cannot be evaluated on a part.
     """
-    order = torch.randperm(task.examples, generator=generator)
+    parts = parts_of(task, FOLDS, generator)
     both = torch.cat([torch.zeros_like(phi), phi])
-    costs = [task.observe_part(both, part) for part in order.tensor_split(FOLDS)]
+    costs = [task.observe_part(both, part) for part in parts]
     untouched, moved = torch.stack(costs, 1).chunk(2)
     gains = untouched - moved
     return [

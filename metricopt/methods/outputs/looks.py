@@ -20,7 +20,7 @@ class Look:
         cost: that of held-out examples, or the former where that is more: folds that
             err in different ways look better together than each of them is.
         without: the same without the examples of each fold, shape [folds].
-        held_out: outputs of every example, whose fold was left out, [1, N, C].
+        held_out: views of every example, whose fold was left out, [1, N, V].
     """
 
     reach: Reach
@@ -45,8 +45,8 @@ class Followed:
     Attributes:
         best: the look of least cost.
         without: least costs without the examples of each fold, shape [folds].
-        held_out: outputs of every example, at a length in which it had no say,
-            [1, N, C].
+        held_out: views of every example, at a length in which it had no say,
+            [1, N, V].
     """
 
     def __init__(self, look: Look, folds: Tensor) -> None:

@@ -33,9 +33,10 @@ from metricopt.methods.evolution import (
     draw_seeds,
 )
 from metricopt.methods.outputs import fold_check
-from metricopt.methods.outputs.conclusion import FEWEST, conclude, propose
+from metricopt.methods.outputs.conclusion import conclude, propose
 from metricopt.methods.outputs.coordinates import coordinates
 from metricopt.methods.outputs.cross_fitting import CrossFitting
+from metricopt.methods.outputs.folds import lacking
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
 from metricopt.methods.outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.methods.result import FinetuneResult
@@ -93,7 +94,7 @@ class MetricOptOutputs(Method):
         root: Tensor | None = None
         kept = 1
         # What cannot be cross-fitted in the end needs no queries either.
-        few = task.examples < FEWEST
+        few = any(lacking(search.statistics) for search in searches)
         while archive.remaining > kept and not few:
             if all(search.settled for search in searches):
                 break

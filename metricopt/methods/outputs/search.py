@@ -238,8 +238,7 @@ class OutputsSearch:
         near = statistics.kind.near
         order = self.costs.argsort()[: settings.starts]
         places = order[torch.arange(settings.starts) % len(order)]
-        drawn = torch.randperm(len(statistics), generator=self.generator)
-        rows = drawn[: settings.examples]
+        rows = statistics.draw(settings.examples, self.generator)
         start = self.phi[places]
         exact = {name: values[places] for name, values in known.groups.items()}
         with torch.no_grad():

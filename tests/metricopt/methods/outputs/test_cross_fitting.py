@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from metricopt.methods.outputs.cross_fitting import stratified_folds
+from metricopt.methods.outputs.folds import stratified_folds
 
 
 def seeded(seed=0):

@@ -1,0 +1,45 @@
+"""Folds and samples of examples, and of classes where examples are compared."""
+
+import pytest
+import torch
+
+from metricopt.methods.outputs.folds import (
+    bootstrap,
+    folds_of,
+    lacking,
+    parts_of,
+)
+from tests.metricopt.embedding_network import embedding_task, observed, seeded
+
+
+def test_classes_stay_together_in_folds_and_parts():
+    statistics = observed(classes=20, each=4)
+    folds = folds_of(statistics, 5, seeded(0))
+    for label in statistics.targets.unique():
+        assert len(folds[statistics.targets == label].unique()) == 1
+    assert folds.bincount().tolist() == [16] * 5
+    parts = parts_of(embedding_task(classes=20, each=4), 5, seeded(0))
+    assert sorted(torch.cat(parts).tolist()) == list(range(80))
+    assert [len(part) for part in parts] == [16] * 5
+
+
+def test_bootstrap_samples_draw_classes():
+    statistics = observed(classes=20, each=4)
+    counts = bootstrap(statistics, 30, seeded(1))
+    assert counts.shape == (31, 80)
+    assert (counts[0] == 1).all()
+    assert (counts.sum(1) == 80).all()
+    for label in statistics.targets.unique():
+        own = counts[:, statistics.targets == label]
+        assert (own == own[:, :1]).all()
+    assert len(counts[1:].unique(dim=0)) == 30
+
+
+@pytest.mark.parametrize(
+    ("classes", "each", "said"),
+    [(20, 4, ""), (4, 5, "20 examples"), (9, 10, "9 classes")],
+)
+def test_what_is_too_small_is_said(classes, each, said):
+    found = lacking(observed(classes=classes, each=each))
+    assert said in found
+    assert bool(found) == bool(said)
