@@ -33,6 +33,7 @@ class Training:
         warm_up: share of the steps of "one-cycle" in which the rate rises.
         precision: of the forward pass; "bfloat16" by autocast, its outputs are float32.
         channels_last: whether images are kept with their channels last in memory.
+        head_factor: with Adam, rate of the last layer with weights relative to the others.
         keep_best: return to the epoch of best score; otherwise keep the last one.
 
     Raises:
@@ -49,6 +50,7 @@ class Training:
     warm_up: float = 0.3
     precision: Precision = "float32"
     channels_last: bool = False
+    head_factor: float = 1.0
     keep_best: bool = True
 
     def __post_init__(self) -> None:
@@ -57,6 +59,13 @@ class Training:
                 "training needs epochs >= 1, learning_rate > 0 and weight_decay >= 0, "
                 f"got epochs={self.epochs}, learning_rate={self.learning_rate}, "
                 f"weight_decay={self.weight_decay}"
+            )
+        if self.head_factor <= 0 or (
+            self.head_factor != 1 and self.optimizer != "adam"
+        ):
+            raise ConfigError(
+                "head_factor must be > 0, and 1 with SGD, got "
+                f"{self.head_factor} with {self.optimizer!r}"
             )
         if not 0 < self.warm_up < 1 or not 0 <= self.momentum < 1:
             raise ConfigError(
@@ -82,7 +91,7 @@ def make_optimizer(
     learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
     if training.optimizer == "adam":
         return torch.optim.Adam(
-            [*weights, *learned],
+            _with_head(network, learned, training) or [*weights, *learned],
             lr=training.learning_rate,
             weight_decay=training.weight_decay,
             fused=True,
@@ -100,15 +109,34 @@ def make_optimizer(
     )
 
 
+def _with_head(
+    network: nn.Module, learned: list[nn.Parameter], training: Training
+) -> list[dict[str, Any]]:
+    """Return groups whose second one, the last layer, has a rate of its own.
+
+    Empty where all rates are the same.
+    """
+    if training.head_factor == 1:
+        return []
+    layers = [layer for layer in network.modules() if list(layer.parameters(False))]
+    head = list(layers[-1].parameters(False))
+    others = [
+        weight for weight in network.parameters() if all(weight is not w for w in head)
+    ]
+    rate = training.head_factor * training.learning_rate
+    return [{"params": [*others, *learned]}, {"params": head, "lr": rate}]
+
+
 def make_rates(
     optimizer: torch.optim.Optimizer, training: Training, steps_per_epoch: int
 ) -> LRScheduler:
     """Return the scheduler of an optimiser's rate, to be stepped after every step."""
     steps = steps_per_epoch * training.epochs
     if training.schedule == "one-cycle":
+        greatest = [group["lr"] for group in optimizer.param_groups]
         return OneCycleLR(
             optimizer,
-            training.learning_rate,
+            greatest,
             total_steps=steps,
             pct_start=training.warm_up,
             cycle_momentum=training.optimizer == "adam",

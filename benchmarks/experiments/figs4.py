@@ -27,7 +27,7 @@ from benchmarks.experiments.shared.images import (
 )
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
-from benchmarks.pipelines.images.settings import FilmSettings
+from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -19,6 +19,7 @@ from benchmarks.pipelines.portfolio import suite_portfolio
 from benchmarks.runs.codec import encode
 from metricopt.adapters.base import Adapter
 from metricopt.losses.contract import Loss
+from metricopt.losses.portfolio import Portfolio
 from metricopt.metrics.base import Metric
 from metricopt.outputs import Outputs, each, joined, targets_at
 from metricopt.tasks.encoding import Encoded, encoded
@@ -89,6 +90,11 @@ class AdaptedPipeline(Pipeline):
     @abstractmethod
     def sampler(self) -> Sampler:
         """What draws the mini-batches of fine-tuning."""
+
+    @property
+    def embedding_losses(self) -> Portfolio:
+        """The portfolio of a network that returns embeddings; empty for any other."""
+        return {}
 
     @abstractmethod
     def network_start(self, *, from_theta: bool) -> torch.nn.Module:
@@ -201,7 +207,13 @@ class AdaptedPipeline(Pipeline):
             train=self.encoded("train"),
             observe=self.encoded(queried),
             # The rate of the loss is the same whichever run asks first.
-            drawing=Drawing(self.sampler, self.seeds, self._rates, suite_portfolio),
+            drawing=Drawing(
+                self.sampler,
+                self.seeds,
+                self._rates,
+                suite_portfolio,
+                self.embedding_losses,
+            ),
         )
 
     def _of_phi(

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from benchmarks.experiments import table2
 from benchmarks.pipelines.images.pipeline import ImagePipeline
-from benchmarks.pipelines.images.theta import Theta, fresh, is_ready
+from benchmarks.pipelines.images.theta import Theta, fresh
+from benchmarks.pipelines.pretrained.theta import is_ready
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved
 from metricopt.metrics.callables import make_metric

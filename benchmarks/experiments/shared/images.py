@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.experiments.shared.arms import Size
+from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.images.settings import (
     Backbone,
-    FilmSettings,
     Finetuning,
     ImageProblem,
     ImageSettings,

@@ -10,9 +10,9 @@ from baselines.network_methods.batches import Batches, PermutedBatches
 from baselines.network_methods.optimization import Training
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
+from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
-from benchmarks.pipelines.images.network import PretrainedNetwork
-from benchmarks.pipelines.images.problem import ImageSplits, device, load_problem
+from benchmarks.pipelines.images.problem import ImageSplits, load_problem
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.images.theta import (
     Theta,
@@ -22,6 +22,7 @@ from benchmarks.pipelines.images.theta import (
     make_theta_loss,
     training_of,
 )
+from benchmarks.pipelines.pretrained.network import PretrainedNetwork
 from benchmarks.pipelines.wrapped_metric import WrappedMetric
 from benchmarks.runs.codec import changed, encode
 from benchmarks.runs.metrics import metric_of

@@ -78,11 +78,6 @@ def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
     )
 
 
-def device() -> torch.device:
-    """Return where image networks are trained and run: a GPU if there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
 def as_bytes(inputs: Tensor) -> Tensor:
     """Return images as uint8, channels last: [N, H, W, C].
 

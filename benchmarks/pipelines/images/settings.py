@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from benchmarks.datasets.registry import find_source
+from benchmarks.pipelines.film_settings import DIRECT, FilmSettings
 from benchmarks.runs.codec import later
 from metricopt.errors import ConfigError
 
@@ -101,23 +102,6 @@ class Backbone:
 
 
 @dataclass(frozen=True)
-class FilmSettings:
-    """The adapter; see `metricopt.adapters.film.FiLM`.
-
-    Attributes:
-        form: of FiLM.
-        sites: of FiLM.
-        size: of FiLM.
-        offsets: whether output offsets stand beside it.
-    """
-
-    form: Literal["generator", "direct", "shift"] = "direct"
-    sites: tuple[str, ...] | None = None
-    size: int | None = None
-    offsets: bool = later(False)
-
-
-@dataclass(frozen=True)
 class Finetuning:
     """Where fine-tuning takes its gradients.
 
@@ -149,6 +133,6 @@ class ImageSettings:
     backbone: Backbone
     finetune: Finetuning
     revision: int
-    adapter: FilmSettings = FilmSettings()
+    adapter: FilmSettings = DIRECT
     sampling: Literal["natural", "balanced"] = "natural"
     observed: int | None = later(None)

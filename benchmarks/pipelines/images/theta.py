@@ -1,12 +1,8 @@
-"""Pre-trained image networks: found in the cache, among the released weights, or made.
+"""Pre-trained image networks: what determines one, and how it is trained."""
 
-A network is identified by all that determines it. A network trained on this machine, or
-being trained, takes precedence over a released one.
-"""
-
-import hashlib
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,35 +13,35 @@ from baselines.network_methods.batches import PermutedBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.networks.contract import build_network
+from benchmarks.pipelines.device import device
 from benchmarks.pipelines.images.images import Images
-from benchmarks.pipelines.images.problem import device, load_problem
-from benchmarks.pipelines.images.released import read_released, release
+from benchmarks.pipelines.images.problem import load_problem
 from benchmarks.pipelines.images.settings import (
     Backbone,
     ImageProblem,
     Pretraining,
 )
-from benchmarks.pipelines.images.weights import half_weights, weights_digest
-from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
-from benchmarks.runs.codec import canonical
+from benchmarks.pipelines.pretrained.theta import (
+    DIVERGED,
+    PretrainedSpec,
+    find_artifact,
+    parts,
+    with_loss,
+)
+from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
+from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.environment import device_name, environment
-from benchmarks.runs.paths import cache_root
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
-from metricopt.seeding import Seeds
 
 KIND = "image-theta"
-LOSS_PREFIX = "loss."
-DIVERGED = "diverged"
-"""Name of the fact that a network diverged and has no weights; it holds the reason."""
-
 PREDICTED_AT_ONCE = 500
 WARM_UP = 0.25
 """Share of a one-cycle schedule in which the rate rises."""
 
 
 @dataclass(frozen=True)
-class ThetaSpec:
+class ThetaSpec(PretrainedSpec):
     """Everything that determines a pre-trained image network.
 
     Attributes:
@@ -54,6 +50,7 @@ class ThetaSpec:
         replicate: decides splits and seeds.
     """
 
+    kind = KIND
     problem: ImageProblem
     backbone: Backbone
     replicate: int
@@ -72,9 +69,17 @@ class ThetaSpec:
         return "-".join([*parts, f"r{self.replicate}"])
 
     @property
-    def digest(self) -> str:
-        """Identity: sha256 of its canonical JSON."""
-        return hashlib.sha256(canonical(asdict(self)).encode()).hexdigest()
+    def epochs(self) -> int:
+        """Length of its training."""
+        return self.backbone.pretraining.epochs
+
+    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
+        """Train the network; see `train_theta`."""
+        return train_theta(self, on_epoch)
+
+    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
+        """Return its error on observe."""
+        return {"error on observe": f"{float(facts['observe_mcr']):.4f}"}
 
     @property
     def start(self) -> "ThetaSpec | None":
@@ -82,21 +87,6 @@ class ThetaSpec:
         if self.backbone.start is None:
             return None
         return ThetaSpec(self.problem, self.backbone.start, self.replicate)
-
-    @property
-    def seeds(self) -> Seeds:
-        """Seeds of its training."""
-        return Seeds(self.name)
-
-    @property
-    def seed(self) -> int:
-        """Seed of the first weights."""
-        return self.seeds.seed("theta")
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where a training that is under way keeps its state."""
-        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,46 +114,7 @@ def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
     Raises:
         DataError: if the released weights do not match their record.
     """
-    here = is_trained(spec) or spec.checkpoint.exists()
-    released = None if here else read_released(spec.name, spec.digest)
-    artifact = released or trained_here(spec, on_epoch)
-    return assemble(spec, artifact.tensors)
-
-
-def trained_here(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Return a network trained on this machine, training it now if needed.
-
-    Raises:
-        DivergedError: if its loss became non-finite, now or before.
-    """
-    artifact = get_or_make(KIND, asdict(spec), lambda: train_theta(spec, on_epoch))
-    # Only now: if it were removed before the artifact is stored, a kill would lose all.
-    spec.checkpoint.unlink(missing_ok=True)
-    if DIVERGED in artifact.facts:
-        raise DivergedError(str(artifact.facts[DIVERGED]))
-    return artifact
-
-
-def is_trained(spec: ThetaSpec) -> bool:
-    """Whether a network was trained on this machine."""
-    return artifact_path(KIND, asdict(spec)).exists()
-
-
-def is_ready(spec: ThetaSpec) -> bool:
-    """Whether `find_theta` would not have to train."""
-    if is_trained(spec):
-        return True
-    released = not spec.checkpoint.exists() and read_released(spec.name, spec.digest)
-    return bool(released)
-
-
-def release_theta(spec: ThetaSpec) -> Path:
-    """Write a network trained here to the released weights.
-
-    Raises:
-        ConfigError: if another network is released by that name.
-    """
-    return release(spec.name, spec.digest, asdict(spec), trained_here(spec))
+    return assemble(spec, find_artifact(spec, on_epoch).tensors)
 
 
 def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
@@ -236,7 +187,7 @@ def make_theta_loss(backbone: Backbone) -> Loss:
 def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
     """Return network and loss with these weights, frozen, where runs are made."""
     network, loss = fresh(spec)
-    of_network, of_loss = _parts(tensors)
+    of_network, of_loss = parts(tensors)
     network.load_state_dict(of_network)
     if isinstance(loss, nn.Module):
         loss.load_state_dict(of_loss)
@@ -257,10 +208,8 @@ def predict_images(network: nn.Module, images: Images) -> Tensor:
 
 def _artifact(run: TrainingRun, observe: Images, classes: int) -> Artifact:
     state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
-    if isinstance(run.loss, nn.Module):
-        learned = run.loss.state_dict().items()
-        state |= {f"{LOSS_PREFIX}{name}": v.cpu().clone() for name, v in learned}
-    run.network.load_state_dict(_parts(state)[0])
+    state = with_loss(state, run.loss)
+    run.network.load_state_dict(parts(state)[0])
     called = predict_images(run.network, observe)[:, :classes].argmax(1)
     error = (called != observe.targets).double().mean()
     facts: dict[str, object] = {
@@ -271,12 +220,3 @@ def _artifact(run: TrainingRun, observe: Images, classes: int) -> Artifact:
         "environment": environment() | {"device": device_name(device())},
     }
     return Artifact(state, facts)
-
-
-def _parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return the weights of the network, and those of its loss."""
-    of_network, of_loss = dict[str, Tensor](), dict[str, Tensor]()
-    for name, tensor in tensors.items():
-        part = of_loss if name.startswith(LOSS_PREFIX) else of_network
-        part[name.removeprefix(LOSS_PREFIX)] = tensor
-    return of_network, of_loss

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.pipelines.images import released
+from benchmarks.pipelines.pretrained import released
 
 
 @pytest.fixture(autouse=True)

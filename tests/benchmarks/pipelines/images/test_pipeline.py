@@ -13,10 +13,10 @@ from benchmarks.experiments import mismatch, table2
 from benchmarks.experiments.shared.images import SIZES
 from benchmarks.pipelines.choices import Adapted, Trained
 from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.images import theta as thetas
 from benchmarks.pipelines.images.pipeline import ImagePipeline, OnLogits
-from benchmarks.pipelines.images.settings import FilmSettings
-from benchmarks.pipelines.images.theta import trained_here
+from benchmarks.pipelines.pretrained.theta import trained_here
 from benchmarks.runs.spec import Arm, Spending, Unit
 from metricopt.errors import ConfigError
 from metricopt.metrics.callables import make_metric

@@ -9,17 +9,17 @@ import torch
 from benchmarks.execution.prepare import networks_of, prepare
 from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table2
-from benchmarks.pipelines.images import released
 from benchmarks.pipelines.images import theta as thetas
-from benchmarks.pipelines.images.released import read_released
-from benchmarks.pipelines.images.theta import (
-    find_theta,
+from benchmarks.pipelines.images.theta import find_theta
+from benchmarks.pipelines.pretrained import released
+from benchmarks.pipelines.pretrained.released import read_released
+from benchmarks.pipelines.pretrained.theta import (
     is_ready,
     is_trained,
     release_theta,
     trained_here,
 )
-from benchmarks.pipelines.images.weights import weights_digest
+from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.pipelines.images.image_cases import (

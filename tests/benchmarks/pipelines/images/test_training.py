@@ -11,7 +11,7 @@ from benchmarks.networks.contract import build_network
 from benchmarks.pipelines.images.images import Images, channel_statistics
 from benchmarks.pipelines.images.settings import Pretraining
 from benchmarks.pipelines.images.theta import predict_images, training_of
-from benchmarks.pipelines.images.weights import weights_digest
+from benchmarks.pipelines.pretrained.weights import weights_digest
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import RowLoss
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from benchmarks.pipelines.images.weights import half_weights, weights_digest
+from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
 
 
 def test_half_weights_round_matrices_alone():

@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from benchmarks.pipelines.images.weights import weights_digest
+from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.paths import ROOT
 from metricopt.errors import ConfigError, DataError

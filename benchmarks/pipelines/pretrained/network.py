@@ -1,11 +1,11 @@
-"""A pre-trained image network as a prerequisite of runs."""
+"""A pre-trained network as a prerequisite of runs."""
 
 from tqdm import tqdm
 
 from baselines.network_methods.selection import Epoch
 from benchmarks.pipelines.contract import Prerequisite
-from benchmarks.pipelines.images.theta import (
-    ThetaSpec,
+from benchmarks.pipelines.pretrained.theta import (
+    PretrainedSpec,
     is_ready,
     is_trained,
     release_theta,
@@ -20,7 +20,7 @@ class PretrainedNetwork(Prerequisite):
         spec: which one.
     """
 
-    def __init__(self, spec: ThetaSpec) -> None:
+    def __init__(self, spec: PretrainedSpec) -> None:
         self.spec = spec
         self.name = spec.name
         self.digest = spec.digest
@@ -37,7 +37,7 @@ class PretrainedNetwork(Prerequisite):
 
     def make(self) -> None:
         """Train it, with a bar of its epochs."""
-        epochs = self.spec.backbone.pretraining.epochs
+        epochs = self.spec.epochs
         with tqdm(total=epochs, unit="epoch", desc=self.name) as bar:
 
             def show(epoch: Epoch) -> None:
@@ -52,8 +52,8 @@ class PretrainedNetwork(Prerequisite):
         path = release_theta(self.spec)
         return {
             "network": self.name,
-            "epochs": str(self.spec.backbone.pretraining.epochs),
+            "epochs": str(self.spec.epochs),
             "minutes": f"{float(str(facts['seconds'])) / 60:.1f}",
-            "error on observe": f"{float(str(facts['observe_mcr'])):.4f}",
+            **self.spec.told(facts),
             "MB": f"{path.stat().st_size / 1e6:.2f}",
         }

@@ -1,0 +1,1 @@
+"""Networks that were there before a run: trained once, kept, released, found."""

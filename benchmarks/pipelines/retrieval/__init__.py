@@ -1,0 +1,1 @@
+"""Retrieval: an embedding network with FiLM, judged on classes it never saw."""

@@ -1,0 +1,181 @@
+"""Retrieval: a pre-trained embedding network with FiLM on its last stage."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
+from metricopt.tasks.class_sampling import ClassSampler
+from torch import Tensor, nn
+
+from baselines.network_methods.batches import Batches
+from baselines.network_methods.optimization import Training
+from benchmarks.networks.embedding.contract import film_site
+from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.contract import PIPELINES, Prerequisite
+from benchmarks.pipelines.device import device
+from benchmarks.pipelines.features import kept_features
+from benchmarks.pipelines.pretrained.network import PretrainedNetwork
+from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
+from benchmarks.pipelines.retrieval.settings import RetrievalSettings
+from benchmarks.pipelines.retrieval.theta import (
+    EmbeddingSpec,
+    EmbeddingTheta,
+    batches_of,
+    find_theta,
+    fresh,
+    training_of,
+)
+from benchmarks.runs.codec import changed, encode
+from metricopt.adapters.film import FiLM
+from metricopt.losses.contract import Loss
+from metricopt.losses.portfolio import Portfolio
+from metricopt.seeding import Seeds
+from metricopt.tasks.encoding import Encoded
+from metricopt.tasks.examples import Examples
+
+
+@PIPELINES.register("retrieval")
+class RetrievalPipeline(AdaptedPipeline):
+    """A retrieval problem with its network; see `Pipeline`.
+
+    Every image of a part is a query among all others of that part. Fine-tuning sees
+    all training images without augmentation: what comes before the adapter is then
+    computed once.
+    """
+
+    settings_type = RetrievalSettings
+    settings: RetrievalSettings
+    shares_columns = False
+    examples_at_once = 128
+
+    def __init__(self, settings: RetrievalSettings, replicate: int) -> None:
+        super().__init__(settings, replicate)
+        self.device = device()
+
+    @cached_property
+    def problem(self) -> RetrievalSplits:
+        """All images of the problem."""
+        return load_problem(self.settings.problem, self.replicate)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits."""
+        problem = self.problem
+        return Splits(
+            problem.train.to(self.device),
+            problem.observe.to(self.device),
+            problem.test.to(self.device),
+            problem.variant,
+            problem.digest,
+        )
+
+    @property
+    def seeds(self) -> Seeds:
+        """Seeds of everything that is random here."""
+        return Seeds(self.theta_spec.name, self.replicate)
+
+    @property
+    def recorded_seeds(self) -> dict[str, int]:
+        """Seeds that records name, by purpose."""
+        own = {"theta": self.theta_spec.seed, "adapter": self.seeds.seed("adapter")}
+        return super().recorded_seeds | own
+
+    @property
+    def theta_spec(self) -> EmbeddingSpec:
+        """Which network theta is."""
+        settings = self.settings
+        return EmbeddingSpec(settings.problem, settings.backbone, self.replicate)
+
+    @property
+    def prerequisites(self) -> Sequence[Prerequisite]:
+        """The pre-trained network."""
+        return [PretrainedNetwork(self.theta_spec)]
+
+    @cached_property
+    def pretrained(self) -> EmbeddingTheta:
+        """The pre-trained network with its loss."""
+        return find_theta(self.theta_spec, self.problem.classes)
+
+    @property
+    def theta(self) -> nn.Sequential:
+        """The pre-trained network, in evaluation mode."""
+        return self.pretrained.network
+
+    @property
+    def loss(self) -> Loss:
+        """The loss theta was trained with, which fine-tuning uses as well."""
+        return self.pretrained.loss
+
+    @property
+    def embedding_losses(self) -> Portfolio:
+        """All registered losses that learn nothing of their own."""
+        backbone = self.settings.backbone
+        found = {
+            name: make_embedding_loss(
+                name, classes=self.problem.classes, size=backbone.size
+            )
+            for name in EMBEDDING_LOSSES
+        }
+        return {
+            name: loss for name, loss in found.items() if not list(loss.parameters())
+        }
+
+    @property
+    def sampler(self) -> ClassSampler:
+        """What draws the mini-batches of fine-tuning."""
+        targets = self.splits.train.targets
+        assert isinstance(targets, Tensor)
+        return ClassSampler(
+            targets.cpu(), self.settings.batch_size, self.settings.per_class
+        )
+
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Return the augmented mini-batches a network is trained on."""
+        recipe = changed(self.settings.backbone.training, changes)
+        return batches_of(self.problem, recipe)
+
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Return how a network is trained here, with changes."""
+        return training_of(changed(self.settings.backbone.training, changes))
+
+    def network_start(self, *, from_theta: bool) -> nn.Module:
+        """Return the trained network, or one with the base weights."""
+        return self.theta if from_theta else fresh(self.theta_spec).to(self.device)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Identity of what is made on this pipeline: of this very network."""
+        return super().key | {"theta": self.pretrained.digest}
+
+    @property
+    def network_data(self) -> dict[str, str]:
+        """What records say of the pre-trained network."""
+        return {"theta": self.pretrained.digest}
+
+    @cached_property
+    def adapter(self) -> FiLM:
+        """FiLM at the sites the settings name, by default those of the last stage."""
+        adapter = self.settings.adapter
+        return FiLM(
+            self.theta,
+            self.splits.observe.batch(slice(8)),
+            sites=adapter.sites or film_site(self.settings.backbone.network),
+            form=adapter.form,
+            size=adapter.size,
+            seed=self.seeds.seed("adapter"),
+        )
+
+    def encode(self, name: str, examples: Examples) -> Encoded:
+        """Return a split as the adapter encodes it, kept on disk for other runs."""
+        key = {
+            "theta": self.pretrained.digest,
+            "network": self.settings.backbone.network,
+            "sites": [site.name for site in self.adapter.sites],
+            "problem": encode(self.settings.problem),
+            "data": self.problem.digest,
+            "replicate": self.replicate,
+            "split": name,
+            "examples": len(examples),
+        }
+        return kept_features(self.adapter, examples, key)

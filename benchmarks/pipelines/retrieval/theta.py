@@ -1,0 +1,222 @@
+"""Pre-trained embedding networks: what determines one, and how it is trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from baselines.embedding_losses.base import make_embedding_loss
+from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
+from torch import Tensor, nn
+
+from baselines.network_methods.batches import SampledBatches
+from baselines.network_methods.optimization import Training
+from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
+from benchmarks.networks.embedding.contract import build_embedding_network
+from benchmarks.pipelines.device import device
+from benchmarks.pipelines.pretrained.theta import (
+    DIVERGED,
+    PretrainedSpec,
+    find_artifact,
+    parts,
+    with_loss,
+)
+from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
+from benchmarks.pipelines.retrieval.base_weights import load_base
+from benchmarks.pipelines.retrieval.photographs import Photographs
+from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
+from benchmarks.pipelines.retrieval.settings import (
+    EmbeddingBackbone,
+    EmbeddingTraining,
+    RetrievalProblem,
+)
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.environment import device_name, environment
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from metricopt.errors import DivergedError
+from metricopt.losses.contract import Loss
+from metricopt.tasks.sampling import Sampler
+
+PREDICTED_AT_ONCE = 128
+CHECKED = "recall@1"
+"""Metric of a network on observe, as its record tells it."""
+
+
+@dataclass(frozen=True)
+class EmbeddingSpec(PretrainedSpec):
+    """Everything that determines a pre-trained embedding network.
+
+    Attributes:
+        problem: the photographs.
+        backbone: network, base weights, loss and training.
+        replicate: decides splits and seeds.
+    """
+
+    kind = "embedding-theta"
+    problem: RetrievalProblem
+    backbone: EmbeddingBackbone
+    replicate: int
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique among the networks that are released."""
+        backbone = self.backbone
+        named = (self.problem.dataset, backbone.network, backbone.loss)
+        return "-".join([*named, f"r{self.replicate}"])
+
+    @property
+    def epochs(self) -> int:
+        """Length of its training."""
+        return self.backbone.training.epochs
+
+    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
+        """Train the network; see `train_embedding`."""
+        return train_embedding(self, on_epoch)
+
+    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
+        """Return its recall on observe."""
+        return {f"{CHECKED} on observe": f"{float(facts['observe_recall']):.4f}"}
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTheta:
+    """A pre-trained embedding network with its loss.
+
+    Attributes:
+        network: in evaluation mode.
+        loss: what it was trained with; what it learned is frozen.
+        digest: of all weights, see `weights.weights_digest`.
+    """
+
+    network: nn.Sequential
+    loss: Loss
+    digest: str
+
+
+def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
+    """Return a pre-trained network, trained now if there is none.
+
+    Args:
+        spec: which one.
+        classes: number of its training classes.
+
+    Raises:
+        DataError: if released weights do not match their record, or base weights are
+            missing or others.
+    """
+    tensors = find_artifact(spec).tensors
+    network, loss = _network(spec), loss_of(spec.backbone, classes)
+    of_network, of_loss = parts(tensors)
+    network.load_state_dict(of_network)
+    if isinstance(loss, nn.Module):
+        loss.load_state_dict(of_loss, strict=False)
+        loss.requires_grad_(False).to(device())
+    return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))
+
+
+def fresh(spec: EmbeddingSpec) -> nn.Sequential:
+    """Return the network with the base weights, and a random embedding layer."""
+    network = _network(spec)
+    load_base(network, spec.backbone.base)
+    return network
+
+
+def loss_of(backbone: EmbeddingBackbone, classes: int) -> Loss:
+    """Return the loss of a backbone, with nothing learned yet."""
+    settings = dict(backbone.loss_settings)
+    return make_embedding_loss(
+        backbone.loss, classes=classes, size=backbone.size, **settings
+    )
+
+
+def sampler_of(targets: Tensor, groups: Tensor, recipe: EmbeddingTraining) -> Sampler:
+    """Return what draws the mini-batches of a training.
+
+    Raises:
+        ConfigError: if `per_class` does not divide the mini-batch.
+        DataError: if there are too few classes.
+    """
+    size, each = recipe.batch_size, recipe.per_class
+    if recipe.hierarchical:
+        return HierarchicalSampler(targets, groups, size, each)
+    return ClassSampler(targets, size, each)
+
+
+def batches_of(splits: RetrievalSplits, recipe: EmbeddingTraining) -> SampledBatches:
+    """Return the augmented mini-batches of a training."""
+    sampler = sampler_of(splits.train.targets.cpu(), splits.groups, recipe)
+    examples = splits.train.to(device())
+    return SampledBatches(examples, recipe.batch_size, sampler=sampler, augment=True)
+
+
+def training_of(recipe: EmbeddingTraining) -> Training:
+    """Return the settings of the training loop for an embedding network.
+
+    Source: Cakir et al., CVPR 2019: Adam, rate 1e-5, ten times that for the embedding
+    layer. Differs: bfloat16, and one cycle of the rate.
+    """
+    return Training(
+        epochs=recipe.epochs,
+        learning_rate=recipe.rate,
+        head_factor=recipe.head_factor,
+        schedule="one-cycle",
+        precision="bfloat16",
+        channels_last=True,
+        keep_best=False,
+    )
+
+
+def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Train a network, continuing from its checkpoint if there is one.
+
+    Returns:
+        Its weights (matrices in half precision), the loss's weights under `loss.`, and
+        facts: losses by epoch, recall on observe, seconds, digest of the weights. For a
+        network that diverged, only that fact, so that no run trains it again.
+    """
+    splits = load_problem(spec.problem, spec.replicate)
+    recipe = spec.backbone.training
+    run = TrainingRun(
+        fresh(spec),
+        loss_of(spec.backbone, splits.classes),
+        batches_of(splits, recipe),
+        training_of(recipe),
+        generator=spec.seeds.generator("pre-training"),
+    )
+    try:
+        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
+    except DivergedError as error:
+        return Artifact({}, {DIVERGED: str(error)})
+    return _artifact(run, splits.observe.to(device()))
+
+
+@torch.no_grad()
+def embed(network: nn.Module, images: Photographs) -> Tensor:
+    """Return the float32 embeddings of all images, without augmentation, [N, E]."""
+    network.eval()
+    starts = range(0, len(images), PREDICTED_AT_ONCE)
+    found = (images.batch(slice(at, at + PREDICTED_AT_ONCE)) for at in starts)
+    return torch.cat([network(part) for part in found])
+
+
+def _network(spec: EmbeddingSpec) -> nn.Sequential:
+    backbone = spec.backbone
+    return build_embedding_network(backbone.network, backbone.size, spec.seed)
+
+
+def _artifact(run: TrainingRun, observe: Photographs) -> Artifact:
+    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
+    state = with_loss(state, run.loss)
+    run.network.load_state_dict(parts(state)[0])
+    recall = metric_of(Unit(CHECKED)).value(
+        embed(run.network, observe), observe.targets
+    )
+    facts: dict[str, object] = {
+        "losses": [round(loss, 5) for loss in run.losses],
+        "observe_recall": round(recall, 6),
+        "seconds": round(sum(run.seconds), 1),
+        "weights": weights_digest(state),
+        "environment": environment() | {"device": device_name(device())},
+    }
+    return Artifact(state, facts)
