@@ -33,7 +33,7 @@ class Training:
         warm_up: share of the steps of "one-cycle" in which the rate rises.
         precision: of the forward pass; "bfloat16" by autocast, its outputs are float32.
         channels_last: whether images are kept with their channels last in memory.
-        head_factor: with Adam, rate of the last layer with weights relative to the others.
+        head_factor: rate of the last layer relative to the others; for Adam alone.
         keep_best: return to the epoch of best score; otherwise keep the last one.
 
     Raises:
