@@ -8,9 +8,10 @@ from pathlib import Path
 
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.report.cells import judge
+from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import NOTHING, Column
 from benchmarks.report.curves import at_budget, of_arm, of_row
-from benchmarks.report.layout import TableLayout, data_variants
+from benchmarks.report.layout import TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
 from benchmarks.report.sections.gain_by_size import gain_by_size_table

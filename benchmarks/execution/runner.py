@@ -122,6 +122,7 @@ def judge(chosen: Chosen, spec: RunSpec, pipeline: Pipeline) -> dict[str, Any]:
     choices = [*(point.choice for point in chosen.points), chosen.choice]
     *passed, test = pipeline.evaluate(choices, "test", metrics)
     (observe,) = pipeline.evaluate([chosen.choice], "observe", metrics)
+    picture = pipeline.pictured(chosen.choice) if spec.pictured else {}
     label = spec.metric.label
     trace = tuple(
         TracePoint(
@@ -141,7 +142,7 @@ def judge(chosen: Chosen, spec: RunSpec, pipeline: Pipeline) -> dict[str, Any]:
         "trace": trace,
         "observe": _values(observe),
         "test": _values(test),
-        "notes": dict(chosen.notes),
+        "notes": dict(chosen.notes) | picture,
     }
 
 

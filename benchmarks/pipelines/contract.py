@@ -207,6 +207,13 @@ class Pipeline(ABC):
                 weights.
         """
 
+    def pictured(self, choice: Choice) -> dict[str, Any]:
+        """Return notes with a picture of what a choice changes on the test split.
+
+        Empty where nothing is drawn.
+        """
+        return {}
+
     def train_loss(self, phi: Tensor) -> Tensor | None:
         """Return the loss of phi [B, d] on some training examples, shape [B], or None.
 

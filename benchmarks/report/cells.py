@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from benchmarks.report import stats
+from benchmarks.report.checks import check_records
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, split_budget
 from benchmarks.report.paper_values import PaperValue
@@ -153,7 +154,7 @@ def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]
     Raises:
         DataError: if the records may not share one table.
     """
-    layout.check_records(records)
+    check_records(layout, records)
     layout = layout.fitted(records)
     cells = _collect(layout, records)
     places = {_place(cell): cell for cell in cells}
@@ -194,7 +195,7 @@ def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
                             *(block, row, column, tuple(found)),
                             values=reading.by_number(found),
                             unit=reading.unit(found[0].spec),
-                            paper=layout.paper_value(row, column),
+                            paper=layout.paper_value(row, column, block),
                         )
                     )
     return cells

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, get_args
 
 from benchmarks.report.columns import Column
@@ -10,7 +11,7 @@ from benchmarks.report.paper_values import PaperValue, find_paper_value
 from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError
 from metricopt.methods.contract import Sees
 
 SEES: tuple[str, ...] = get_args(Sees)
@@ -26,11 +27,13 @@ class Block:
         name: as in `RunSpec.block`.
         label: as printed.
         not_comparable: why its cells are not comparable with the paper; empty if so.
+        paper_part: put before the rows of the paper that its rows reproduce.
     """
 
     name: str
     label: str
     not_comparable: str = ""
+    paper_part: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,100 +204,32 @@ class TableLayout:
         """Return how the values of a column are read from records."""
         return Reading(column, self.replicated)
 
-    def paper_value(self, row: Row, column: Column) -> PaperValue | None:
+    def paper_row(self, row: Row, block: Block) -> str | None:
+        """Return the row of the paper that a row of a block reproduces, if any."""
+        return None if row.paper_row is None else block.paper_part + row.paper_row
+
+    def paper_value(self, row: Row, column: Column, block: Block) -> PaperValue | None:
         """Return what the paper prints for a row and column, None if nothing."""
-        table, name, place = self.paper_table, row.paper_row, column.paper_column
-        if table is None or name is None or place is None:
+        table, name = self.paper_table, self.paper_row(row, block)
+        if table is None or name is None or column.paper_column is None:
             return None
-        return find_paper_value(table, name, place)
-
-    def check_records(self, records: Sequence[RunRecord]) -> None:
-        """Check that these records may share one table.
-
-        Raises:
-            DataError: if there is none, they are of other experiments or several
-                tiers, the layout lacks a place for one, a column shows a metric that
-                its runs were not judged by, one column mixes data variants, or runs of
-                one network were made on several, such as one released and one trained
-                here.
-        """
-        if not records:
-            raise DataError(f"expected records of {self.experiment!r}, got none")
-        for record in records:
-            self._check_place(record)
-        self._check_one("tier", {record.spec.tier for record in records})
-        for column in self.columns:
-            self._check_metric(column, records)
-            variants = data_variants(records, column)
-            self._check_one(f"data variant in column {column.name!r}", variants)
-        for name, thetas in self._network_digests(records).items():
-            self._check_one(f"pre-trained network of {name}", thetas)
+        return find_paper_value(table, name, column.paper_column)
 
     def _parts(self) -> tuple[tuple[str, Sequence[Block | Row | Column]], ...]:
         return ("block", self.blocks), ("row", self.rows), ("column", self.columns)
 
     def _check_unit(self, column: Column) -> None:
         unit = column.unit  # an unknown metric is an error here, and not when drawn
-        for row in self.rows:
-            printed = self.paper_value(row, column)
+        for row, block in product(self.rows, self.blocks):
+            printed = self.paper_value(row, column, block)
             if printed is not None and printed.unit != unit:
                 raise ConfigError(
                     f"column {column.name!r} is in {unit}, "
                     f"and the paper prints {printed.unit}"
                 )
 
-    def _check_place(self, record: RunRecord) -> None:
-        spec = record.spec
-        if spec.experiment != self.experiment:
-            raise DataError(
-                f"expected records of {self.experiment!r}, got {spec.experiment!r}"
-            )
-        for kind, name, known in (
-            ("block", spec.block, [block.name for block in self.blocks]),
-            ("row", spec.row, self.row_names),
-            ("column", spec.column, [column.source for column in self.columns]),
-        ):
-            if name not in known:
-                raise DataError(
-                    f"a record has the {kind} {name!r}, which the layout of "
-                    f"{self.experiment!r} lacks"
-                )
-
-    def _check_metric(self, column: Column, records: Sequence[RunRecord]) -> None:
-        specs = [r.spec for r in records if r.spec.column == column.source]
-        judged = {unit.label for spec in specs for unit in spec.metrics}
-        if judged and column.metric.label not in judged:
-            raise DataError(
-                f"column {column.name!r} shows {column.metric.label}, and its runs "
-                f"were judged by {', '.join(sorted(judged))}"
-            )
-
-    def _network_digests(self, records: Sequence[RunRecord]) -> dict[str, set[str]]:
-        """Return the digests of each network that was there before its runs."""
-        found: dict[str, set[str]] = {}
-        for record in records:
-            if "theta" in record.data:
-                if self.network_of is None:
-                    raise DataError(
-                        f"records of {self.experiment!r} name networks, and its layout "
-                        "does not say which runs share one"
-                    )
-                name = self.network_of(record.spec)
-                found.setdefault(name, set()).add(record.data["theta"])
-        return found
-
-    def _check_one(self, what: str, found: set[str]) -> None:
-        if len(found) > 1:
-            raise DataError(f"a table shows one {what}, got {', '.join(sorted(found))}")
-
 
 def split_budget(name: str) -> tuple[str, int | None]:
     """Split a row name `<arm>-q<N>` into arm and budget; the budget may be None."""
     match = BUDGET_ROW.fullmatch(name)
     return (match[1], int(match[2])) if match else (name, None)
-
-
-def data_variants(records: Sequence[RunRecord], column: Column) -> set[str]:
-    """Return the data variants named by the records of a column."""
-    own = (record for record in records if record.spec.column == column.source)
-    return {record.data["variant"] for record in own if "variant" in record.data}

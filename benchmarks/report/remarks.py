@@ -6,12 +6,12 @@ from statistics import mode
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
+from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import (
     SEES,
     Block,
     TableLayout,
-    data_variants,
     split_budget,
 )
 from benchmarks.runs.record import RunRecord

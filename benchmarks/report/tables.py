@@ -180,7 +180,9 @@ def _beside(cell: Cell, paper: PaperValue, difference: float) -> list[str]:
 def _not_built(layout: TableLayout, block: Block) -> list[list[str]]:
     """Return a line for each number of the paper whose method the layout lacks."""
     table = layout.paper_table or ""
-    built = {row.paper_row for row in layout.rows}
+    built = {
+        layout.paper_row(row, each) for row in layout.rows for each in layout.blocks
+    }
     lines = []
     for row in paper_rows(table):
         for column in layout.columns:

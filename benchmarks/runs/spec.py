@@ -84,6 +84,7 @@ class RunSpec:
         diagnose: whether a value function is checked on held-out trajectories.
         value_functions: how many are trained, by chance alone different; each has its
             own meta-tests.
+        pictured: whether the record keeps a picture of what the result changed.
 
     Raises:
         ConfigError: if a name is empty or no folder name, `replicate` is negative,
@@ -104,6 +105,7 @@ class RunSpec:
     meta_tests: int = 1
     diagnose: bool = False
     value_functions: int = later(1)
+    pictured: bool = later(False)
 
     def __post_init__(self) -> None:
         for name in ("experiment", "tier"):

@@ -27,6 +27,38 @@ class Size:
     few_replicates: int | None = None
 
 
+@dataclass(frozen=True)
+class FinetuningSize(Size):
+    """How long networks are fine-tuned at a tier, and with how many queries.
+
+    Attributes:
+        steps: of fine-tuning, T.
+        observations: of a trajectory, K.
+        tasks: trajectories of meta-training.
+        batch_size: of fine-tuning.
+        value_functions: trained by MetricOpt on one network, each with its meta-tests.
+        seeds: of MetricOpt on outputs.
+    """
+
+    search_tests: int = 2
+    steps: int = 100
+    observations: int = 5
+    tasks: int = 480
+    batch_size: int = 128
+    value_functions: int = 3
+    seeds: int = 5
+
+    @property
+    def queries(self) -> int:
+        """What MetricOpt spends, choosing its step included; searches may as much."""
+        return self.tasks * self.observations + 20
+
+    @property
+    def oracle(self) -> int:
+        """Queries of an oracle: as many as 50 dense fine-tunings, or two searches."""
+        return max(50 * self.steps, 2 * self.queries)
+
+
 def method(name: str, **settings: Any) -> Arm:
     """Return an arm that chooses phi by a registered method."""
     return Arm("method", name, settings)

@@ -6,11 +6,11 @@ from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.arms import FinetuningSize
 from benchmarks.experiments.shared.images import (
     CROSS_ENTROPY,
     FILM,
     FILM_AND_OFFSETS,
-    ImageSize,
     TrainedNetwork,
     image_pipeline,
 )
@@ -112,12 +112,12 @@ OUTPUT_ROWS = outputs.rows(
 """What sees outputs and labels, and the rivals of today, with output offsets."""
 
 
-def query_budgets(size: ImageSize) -> tuple[int, ...]:
+def query_budgets(size: FinetuningSize) -> tuple[int, ...]:
     """Return the numbers of queries at which arms are compared."""
     return (*(q for q in (50, 150, 500, 1_500) if q < size.queries), size.queries)
 
 
-def controls(size: ImageSize, *, reach: float = 1.0) -> dict[str, Plan]:
+def controls(size: FinetuningSize, *, reach: float = 1.0) -> dict[str, Plan]:
     """Return what every method has to beat, by row.
 
     Args:
@@ -134,7 +134,7 @@ def controls(size: ImageSize, *, reach: float = 1.0) -> dict[str, Plan]:
     }
 
 
-def cross_entropy_plans(size: ImageSize) -> dict[str, tuple[str, Plan]]:
+def cross_entropy_plans(size: FinetuningSize) -> dict[str, tuple[str, Plan]]:
     """Return all rows on the cross-entropy network, with that loss."""
     return on_cross_entropy(controls(size) | metricopt_plans(size))
 
@@ -152,7 +152,7 @@ def image_row(
     return image_pipeline(tier, problem, trained, adapter=adapter), plan
 
 
-def output_plans(metric: str, size: ImageSize) -> dict[str, Plan]:
+def output_plans(metric: str, size: FinetuningSize) -> dict[str, Plan]:
     """Return what sees outputs and labels, with its ablations and ceilings, by row."""
     found = outputs.post_hoc_plans(*MOVING_SCORES) | outputs.line_plans()
     found |= outputs.rival_plans(size.queries) | outputs.ceiling_plans(metric)
@@ -169,13 +169,13 @@ def class_offsets(reach: float) -> Plan:
     return Plan(Arm("class-offsets", settings={"reach": reach}))
 
 
-def oracle(kind: str, size: ImageSize) -> Plan:
+def oracle(kind: str, size: FinetuningSize) -> Plan:
     """Return a long search: `method` on observe, `oracle` on test."""
     search = Arm(kind, "cma-es", {"deviation": DEVIATION})
     return Plan(search, queries=size.oracle)
 
 
-def metricopt_plans(size: ImageSize) -> dict[str, Plan]:
+def metricopt_plans(size: FinetuningSize) -> dict[str, Plan]:
     """Return the forms of MetricOpt by row, with all queries and with fewer."""
     found = {
         "metricopt-literal": metricopt(size, name="metricopt-literal"),
@@ -189,7 +189,7 @@ def metricopt_plans(size: ImageSize) -> dict[str, Plan]:
 
 
 def metricopt(
-    size: ImageSize,
+    size: FinetuningSize,
     *,
     name: str = "metricopt",
     optimizer: str | None = None,

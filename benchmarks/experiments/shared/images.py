@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.experiments.shared.arms import Size
+from benchmarks.experiments.shared.arms import FinetuningSize
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.images.settings import (
     Backbone,
@@ -35,37 +35,14 @@ CROSS_ENTROPY = "cross-entropy"
 
 
 @dataclass(frozen=True)
-class ImageSize(Size):
+class ImageSize(FinetuningSize):
     """How large a tier is.
 
     Attributes:
-        steps: of fine-tuning, T.
-        observations: of a trajectory, K.
-        tasks: trajectories of meta-training.
         examples: training images used in fine-tuning.
-        batch_size: of fine-tuning.
-        value_functions: trained by MetricOpt on one network, each with its meta-tests.
-        seeds: of MetricOpt on outputs.
     """
 
-    search_tests: int = 2
-    steps: int = 100
-    observations: int = 5
-    tasks: int = 480
     examples: int = 10_000
-    batch_size: int = 128
-    value_functions: int = 3
-    seeds: int = 5
-
-    @property
-    def queries(self) -> int:
-        """What MetricOpt spends, choosing its step included; searches may as much."""
-        return self.tasks * self.observations + 20
-
-    @property
-    def oracle(self) -> int:
-        """Queries of an oracle: as many as 50 dense fine-tunings, or two searches."""
-        return max(50 * self.steps, 2 * self.queries)
 
 
 SIZES = {

@@ -23,6 +23,7 @@ class Plan:
             each has its own meta-tests.
         replicates: the most a row has, however many its table has; None for all.
         offsets: whether its adapter has output offsets.
+        pictured: whether its first replicate keeps a picture of what it changed.
     """
 
     arm: Arm
@@ -32,6 +33,7 @@ class Plan:
     value_functions: int = 1
     replicates: int | None = None
     offsets: bool = False
+    pictured: bool = False
 
 
 Plans = Mapping[str, Plan]
@@ -115,6 +117,7 @@ def table_specs(
             meta_tests=plan.meta_tests,
             diagnose=plan.diagnose,
             value_functions=plan.value_functions,
+            pictured=plan.pictured and replicate == 0,
         )
         for part in parts
         for row, (pipeline, plan) in part.rows.items()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import torch
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
 from metricopt.tasks.class_sampling import ClassSampler
 from torch import Tensor, nn
@@ -12,10 +13,13 @@ from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
 from benchmarks.networks.embedding.contract import film_site
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.choices import Adapted, Choice
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.pretrained.network import PretrainedNetwork
+from benchmarks.pipelines.retrieval.photographs import Photographs
+from benchmarks.pipelines.retrieval.pictured import pictured
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.pipelines.retrieval.theta import (
@@ -33,6 +37,7 @@ from metricopt.losses.portfolio import Portfolio
 from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.judge import Judge
 
 
 @PIPELINES.register("retrieval")
@@ -165,6 +170,17 @@ class RetrievalPipeline(AdaptedPipeline):
             size=adapter.size,
             seed=self.seeds.seed("adapter"),
         )
+
+    def pictured(self, choice: Choice) -> dict[str, Any]:
+        """Return notes with queries and their nearest images, before and after."""
+        assert isinstance(choice, Adapted)
+        judge = Judge(self.adapter, self.encoded("test"))
+        both = torch.cat([torch.zeros(1, self.adapter.size), choice.phi[:1]])
+        outputs = judge.outputs(both)
+        assert isinstance(outputs, Tensor)
+        images = self.splits.test
+        assert isinstance(images, Photographs)
+        return dict(pictured(images, *outputs))
 
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""

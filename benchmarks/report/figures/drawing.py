@@ -16,6 +16,7 @@ from benchmarks.report.figures.first_look import first_look
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
 from benchmarks.report.figures.gain_over_size import gain_over_size
 from benchmarks.report.figures.loss_and_metric import loss_and_metric
+from benchmarks.report.figures.neighbours import neighbours
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.queries_to_reach import queries_to_reach
 from benchmarks.report.figures.query_curves import query_curves
@@ -36,6 +37,7 @@ KINDS = (
     ablation_scatter,
     ablation_rows,
     gain_over_mismatch,
+    neighbours,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 OF_ALL_BLOCKS = (gain_over_size,)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report.cells import Cell, judge
+from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import NOTHING
-from benchmarks.report.layout import TableLayout, data_variants
+from benchmarks.report.layout import TableLayout
 from benchmarks.report.tables import number_text, text_table
 from benchmarks.runs.record import RunRecord
 
