@@ -1,0 +1,1 @@
+"""Image retrieval: an embedding network with FiLM."""
