@@ -1,0 +1,128 @@
+"""The retrieval protocol of Table 5: networks, problems and sizes of every tier.
+
+An embedding network pre-trained with FastAP or the recall loss, FiLM of d = 128
+parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queries.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.retrieval.base_weights import BaseWeights
+from benchmarks.pipelines.retrieval.settings import (
+    EmbeddingBackbone,
+    EmbeddingTraining,
+    RetrievalProblem,
+    RetrievalSettings,
+)
+from benchmarks.runs.codec import canonical, decode, encode
+from benchmarks.runs.spec import RunSpec, Unit
+
+REVISION = 1
+"""Raised when code changes numbers, so that no old record is taken for a new one."""
+PRETRAINING_REVISION = 1
+"""Raised when code changes pre-trained networks, so that no old one is taken."""
+
+LOSSES = {"fastap": "FastAP", "recall": "recall loss"}
+"""Base losses of Table 5, by name."""
+FILM = FilmSettings("generator", size=128)
+
+
+@dataclass(frozen=True)
+class RetrievalSize(FinetuningSize):
+    """How large a tier is.
+
+    Attributes:
+        per_class: images of every class in a mini-batch of fine-tuning.
+        ranks: k of the columns Recall@k: less than the images of the test.
+    """
+
+    replicates: int = 3
+    value_functions: int = 1
+    seeds: int = 3
+    per_class: int = 4
+    ranks: tuple[int, ...] = (1, 10, 100, 1_000)
+
+
+SIZES = {
+    "paper": RetrievalSize(steps=200, observations=10, tasks=1_000, replicates=10),
+    "local": RetrievalSize(tasks=240, per_class=8, ranks=(1, 10, 100)),
+    "smoke": RetrievalSize(
+        meta_tests=2,
+        search_tests=1,
+        seeds=1,
+        steps=10,
+        observations=2,
+        tasks=8,
+        batch_size=16,
+        ranks=(1, 10),
+    ),
+}
+
+PROBLEMS = {
+    # The classes to observe are taken from the training classes: a tenth of SOP's,
+    # 1,132 with about 6,000 images; of few classes a larger share.
+    "paper": RetrievalProblem("sop", side=224, observed=0.1),
+    "local": RetrievalProblem("cars196-sop-format", side=160, observed=0.3),
+    "smoke": RetrievalProblem("drawn-shapes", side=32, observed=0.4),
+}
+LABELS = {
+    "paper": "ResNet-50 on Stanford Online Products",
+    "local": (
+        "SqueezeNet 1.1 on cars196-sop-format: 160 classes of cars with 10 images each, "
+        "laid out as Stanford Online Products is. No number here is one of that data "
+        "set, or of Cars196"
+    ),
+    "smoke": "a tiny network on drawn shapes",
+}
+SQUEEZENET = BaseWeights(
+    "file",
+    "squeezenet1_1.safetensors",
+    "1fe8e164fc591d1e6445b4656eb4c55fa48d5f23ce05564d5f0c2404d4590b68",
+)
+"""Weights of torchvision for ImageNet, rounded to half precision."""
+
+
+def backbone(tier: str, loss: str) -> EmbeddingBackbone:
+    """Return the network of a tier, trained with a loss."""
+    if tier == "paper":
+        hierarchical = loss == "fastap"
+        training = EmbeddingTraining(epochs=30, hierarchical=hierarchical)
+        base = BaseWeights("torchvision")
+        return _backbone("resnet50", 512, base, loss, training)
+    if tier == "local":
+        training = EmbeddingTraining(30, per_class=8, rate=1e-4)
+        return _backbone("squeezenet1_1", 128, SQUEEZENET, loss, training)
+    training = EmbeddingTraining(4, batch_size=16, rate=3e-3, head_factor=1.0)
+    return _backbone("tiny", 16, BaseWeights(), loss, training)
+
+
+def _backbone(
+    network: str, size: int, base: BaseWeights, loss: str, training: EmbeddingTraining
+) -> EmbeddingBackbone:
+    return EmbeddingBackbone(network, size, base, loss, training, PRETRAINING_REVISION)
+
+
+def retrieval_pipeline(tier: str, loss: str) -> Unit:
+    """Return the pipeline of a tier with the network trained with a loss."""
+    size = SIZES[tier]
+    settings = RetrievalSettings(
+        PROBLEMS[tier],
+        backbone(tier, loss),
+        REVISION,
+        FILM,
+        size.batch_size,
+        size.per_class,
+    )
+    return Unit("retrieval", encode(settings))
+
+
+def network_of(spec: RunSpec) -> str:
+    """Return a readable identity of the pre-trained network of a run."""
+    settings = decode(RetrievalSettings, spec.pipeline.settings)
+    network = settings.backbone
+    key = canonical([encode(settings.problem), encode(network), spec.replicate])
+    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
+    parts = (settings.problem.dataset, network.network, network.loss)
+    return f"{', '.join(parts)}, replicate {spec.replicate} ({digest})"

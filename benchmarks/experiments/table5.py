@@ -1,0 +1,158 @@
+"""Table 5 of MetricOpt: Recall@k of image retrieval on Stanford Online Products.
+
+Source: Huang et al., CVPR 2021, Table 5 and Sec. 4.4. One value function for the mean of
+Recall@k serves all columns, as in the paper. The control arms, MetricOpt on outputs, the
+oracle and the arms at equal queries are ours.
+"""
+
+from dataclasses import replace
+
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.image_arms import (
+    DEVIATION,
+    metricopt,
+    oracle,
+    query_budgets,
+)
+from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared.retrieval import (
+    LABELS,
+    LOSSES,
+    PROBLEMS,
+    SIZES,
+    RetrievalSize,
+    network_of,
+    retrieval_pipeline,
+)
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
+from benchmarks.runs.spec import RunSpec, Unit
+
+METRIC, ALSO = "mean-recall", "map@r"
+NOT_SOP = "other data and another network than the paper's"
+
+BLOCKS = tuple(
+    Block(name, f"networks trained with {label}", paper_part=name)
+    for name, label in LOSSES.items()
+)
+ROWS = (
+    Row("untouched", "base loss, untouched (phi = 0)", paper_row=""),
+    finetuned("loss-only", "base loss fine-tune, last step"),
+    finetuned("loss-only-dense", "base loss fine-tune, dense eval", "loss-only"),
+    *outputs.search_rows("loss-only"),
+    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "+metricopt"),
+    *(
+        replace(row, base_row="untouched")
+        for row in outputs.rows("portfolio", outputs.OURS, "cma-es-no-harm")
+    ),
+    Row(
+        "oracle-test",
+        "oracle: CMA-ES on test itself",
+        note="no result: one search on the test split, to show what the adapter can "
+        "express at least",
+        sees="test",
+    ),
+)
+
+
+def plans(size: RetrievalSize) -> dict[str, Plan]:
+    """Return how every row is filled, by row."""
+    ours = outputs.our_plans() | outputs.patient_plans()
+    ours = {
+        row: replace(plan, meta_tests=size.seeds, offsets=False)
+        for row, plan in ours.items()
+    }
+    ours[outputs.OURS] = replace(ours[outputs.OURS], pictured=True)
+    no_harm = outputs.no_harm_plans(size.queries, deviation=DEVIATION)
+    return {
+        "untouched": arms.untouched(),
+        "loss-only": arms.loss_only(size),
+        "loss-only-dense": arms.dense(size, size.steps),
+        **arms.searches(size, size.queries, deviation=DEVIATION),
+        "metricopt": metricopt(size),
+        "portfolio": replace(outputs.line_plans()["portfolio"], offsets=False),
+        **ours,
+        "cma-es-no-harm": replace(no_harm["cma-es-no-harm"], offsets=False),
+        "oracle-test": oracle("oracle", size),
+    }
+
+
+def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
+    """Return the runs of a tier."""
+    check_tier(tier, replicates)
+    size = SIZES[tier]
+    also = tuple(Unit(_metric(k)) for k in size.ranks)
+    parts = [
+        Part(
+            loss,
+            PROBLEMS[tier].dataset,
+            METRIC,
+            size.steps,
+            on_pipeline(retrieval_pipeline(tier, loss), plans(size)),
+            (*also, Unit(ALSO)),
+        )
+        for loss in LOSSES
+    ]
+    return table_specs("table5", tier, parts, replicates=replicates or size.replicates)
+
+
+def layout(tier: str) -> TableLayout:
+    """Return what Table 5 looks like at a tier."""
+    size, dataset = SIZES[tier], PROBLEMS[tier].dataset
+    shown = {_metric(k): f"R@{k}" for k in size.ranks}
+    shown |= {METRIC: "mean R@k", ALSO: "mAP@R"}
+    columns = tuple(
+        Column(
+            f"{dataset}/{metric}",
+            label,
+            Unit(metric),
+            runs=dataset,
+            paper_column=f"sop/{metric}",
+            not_comparable="" if tier == "paper" else NOT_SOP,
+        )
+        for metric, label in shown.items()
+    )
+    ranks = ", ".join(str(k) for k in size.ranks)
+    return TableLayout(
+        experiment="table5",
+        title="Table 5 of MetricOpt (CVPR 2021): Recall@k of image retrieval",
+        caption=(
+            f"{LABELS[tier]}. FiLM on the last stage, d = 128, T = {size.steps}, "
+            f"K = {size.observations}, {size.tasks} tasks. Queries of meta-training "
+            "are charged."
+        ),
+        convention=(
+            "Every image of the test is a query among all others; its classes are "
+            "none of those that teach or are observed."
+        ),
+        blocks=BLOCKS,
+        rows=ROWS,
+        columns=columns,
+        paper_table="Table 5",
+        loss_only_row="loss-only",
+        untouched_row="untouched",
+        query_budgets=(outputs.QUERIES, *query_budgets(size)),
+        query_arms=(*arms.SEARCHES, "metricopt", "portfolio", outputs.OURS),
+        network_of=network_of,
+        rival_row="loss-only-dense",
+        notes=(
+            f"All runs work towards the mean of Recall@k, k = {ranks}, of which one "
+            "query tells the value; the columns judge the same runs.",
+            "The paper does not say on which images recall is queried. Here it is a "
+            "share of the training classes that training does not see, drawn anew for "
+            "every replicate; the test classes are the same for all.",
+            "Fine-tuning sees the training images without augmentation, so everything "
+            "before FiLM is computed only once.",
+            "An embedding has no class that an output offset could favour: there are "
+            "none in this table.",
+        ),
+    )
+
+
+def _metric(k: int) -> str:
+    return f"recall@{k}"
+
+
+EXPERIMENTS.register("table5")(Experiment("table5", layout, specs))

@@ -1,0 +1,1 @@
+"""Embedding networks theta, for retrieval."""

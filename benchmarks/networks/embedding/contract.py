@@ -1,0 +1,106 @@
+"""The contract of an embedding network: stages, then an embedding of unit length.
+
+Stages keep the names that torchvision gives them, so that its checkpoints fit; only
+their classifier is left out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.errors import ConfigError
+from metricopt.registry import Registry
+from metricopt.seeding import globally_seeded
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Weights that torchvision offers for a network.
+
+    Attributes:
+        name: of the weights in torchvision.
+        classifier: the module of torchvision's network that has no counterpart here.
+    """
+
+    name: str
+    classifier: str
+
+
+class EmbeddingNetwork(nn.Sequential):
+    """A network from images [N, 3, H, W] to embeddings [N, E] of unit length.
+
+    Attributes:
+        sites: where FiLM stands by default: the outputs before the last activation,
+            so that nearly everything is computed once and cached.
+        pretrained: the weights it may start from; None if there are none.
+    """
+
+    sites: tuple[str, ...] = ()
+    pretrained: Pretrained | None = None
+
+
+class Normalised(nn.Module):
+    """Scales vectors to unit length, in float32 at least.
+
+    A zero vector stays zero, so that metrics see that it has no direction.
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return vectors of length 1, or 0, from [N, E]."""
+        exact = inputs.to(torch.promote_types(inputs.dtype, torch.float32))
+        return nn.functional.normalize(exact, dim=1)
+
+
+EMBEDDING_NETWORKS: Registry[Callable[[int], EmbeddingNetwork]] = Registry(
+    "embedding network", "benchmarks.networks.embedding"
+)
+
+
+def embedding_network(
+    stages: Mapping[str, nn.Module],
+    features: int,
+    size: int,
+    *,
+    sites: tuple[str, ...],
+    pretrained: Pretrained | None = None,
+) -> EmbeddingNetwork:
+    """Return a network from its stages: pooled, embedded and normalised.
+
+    Args:
+        stages: modules by name, which end in a feature map [N, features, h, w].
+        features: channels of that map.
+        size: number E of dimensions of the embedding.
+        sites: names of the modules where FiLM stands by default.
+        pretrained: the weights it may start from.
+
+    Source: Huang et al., CVPR 2021, Sec. 4.4.
+    """
+    network = EmbeddingNetwork()
+    for name, stage in stages.items():
+        network.add_module(name, stage)
+    network.add_module("avgpool", nn.AdaptiveAvgPool2d(1))
+    network.add_module("flatten", nn.Flatten())
+    network.add_module("embedding", nn.Linear(features, size))
+    network.add_module("normalised", Normalised())
+    network.sites, network.pretrained = sites, pretrained
+    return network
+
+
+def build_embedding_network(name: str, size: int, seed: int) -> EmbeddingNetwork:
+    """Return an embedding network with random weights, drawn from a seed of its own.
+
+    Args:
+        name: of a registered network.
+        size: number E of dimensions of the embedding.
+        seed: of the weights.
+
+    Raises:
+        ConfigError: if there is no such network, or the size is not positive.
+    """
+    make = EMBEDDING_NETWORKS.get(name)
+    if size < 1:
+        raise ConfigError(f"an embedding must have 1 dimension or more, got {size}")
+    with globally_seeded(seed):
+        return make(size)
