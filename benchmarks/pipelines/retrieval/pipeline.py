@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
-from benchmarks.networks.embedding.contract import film_site
+from benchmarks.networks.embedding.contract import EmbeddingNetwork
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.choices import Adapted, Choice
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
@@ -103,7 +103,7 @@ class RetrievalPipeline(AdaptedPipeline):
         return find_theta(self.theta_spec, self.problem.classes)
 
     @property
-    def theta(self) -> nn.Sequential:
+    def theta(self) -> EmbeddingNetwork:
         """The pre-trained network, in evaluation mode."""
         return self.pretrained.network
 
@@ -165,7 +165,7 @@ class RetrievalPipeline(AdaptedPipeline):
         return FiLM(
             self.theta,
             self.splits.observe.batch(slice(8)),
-            sites=adapter.sites or film_site(self.settings.backbone.network),
+            sites=adapter.sites or self.theta.sites,
             form=adapter.form,
             size=adapter.size,
             seed=self.seeds.seed("adapter"),

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from baselines.network_methods.batches import SampledBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
-from benchmarks.networks.embedding.contract import build_embedding_network
+from benchmarks.networks.embedding.contract import (
+    EmbeddingNetwork,
+    build_embedding_network,
+)
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.pretrained.theta import (
     DIVERGED,
@@ -33,6 +36,7 @@ from benchmarks.pipelines.retrieval.settings import (
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss
@@ -89,7 +93,7 @@ class EmbeddingTheta:
         digest: of all weights, see `weights.weights_digest`.
     """
 
-    network: nn.Sequential
+    network: EmbeddingNetwork
     loss: Loss
     digest: str
 
@@ -115,10 +119,10 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
     return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))
 
 
-def fresh(spec: EmbeddingSpec) -> nn.Sequential:
+def fresh(spec: EmbeddingSpec) -> EmbeddingNetwork:
     """Return the network with the base weights, and a random embedding layer."""
     network = _network(spec)
-    load_base(network, spec.backbone.base)
+    load_base(network, spec.backbone.base, data_root())
     return network
 
 
@@ -200,7 +204,7 @@ def embed(network: nn.Module, images: Photographs) -> Tensor:
     return torch.cat([network(part) for part in found])
 
 
-def _network(spec: EmbeddingSpec) -> nn.Sequential:
+def _network(spec: EmbeddingSpec) -> EmbeddingNetwork:
     backbone = spec.backbone
     return build_embedding_network(backbone.network, backbone.size, spec.seed)
 
