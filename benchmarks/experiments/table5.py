@@ -1,8 +1,8 @@
 """Table 5 of MetricOpt: Recall@k of image retrieval on Stanford Online Products.
 
-Source: Huang et al., CVPR 2021, Table 5 and Sec. 4.4. One value function for the mean of
-Recall@k serves all columns, as in the paper. The control arms, MetricOpt on outputs, the
-oracle and the arms at equal queries are ours.
+Source: Huang et al., CVPR 2021, Table 5 and Sec. 4.4. One value function for the mean
+of Recall@k serves all columns, as in the paper. The control arms, MetricOpt on outputs,
+the oracle and the arms at equal queries are ours.
 """
 
 from dataclasses import replace

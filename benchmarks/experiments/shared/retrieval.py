@@ -70,9 +70,9 @@ PROBLEMS = {
 LABELS = {
     "paper": "ResNet-50 on Stanford Online Products",
     "local": (
-        "SqueezeNet 1.1 on cars196-sop-format: 160 classes of cars with 10 images each, "
-        "laid out as Stanford Online Products is. No number here is one of that data "
-        "set, or of Cars196"
+        "SqueezeNet 1.1 on cars196-sop-format: 160 classes of cars with 10 images "
+        "each, laid out as Stanford Online Products is. No number here is one of that "
+        "data set, or of Cars196"
     ),
     "smoke": "a tiny network on drawn shapes",
 }

@@ -96,6 +96,29 @@ def test_settings_out_of_range_are_named(setting, value):
         Training(**{"epochs": 1, "learning_rate": 0.1} | {setting: value})
 
 
+def test_the_last_layer_may_learn_faster():
+    network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.Flatten())
+    training = Training(3, 0.1, head_factor=10.0)
+    optimizer = make_optimizer(network, nn.CrossEntropyLoss(), training)
+    others, head = optimizer.param_groups
+    assert [tuple(w.shape) for w in head["params"]] == [(4, 3), (4,)]
+    assert [tuple(w.shape) for w in others["params"]] == [(3, 2), (3,)]
+    rates = make_rates(optimizer, training, 4)
+    for _ in range(6):
+        assert head["lr"] == pytest.approx(10 * others["lr"])
+        optimizer.step()
+        rates.step()
+
+
+@pytest.mark.parametrize(
+    ("factor", "optimizer"), [(0.0, "adam"), (-1.0, "adam"), (2.0, "sgd")]
+)
+def test_a_rate_of_the_last_layer_that_cannot_be_is_named(factor, optimizer):
+    said = f"head_factor must be > 0, and 1 with SGD, got {factor} with '{optimizer}'"
+    with pytest.raises(ConfigError, match=said):
+        Training(1, 0.1, optimizer=optimizer, head_factor=factor)
+
+
 @pytest.mark.parametrize("setting", ["optimizer", "schedule", "precision"])
 def test_unknown_names_are_answered_with_the_known_ones(setting):
     with pytest.raises(ConfigError, match=f"{setting} must be one of '.*got 'nope'"):

@@ -12,6 +12,7 @@ from benchmarks.experiments.shared.images import SIZES
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.images.settings import ImageSettings
+from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.pipelines.tabular_settings import TabularSettings
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import Unit, check_unique
@@ -27,7 +28,11 @@ VARIANTS = {
     "digits": "full",
 }
 """Those of the data that the committed records were made with."""
-SETTINGS = {"tabular": TabularSettings, "images": ImageSettings}
+SETTINGS = {
+    "tabular": TabularSettings,
+    "images": ImageSettings,
+    "retrieval": RetrievalSettings,
+}
 COMMITTED = sorted((ROOT / "results").glob("*/local/records.jsonl"))
 
 

@@ -10,7 +10,7 @@ from benchmarks.report.paper_values import (
 
 def test_every_place_is_printed_once_and_has_a_label():
     places = [(v.table, v.row, v.column) for v in PAPER_VALUES]
-    assert len(set(places)) == len(places) == 11 + 11 + 18
+    assert len(set(places)) == len(places) == 11 + 11 + 18 + 16
     assert {v.row for v in PAPER_VALUES} == set(ROW_LABELS)
     assert {v.unit for v in PAPER_VALUES} == {"fraction"}
 
@@ -58,3 +58,21 @@ def test_table_3():
     assert "legacy" in find_paper_value("Table 3", "metricopt", "a9a/jac").note
     assert find_paper_value("Table 3", "metricopt", "cov/f1").value == 0.8013
     assert find_paper_value("Table 3", "lo", "cov/f1") is None
+
+
+def test_table_5():
+    rows = ("fastap", "recall", "fastap+metricopt", "recall+metricopt")
+    assert paper_rows("Table 5") == rows
+    printed = [
+        [
+            100 * find_paper_value("Table 5", row, f"sop/recall@{k}").value
+            for row in rows
+        ]
+        for k in (1, 10, 100, 1000)
+    ]
+    assert printed == [
+        pytest.approx([76.4, 78.6, 79.6, 80.4]),
+        pytest.approx([89.1, 90.5, 91.2, 91.8]),
+        pytest.approx([95.4, 96.0, 96.3, 96.5]),
+        pytest.approx([98.5, 98.7, 98.9, 99.0]),
+    ]

@@ -1,0 +1,70 @@
+"""Table 5: two base losses, one value function for all columns, the paper's numbers."""
+
+import pytest
+
+from benchmarks.experiments import table5
+from benchmarks.experiments.shared.retrieval import network_of
+from benchmarks.pipelines.retrieval.settings import RetrievalSettings
+from benchmarks.runs.codec import decode
+
+
+def test_one_run_fills_all_columns():
+    layout, specs = table5.layout("paper"), table5.specs("paper", 1, True)
+    assert [column.label for column in layout.columns] == [
+        *("R@1", "R@10", "R@100", "R@1000", "mean R@k", "mAP@R")
+    ]
+    assert {spec.metric.name for spec in specs} == {"mean-recall"}
+    places = [(spec.block, spec.row) for spec in specs]
+    assert len(set(places)) == len(places)
+    assert {block for block, _ in places} == {"fastap", "recall"}
+
+
+@pytest.mark.parametrize(
+    ("block", "row", "expected"),
+    [
+        (0, "untouched", 0.764),
+        (1, "untouched", 0.786),
+        (0, "metricopt", 0.796),
+        (1, "metricopt", 0.804),
+        (0, "loss-only", None),
+    ],
+)
+def test_the_paper_has_a_number_for_either_loss(block, row, expected):
+    layout = table5.layout("paper")
+    own = next(each for each in layout.rows if each.name == row)
+    found = layout.paper_value(own, layout.columns[0], layout.blocks[block])
+    assert (None if found is None else found.value) == expected
+
+
+def test_other_data_are_not_compared_with_the_paper():
+    for tier in ("local", "smoke"):
+        layout = table5.layout(tier)
+        assert all(column.not_comparable for column in layout.columns)
+    caption = table5.layout("local").caption
+    assert "cars196-sop-format" in caption
+    assert "No number here is one of that data set, or of Cars196" in caption
+
+
+def test_the_first_replicate_of_ours_is_pictured():
+    found = [s for s in table5.specs("local", 3, True) if s.pictured]
+    assert [(s.block, s.row, s.replicate) for s in found] == [
+        ("fastap", "metricopt-outputs", 0),
+        ("recall", "metricopt-outputs", 0),
+    ]
+
+
+def test_every_loss_and_replicate_has_a_network_of_its_own():
+    specs = table5.specs("local", 3, True)
+    names = {(s.block, s.replicate): network_of(s) for s in specs}
+    assert len(set(names.values())) == 6
+    assert names["recall", 1].startswith(
+        "cars196-sop-format, squeezenet1_1, recall, replicate 1 ("
+    )
+
+
+def test_the_paper_tier_has_the_sizes_of_the_paper():
+    (spec, *_) = table5.specs("paper", 1, True)
+    settings = decode(RetrievalSettings, spec.pipeline.settings)
+    assert (settings.batch_size, settings.adapter.size) == (128, 128)
+    assert (settings.backbone.network, settings.backbone.size) == ("resnet50", 512)
+    assert spec.budget.gradient_steps == 200
