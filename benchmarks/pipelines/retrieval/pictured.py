@@ -66,6 +66,8 @@ def _nearest(embeddings: Tensor) -> Tensor:
 def _jpeg(images: Photographs, lines: Tensor) -> str:
     """Return images [Q, M] of these places as one JPEG, in base64."""
     high, wide = lines.shape
+    if not high:
+        return ""
     canvas = Image.new("RGB", (wide * THUMBNAIL, high * THUMBNAIL))
     for row, line in enumerate(lines.tolist()):
         for column, place in enumerate(line):
