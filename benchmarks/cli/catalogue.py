@@ -71,7 +71,8 @@ def experiments() -> dict[str, str]:
 
 def data_sets() -> list[str]:
     """Return the names of all data sets."""
-    return list(units(find_kind("data set")))
+    found = ("data set", "listed data set")
+    return [name for kind in found for name in units(find_kind(kind))]
 
 
 def _registries(package: str) -> Iterator[Kind]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.datasets.contract import DataSource, VariantStatus
+from benchmarks.datasets.listed.contract import LISTED, ListedSource
+from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.datasets.registry import find_source, source_names
 from benchmarks.report.render import align
 from metricopt.errors import DataError
@@ -94,12 +96,13 @@ def status(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
     return _report(rows, [])
 
 
-def _sources(names: Sequence[str]) -> list[DataSource]:
-    return [find_source(name) for name in names or source_names()]
+def _sources(names: Sequence[str]) -> list[DataSource | ListedSource]:
+    names = names or [*source_names(), *LISTED]
+    return [find_listed(n) if n in LISTED else find_source(n) for n in names]
 
 
 def _verified(
-    source: DataSource, status: VariantStatus, root: str | Path | None
+    source: DataSource | ListedSource, status: VariantStatus, root: str | Path | None
 ) -> tuple[Row, list[str]]:
     if status.state == "missing":
         return _row(source, status), []
@@ -111,7 +114,7 @@ def _verified(
 
 
 def _row(
-    source: DataSource,
+    source: DataSource | ListedSource,
     status: VariantStatus,
     *,
     state: str | None = None,

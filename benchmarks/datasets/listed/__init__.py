@@ -1,0 +1,1 @@
+"""Data sets of photographs, listed as Stanford Online Products lists them."""

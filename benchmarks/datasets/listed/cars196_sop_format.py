@@ -1,0 +1,47 @@
+"""A subset of Cars196 in the layout of Stanford Online Products, for runs on a CPU.
+
+Ten official training images of each of 160 classes, at most 96 pixels wide and not cut
+to the cars. Classes 1 to 98 train, 99 to 160 test. No number on it is one of Cars196.
+"""
+
+from pathlib import Path
+
+from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
+from benchmarks.datasets.listed.readers import Reader
+from metricopt.errors import DataError
+
+ARCHIVE = "cars196_sop_subset.zip"
+
+
+@LISTED.register("cars196-sop-format")
+class Cars196SopFormat(ListedSource):
+    """980 images of 98 classes train, 620 of 62 classes test."""
+
+    name = "cars196-sop-format"
+    folder = "cars196_sop_subset"
+    expected = (980, 1_600, 98, 160)
+    digest = ""
+    note = "160 classes of Cars196 with 10 images each, at most 96 pixels wide"
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Return nothing if the file is there; it has no download.
+
+        Raises:
+            DataError: if it is missing.
+        """
+        self.load(root, offline=True)
+        return []
+
+    def _is_there(self, folder: Path) -> bool:
+        return packed_or_not(folder, ARCHIVE) is not None
+
+    def _reader(self, folder: Path) -> Reader:
+        reader = packed_or_not(folder, ARCHIVE)
+        if reader is None:
+            raise DataError(
+                f"{self.name} needs {ARCHIVE} in {folder}; it has no download, so copy "
+                "the file there, or run tier smoke or paper"
+            )
+        return reader

@@ -1,0 +1,206 @@
+"""The contract of a listed data set: photographs too many, or too unlike, for an array."""
+
+import hashlib
+import io
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from benchmarks.datasets.contract import VariantStatus
+from benchmarks.datasets.files.variants import Variant
+from benchmarks.datasets.listed.lists import PARTS, read_lists
+from benchmarks.datasets.listed.readers import FolderReader, Reader, ZipReader
+from benchmarks.runs.paths import data_root
+from metricopt.errors import DataError
+from metricopt.registry import Registry
+
+FULL = "full"
+
+
+@dataclass(frozen=True, eq=False)
+class ListedImages:
+    """All images of a data set, read one by one.
+
+    Attributes:
+        label: of the data set, for records and captions.
+        digest: sha256 of the lists, and of the size of every image.
+        classes: class of every image, int64, shape [N].
+        supers: its super-category, int64, shape [N].
+        paths: of the images, relative to the lists.
+        train_rows: images of the training part, which come first.
+        reader: reads their files.
+    """
+
+    label: str
+    digest: str
+    classes: Tensor
+    supers: Tensor
+    paths: tuple[str, ...]
+    train_rows: int
+    reader: Reader
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, place: int) -> Image.Image:
+        """Return an image as RGB.
+
+        Raises:
+            DataError: if it does not decode; the message names it.
+        """
+        path = self.paths[place]
+        try:
+            with Image.open(io.BytesIO(self.reader.read(path))) as image:
+                return image.convert("RGB")
+        except (OSError, UnidentifiedImageError, SyntaxError) as error:
+            raise DataError(f"{path} does not decode: {error}") from error
+
+
+class ListedSource(ABC):
+    """A data set of listed images.
+
+    Attributes:
+        name: of the data set; its label in records.
+        folder: its folder in the data root.
+        expected: images of training, images, training classes and classes.
+        digest: expected `ListedImages.digest`; empty if it is not known.
+        note: how it differs from an official data set; empty if it is one.
+    """
+
+    name: ClassVar[str]
+    folder: ClassVar[str]
+    expected: ClassVar[tuple[int, int, int, int]]
+    digest: ClassVar[str] = ""
+    note: ClassVar[str] = ""
+    variants: ClassVar[tuple[str, ...]] = (FULL,)
+
+    def load(
+        self, root: str | Path | None = None, *, offline: bool = False
+    ) -> ListedImages:
+        """Return the data set; its files are downloaded first where that is possible.
+
+        Args:
+            root: data root; see `benchmarks.runs.paths.data_root`.
+            offline: never download.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        folder = data_root(root) / self.folder
+        if not offline and not self._is_there(folder):
+            self.fetch(root)
+        return self._checked(listed(self._reader(folder), self.name))
+
+    @abstractmethod
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Download the missing files and return their paths.
+
+        Raises:
+            DataError: if that fails or is not possible; the message says what to do.
+        """
+
+    def verify(
+        self, root: str | Path | None = None, *, variant: str | None = None
+    ) -> ListedImages:
+        """Read the lists of the local files and check them.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        return self.load(root, offline=True)
+
+    def status(self, root: str | Path | None = None) -> list[VariantStatus]:
+        """Return whether the files are there, without reading them."""
+        folder = data_root(root) / self.folder
+        there = self._is_there(folder)
+        variant = Variant(FULL, (self.expected[1],), (), self.digest, note=self.note)
+        state = "present" if there else "missing"
+        return [
+            VariantStatus(variant, state, str(folder), "not checked" if there else "-")
+        ]
+
+    @abstractmethod
+    def _is_there(self, folder: Path) -> bool:
+        """Return whether the files are in their folder."""
+
+    @abstractmethod
+    def _reader(self, folder: Path) -> Reader:
+        """Return the reader of the files in their folder.
+
+        Raises:
+            DataError: if they are missing; the message says what to do.
+        """
+
+    def _checked(self, images: ListedImages) -> ListedImages:
+        train = images.train_rows
+        learned = len(images.classes[:train].unique())
+        found = (train, len(images), learned, len(images.classes.unique()))
+        if found != self.expected:
+            raise DataError(
+                f"{self.name} must have {_counts(self.expected)}, got {_counts(found)}"
+            )
+        if self.digest and images.digest != self.digest:
+            raise DataError(
+                f"{self.name} must have the digest {self.digest}, got {images.digest}"
+            )
+        return images
+
+
+LISTED: Registry[type[ListedSource]] = Registry(
+    "listed data set", "benchmarks.datasets.listed"
+)
+"""All listed data sets by name."""
+
+
+def listed(reader: Reader, label: str) -> ListedImages:
+    """Return the images that the lists name; every check is made before one is read.
+
+    Raises:
+        DataError: see `lists.read_lists`.
+    """
+    sizes = reader.sizes
+    missing = [name for name in PARTS if name not in sizes]
+    if missing:
+        raise DataError(f"{label} needs {' and '.join(missing)}, which it lacks")
+    texts = [reader.read(name).decode("utf-8", "replace") for name in PARTS]
+    lines, train = read_lists(texts, sizes, label)
+    facts = [*texts, *(f"{each.path} {sizes[each.path]}" for each in lines)]
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    return ListedImages(
+        label,
+        digest,
+        torch.tensor([each.kind for each in lines]),
+        torch.tensor([each.group for each in lines]),
+        tuple(each.path for each in lines),
+        train,
+        reader,
+    )
+
+
+def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Reader | None:
+    """Return the reader of a zip file, or of what it holds; None if there is neither.
+
+    Args:
+        folder: of the data set.
+        archive: name of the zip file in it.
+        unpacked: folder in it that holds the lists; empty for the folder itself.
+    """
+    inside = folder / unpacked
+    if all((inside / name).is_file() for name in PARTS):
+        return FolderReader(inside)
+    path = folder / archive
+    return ZipReader(path) if path.is_file() else None
+
+
+def _counts(numbers: tuple[int, int, int, int]) -> str:
+    train, images, learned, classes = numbers
+    return (
+        f"{images:,} images of {classes:,} classes, {train:,} of {learned:,} to train"
+    )

@@ -1,0 +1,153 @@
+"""Listed images decoded to one size: once, into a file, or whenever they are needed."""
+
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from tqdm import tqdm
+
+from benchmarks.datasets.listed.contract import ListedImages
+from benchmarks.runs.paths import cache_root
+from metricopt.errors import DataError
+
+LIMIT = 8 * 2**30
+"""Bytes of the greatest file of decoded images."""
+AT_ONCE, THREADS = 256, 8
+NAMED = 3
+REVISION = 1
+"""Raised when the way images are decoded changes."""
+
+
+class Pixels(ABC):
+    """Square images of one size, by their place."""
+
+    @abstractmethod
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes, uint8, shape [n, side, side, 3].
+
+        Raises:
+            DataError: if one does not decode.
+        """
+
+
+class DecodedPixels(Pixels):
+    """Images in a file that is mapped into memory.
+
+    Args:
+        array: uint8, shape [N, side, side, 3].
+    """
+
+    def __init__(
+        self, array: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
+    ) -> None:
+        self._array = array
+
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes."""
+        return torch.from_numpy(self._array[places.cpu().numpy()])
+
+
+class LazyPixels(Pixels):
+    """Images that are decoded whenever they are needed, by several threads.
+
+    Args:
+        images: all images.
+        side: pixels of a side.
+    """
+
+    def __init__(self, images: ListedImages, side: int) -> None:
+        self._images, self._side = images, side
+
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes."""
+        found, failures = _decode(self._images, places.tolist(), self._side)
+        if failures:
+            raise _refusal(self._images, failures)
+        return torch.from_numpy(found)
+
+
+def pixels(images: ListedImages, side: int, *, limit: int = LIMIT) -> Pixels:
+    """Return images at a size: from a file if it is not too large, made now if needed.
+
+    Raises:
+        DataError: if images do not decode: all are tried, some are named, and counted.
+    """
+    if len(images) * side * side * 3 > limit:
+        return LazyPixels(images, side)
+    name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"
+    path = cache_root() / "decoded" / name
+    if not path.exists():
+        _write(images, side, path)
+    return DecodedPixels(np.load(path, mmap_mode="r+"))
+
+
+def square(image: Image.Image, side: int) -> Image.Image:
+    """Return the middle of an image, its shorter side scaled to `side` pixels.
+
+    Source: Song et al., CVPR 2016, scale to 256 x 256; differs: proportions are kept.
+    """
+    wide, high = image.size
+    factor = side / min(wide, high)
+    size = (max(side, round(wide * factor)), max(side, round(high * factor)))
+    scaled = image.resize(size, Image.Resampling.BICUBIC)
+    left, top = (size[0] - side) // 2, (size[1] - side) // 2
+    return scaled.crop((left, top, left + side, top + side))
+
+
+def _write(images: ListedImages, side: int, path: Path) -> None:
+    """Decode all images into a file, which appears only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    os.close(handle)
+    try:
+        shape = (len(images), side, side, 3)
+        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=shape)
+        failures: list[str] = []
+        with tqdm(
+            total=len(images), unit="image", desc=f"decoding {images.label}"
+        ) as bar:
+            for start in range(0, len(images), AT_ONCE):
+                places = range(start, min(start + AT_ONCE, len(images)))
+                found, failed = _decode(images, places, side)
+                array[start : start + len(found)] = found
+                failures += failed
+                bar.update(len(found))
+        if failures:
+            raise _refusal(images, failures)
+        array.flush()
+        os.replace(part, path)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _decode(
+    images: ListedImages, places: Sequence[int], side: int
+) -> tuple["np.ndarray[tuple[int, ...], np.dtype[np.uint8]]", list[str]]:
+    """Return images [n, side, side, 3], black where one does not decode, and those."""
+    failures = []
+
+    def one(place: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+        try:
+            return np.asarray(square(images.read(place), side))
+        except DataError as error:
+            failures.append(str(error))
+            return np.zeros((side, side, 3), np.uint8)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(one, places))
+    return np.stack(found), sorted(failures)
+
+
+def _refusal(images: ListedImages, failures: Sequence[str]) -> DataError:
+    named = "; ".join(failures[:NAMED])
+    return DataError(
+        f"{len(failures)} of {len(images)} images of {images.label} do not decode "
+        f"({named}); get them again"
+    )

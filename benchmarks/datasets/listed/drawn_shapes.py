@@ -1,0 +1,101 @@
+"""Drawn shapes: small images that are drawn when they are read, for the smoke tier."""
+
+import colorsys
+import io
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from PIL import Image, ImageDraw
+
+from benchmarks.datasets.listed.contract import LISTED, ListedSource
+from benchmarks.datasets.listed.lists import HEADER, PARTS
+from benchmarks.datasets.listed.readers import Reader
+
+SIDE, EACH = 40, 6
+CORNERS = (3, 4, 5, 6, 8, 40)
+"""Of the polygons, one for each super-category; the last one is a disc."""
+HUES = 6
+TRAINED = 4
+"""Hues whose classes train; those of the others are the test."""
+
+
+@LISTED.register("drawn-shapes")
+class DrawnShapes(ListedSource):
+    """36 classes, a shape and a hue each, with 6 images: 24 train, 12 test."""
+
+    name = "drawn-shapes"
+    folder = "drawn-shapes"
+    expected = (144, 216, 24, 36)
+    note = "drawn by a program"
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Return nothing: no file is needed."""
+        return []
+
+    def _is_there(self, folder: Path) -> bool:
+        return True
+
+    def _reader(self, folder: Path) -> Reader:
+        return _Drawn()
+
+
+class _Drawn(Reader):
+    """Draws the image of a path, which names hue, shape and number."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        paths = [path for part in _lists() for _, _, _, path in part]
+        return dict.fromkeys([*PARTS, *paths], 0)
+
+    def read(self, path: str) -> bytes:
+        if path in PARTS:
+            lines = (" ".join(map(str, line)) for line in _lists()[PARTS.index(path)])
+            return "\n".join([HEADER, *lines]).encode()
+        hue, shape, number = (int(each) for each in path[:-4].split("-"))
+        content = io.BytesIO()
+        _draw(hue, shape, random.Random(f"{path}")).save(content, "PNG")
+        return content.getvalue()
+
+
+def _lists() -> tuple[list[tuple[int, int, int, str]], ...]:
+    """Return image, class, super-category and path of training, then of test."""
+    parts: tuple[list[tuple[int, int, int, str]], ...] = ([], [])
+    count = 0
+    for hue in range(HUES):
+        for shape in range(len(CORNERS)):
+            for number in range(EACH):
+                count += 1
+                kind = hue * len(CORNERS) + shape + 1
+                line = (count, kind, shape + 1, f"{hue}-{shape}-{number}.png")
+                parts[int(hue >= TRAINED)].append(line)
+    return parts
+
+
+def _draw(hue: int, shape: int, chance: random.Random) -> Image.Image:
+    """Return a shape of a hue, anywhere, of any size, on a ground of any colour."""
+    image = Image.new("RGB", (SIDE, SIDE), _colour(chance.random(), 0.5, chance))
+    draw = ImageDraw.Draw(image)
+    for _ in range(12):
+        x, y = chance.randrange(SIDE), chance.randrange(SIDE)
+        spot = _colour(chance.random(), 0.5, chance)
+        draw.ellipse((x, y, x + 6, y + 6), fill=spot)
+    size = chance.uniform(8, 14)
+    x, y = (chance.uniform(size, SIDE - size) for _ in range(2))
+    turn, corners = chance.uniform(0, math.tau), CORNERS[shape]
+    angles = [turn + math.tau * corner / corners for corner in range(corners)]
+    points = [(x + size * math.cos(a), y + size * math.sin(a)) for a in angles]
+    tone = (hue + chance.uniform(-0.25, 0.25)) / HUES
+    draw.polygon(points, fill=_colour(tone, 0.9, chance))
+    return image
+
+
+def _colour(
+    hue: float, saturation: float, chance: random.Random
+) -> tuple[int, int, int]:
+    parts = colorsys.hsv_to_rgb(hue % 1, saturation, chance.uniform(0.5, 1))
+    red, green, blue = (round(255 * part) for part in parts)
+    return red, green, blue

@@ -1,0 +1,100 @@
+"""The lists of Stanford Online Products: which image is of which class and part."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from metricopt.errors import DataError
+
+HEADER = "image_id class_id super_class_id path"
+PARTS = ("Ebay_train.txt", "Ebay_test.txt")
+NAMED = 3
+"""Images or classes that an error names before it counts."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of a list.
+
+    Attributes:
+        image: its number, unique in the data set.
+        kind: number of its class.
+        group: number of its super-category.
+        path: of the image, relative to the lists.
+    """
+
+    image: int
+    kind: int
+    group: int
+    path: str
+
+
+def read_lists(
+    texts: Sequence[str], present: Collection[str], label: str
+) -> tuple[list[Listed], int]:
+    """Return all images of both lists, those of training first, and how many these are.
+
+    Args:
+        texts: content of the training list, then of the test list.
+        present: paths of the images that are there.
+        label: of the data set, for messages.
+
+    Raises:
+        DataError: if a list is malformed, an image is listed twice or missing, a test
+            class is a training class, or a class has one image.
+    """
+    train, test = (
+        list(_lines(text, name)) for text, name in zip(texts, PARTS, strict=True)
+    )
+    found = [*train, *test]
+    _check(
+        label, "ids that are listed twice", _repeated([each.image for each in found])
+    )
+    known = set(present)
+    _check(
+        label,
+        "listed images that are missing",
+        [each.path for each in found if each.path not in known],
+    )
+    kinds = [{each.kind for each in part} for part in (train, test)]
+    both = sorted(kinds[0] & kinds[1])
+    _check(label, "test classes that are training classes", both)
+    every = [each.kind for each in found]
+    alone = sorted(set(every) - set(_repeated(every)))
+    _check(label, "classes with one image, which can be no query", alone)
+    return found, len(train)
+
+
+def _lines(text: str, name: str) -> Iterator[Listed]:
+    first, *lines = text.splitlines() or [""]
+    if first.split() != HEADER.split():
+        raise DataError(f"{name} must begin with {HEADER!r}, got {first[:60]!r}")
+    for number, line in enumerate(lines, 2):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 4 or not all(each.isdecimal() for each in fields[:3]):
+            raise DataError(
+                f"line {number} of {name} must be three numbers and a path, got "
+                f"{line[:60]!r}"
+            )
+        yield Listed(int(fields[0]), int(fields[1]), int(fields[2]), fields[3])
+    if not lines:
+        raise DataError(f"{name} must list at least one image, got none")
+
+
+def _repeated(values: Sequence[int]) -> list[int]:
+    seen: set[int] = set()
+    again: set[int] = set()
+    for value in values:
+        (again if value in seen else seen).add(value)
+    return sorted(again)
+
+
+def _check(label: str, what: str, wrong: Sequence[object]) -> None:
+    """Raise a DataError that counts and names what is wrong, if anything is."""
+    if wrong:
+        more = ", ..." if len(wrong) > NAMED else ""
+        named = ", ".join(str(each) for each in wrong[:NAMED])
+        raise DataError(
+            f"{label} has {len(wrong)} {what} ({named}{more}), expected none"
+        )

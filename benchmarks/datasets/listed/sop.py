@@ -1,0 +1,62 @@
+"""Stanford Online Products: 120,053 photographs of 22,634 products from eBay.
+
+Source: Song et al., CVPR 2016.
+"""
+
+from pathlib import Path
+
+from benchmarks.datasets.files.download import download
+from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
+from benchmarks.datasets.listed.readers import Reader
+from benchmarks.runs.paths import data_root
+from metricopt.errors import DataError
+
+ARCHIVE, UNPACKED = "Stanford_Online_Products.zip", "Stanford_Online_Products"
+ADDRESS = (
+    "https://drive.usercontent.google.com/download?"
+    "id=1TclrpQOF_ullUP99wk_gjGN8pKvtErG8&export=download&authuser=0&confirm=t"
+)
+"""That of the authors' page, github.com/rksltnl/Deep-Metric-Learning-CVPR16."""
+
+
+@LISTED.register("sop")
+class StanfordOnlineProducts(ListedSource):
+    """59,551 images of 11,318 classes train, 60,502 of 11,316 test; 12 super-categories.
+
+    The authors publish no checksum: the lists are checked instead.
+    """
+
+    name = "sop"
+    folder = "sop"
+    expected = (59_551, 120_053, 11_318, 22_634)
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Download the archive of 3 GB and return its path; nothing if it is there."""
+        folder = data_root(root) / self.folder
+        if self._is_there(folder):
+            return []
+        try:
+            return [download((ADDRESS,), folder / ARCHIVE, progress=progress)]
+        except DataError as error:
+            raise DataError(f"{error}; {_by_hand(folder)}") from error
+
+    def _is_there(self, folder: Path) -> bool:
+        return packed_or_not(folder, ARCHIVE, UNPACKED) is not None
+
+    def _reader(self, folder: Path) -> Reader:
+        reader = packed_or_not(folder, ARCHIVE, UNPACKED)
+        if reader is None:
+            raise DataError(
+                f"sop needs {ARCHIVE}, or what it holds, in {folder}; run "
+                f"`./reproduce.sh data fetch sop`, or {_by_hand(folder)}"
+            )
+        return reader
+
+
+def _by_hand(folder: Path) -> str:
+    return (
+        "by hand: open https://github.com/rksltnl/Deep-Metric-Learning-CVPR16, follow "
+        f"its link to the data set, confirm the download and put {ARCHIVE} into {folder}"
+    )
