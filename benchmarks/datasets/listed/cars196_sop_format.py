@@ -20,7 +20,7 @@ class Cars196SopFormat(ListedSource):
     name = "cars196-sop-format"
     folder = "cars196_sop_subset"
     expected = (980, 1_600, 98, 160)
-    digest = ""
+    digest = "062a2d25dd8aba7bd35c357172f97423305d25c9c278fecbf8280eaa90a92781"
     note = "160 classes of Cars196 with 10 images each, at most 96 pixels wide"
 
     def fetch(

@@ -1,4 +1,4 @@
-"""The contract of a listed data set: photographs too many, or too unlike, for an array."""
+"""The contract of a listed data set: photographs that no array of one shape holds."""
 
 import hashlib
 import io

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from benchmarks.datasets.listed.contract import ListedImages
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
 
+Array = np.ndarray[Any, Any]
 LIMIT = 8 * 2**30
 """Bytes of the greatest file of decoded images."""
 AT_ONCE, THREADS = 256, 8
@@ -45,7 +47,7 @@ class DecodedPixels(Pixels):
     """
 
     def __init__(
-        self, array: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
+        self, array: Array
     ) -> None:
         self._array = array
 
@@ -85,7 +87,7 @@ def pixels(images: ListedImages, side: int, *, limit: int = LIMIT) -> Pixels:
     path = cache_root() / "decoded" / name
     if not path.exists():
         _write(images, side, path)
-    return DecodedPixels(np.load(path, mmap_mode="r+"))
+    return DecodedPixels(np.load(path, mmap_mode="r"))
 
 
 def square(image: Image.Image, side: int) -> Image.Image:
@@ -129,11 +131,11 @@ def _write(images: ListedImages, side: int, path: Path) -> None:
 
 def _decode(
     images: ListedImages, places: Sequence[int], side: int
-) -> tuple["np.ndarray[tuple[int, ...], np.dtype[np.uint8]]", list[str]]:
+) -> tuple[Array, list[str]]:
     """Return images [n, side, side, 3], black where one does not decode, and those."""
     failures = []
 
-    def one(place: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+    def one(place: int) -> Array:
         try:
             return np.asarray(square(images.read(place), side))
         except DataError as error:

@@ -28,6 +28,7 @@ class DrawnShapes(ListedSource):
     name = "drawn-shapes"
     folder = "drawn-shapes"
     expected = (144, 216, 24, 36)
+    digest = "1b3f4e068895f55f1fc56d337789a8fb7343fce389c3936ce991ab56c7f35a1f"
     note = "drawn by a program"
 
     def fetch(
@@ -55,9 +56,9 @@ class _Drawn(Reader):
         if path in PARTS:
             lines = (" ".join(map(str, line)) for line in _lists()[PARTS.index(path)])
             return "\n".join([HEADER, *lines]).encode()
-        hue, shape, number = (int(each) for each in path[:-4].split("-"))
+        hue, shape, _ = (int(each) for each in path[:-4].split("-"))
         content = io.BytesIO()
-        _draw(hue, shape, random.Random(f"{path}")).save(content, "PNG")
+        _draw(hue, shape, random.Random(path)).save(content, "PNG")
         return content.getvalue()
 
 

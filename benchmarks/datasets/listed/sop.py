@@ -21,7 +21,7 @@ ADDRESS = (
 
 @LISTED.register("sop")
 class StanfordOnlineProducts(ListedSource):
-    """59,551 images of 11,318 classes train, 60,502 of 11,316 test; 12 super-categories.
+    """59,551 images of 11,318 classes train, 60,502 of 11,316 others test.
 
     The authors publish no checksum: the lists are checked instead.
     """
@@ -58,5 +58,5 @@ class StanfordOnlineProducts(ListedSource):
 def _by_hand(folder: Path) -> str:
     return (
         "by hand: open https://github.com/rksltnl/Deep-Metric-Learning-CVPR16, follow "
-        f"its link to the data set, confirm the download and put {ARCHIVE} into {folder}"
+        f"its link to the data set, confirm, and put {ARCHIVE} into {folder}"
     )

@@ -88,7 +88,9 @@ def backbone(tier: str, loss: str) -> EmbeddingBackbone:
     """Return the network of a tier, trained with a loss."""
     if tier == "paper":
         hierarchical = loss == "fastap"
-        training = EmbeddingTraining(epochs=30, hierarchical=hierarchical)
+        training = EmbeddingTraining(
+            epochs=30, hierarchical=hierarchical, precision="bfloat16"
+        )
         base = BaseWeights("torchvision")
         return _backbone("resnet50", 512, base, loss, training)
     if tier == "local":

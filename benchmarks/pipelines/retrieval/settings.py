@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from baselines.network_methods.optimization import Precision
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.retrieval.base_weights import BaseWeights
 from metricopt.errors import ConfigError
@@ -42,6 +43,7 @@ class EmbeddingTraining:
         rate: greatest learning rate.
         head_factor: rate of the embedding layer relative to the others.
         hierarchical: whether the classes of a mini-batch are of two super-categories.
+        precision: "bfloat16" where the machine is fast at it, as GPUs are.
     """
 
     epochs: int
@@ -50,6 +52,7 @@ class EmbeddingTraining:
     rate: float = 1e-5
     head_factor: float = 10.0
     hierarchical: bool = False
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.rate <= 0 or self.head_factor <= 0:

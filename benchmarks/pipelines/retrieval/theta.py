@@ -158,14 +158,14 @@ def training_of(recipe: EmbeddingTraining) -> Training:
     """Return the settings of the training loop for an embedding network.
 
     Source: Cakir et al., CVPR 2019: Adam, rate 1e-5, ten times that for the embedding
-    layer. Differs: bfloat16, and one cycle of the rate.
+    layer. Differs: one cycle of the rate.
     """
     return Training(
         epochs=recipe.epochs,
         learning_rate=recipe.rate,
         head_factor=recipe.head_factor,
         schedule="one-cycle",
-        precision="bfloat16",
+        precision=recipe.precision,
         channels_last=True,
         keep_best=False,
     )
