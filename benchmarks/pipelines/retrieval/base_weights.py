@@ -1,0 +1,163 @@
+"""Base weights: what an embedding network starts from.
+
+They lie in a folder `weights` in the data root or beside it. A user puts files there;
+those of torchvision are downloaded to the one in the data root.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+from benchmarks.datasets.files.download import download
+from benchmarks.networks.embedding.contract import EmbeddingNetwork
+from benchmarks.pipelines.retrieval.weight_files import (
+    SUFFIXES,
+    assign,
+    read_tensors,
+)
+from metricopt.errors import ConfigError, DataError
+
+Source = Literal["random", "torchvision", "file"]
+
+
+@dataclass(frozen=True)
+class BaseWeights:
+    """The weights a network starts from.
+
+    Attributes:
+        source: "random" for none; "torchvision" for those it was trained with on
+            ImageNet; "file" for a file of the user.
+        file: name of the file in the folder `weights`, or its path; safetensors, or a
+            checkpoint of torch that holds tensors by name.
+        sha256: its checksum. It is part of a run's identity, where a name says little.
+
+    Raises:
+        ConfigError: if a file is named without its checksum, or for another source.
+    """
+
+    source: Source = "random"
+    file: str | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(Source):
+            known = ", ".join(map(repr, get_args(Source)))
+            raise ConfigError(f"source must be one of {known}, got {self.source!r}")
+        if self.source != "file":
+            if self.file or self.sha256:
+                raise ConfigError(
+                    "a file and its sha256 belong to the source 'file', got the "
+                    f"source {self.source!r}"
+                )
+            return
+        if not self.file or not self.file.endswith(SUFFIXES):
+            raise ConfigError(
+                f"expected the name of a file ending in {' or '.join(SUFFIXES)}, "
+                f"got {self.file!r}"
+            )
+        if not re.fullmatch("[0-9a-f]{64}", self.sha256 or ""):
+            raise ConfigError(
+                f"{self.file} needs its sha256, 64 hexadecimal digits as `sha256sum` "
+                f"prints them, got {self.sha256!r}"
+            )
+
+
+def load_base(
+    network: EmbeddingNetwork,
+    settings: BaseWeights,
+    root: Path,
+    *,
+    offline: bool = False,
+) -> str | None:
+    """Give a network its base weights; the embedding stays unless the file has one.
+
+    Args:
+        network: changed in place; its types and device stay.
+        settings: which weights.
+        root: the data root.
+        offline: never download.
+
+    Returns:
+        The sha256 of the file, for the record; None if the weights stay random.
+
+    Raises:
+        ConfigError: if torchvision offers no weights for this network.
+        DataError: if the file is missing, another one than expected, holds more than
+            tensors, or does not fit the network; the network is unchanged then.
+    """
+    wanted = _wanted(network, settings)
+    if wanted is None:
+        return None
+    path = _found(wanted, root)
+    if path is None:
+        path = _fetched(wanted, root, offline)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if not digest.startswith(wanted.sha256):
+        raise DataError(
+            f"{path} is not the expected file: expected sha256 {wanted.sha256}, got "
+            f"{digest}; replace it"
+        )
+    assign(network, read_tensors(path, content), path.name)
+    return digest
+
+
+def find_base(
+    network: EmbeddingNetwork, settings: BaseWeights, root: Path
+) -> Path | None:
+    """Return where the base weights lie; None if missing, or if none are needed.
+
+    Raises:
+        ConfigError: if torchvision offers no weights for this network.
+    """
+    wanted = _wanted(network, settings)
+    return None if wanted is None else _found(wanted, root)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A file of weights: its name, the start of its checksum, where it comes from."""
+
+    name: str
+    sha256: str
+    url: str | None = None
+
+
+def _wanted(network: EmbeddingNetwork, settings: BaseWeights) -> _Wanted | None:
+    if settings.source == "random":
+        return None
+    if settings.source == "file":
+        return _Wanted(settings.file, settings.sha256)
+    if network.pretrained is None:
+        raise ConfigError(
+            "torchvision offers no weights for this network; expected the source "
+            "'random' or 'file'"
+        )
+    # Not above: it takes seconds to import.
+    from torchvision.models import get_weight
+
+    url = get_weight(network.pretrained.name).url
+    name = Path(urlsplit(url).path).name
+    # As in resnet50-0676ba61.pth: torchvision's names end in the start of the checksum.
+    return _Wanted(name, Path(name).stem.rpartition("-")[2], url)
+
+
+def _found(wanted: _Wanted, root: Path) -> Path | None:
+    folders = (root / "weights", root.parent / "weights")
+    paths = (folder / wanted.name for folder in folders)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _fetched(wanted: _Wanted, root: Path, offline: bool) -> Path:
+    target = root / "weights" / wanted.name
+    if wanted.url is None:
+        raise DataError(f"the base weights {target} are missing; put the file there")
+    if offline:
+        raise DataError(
+            f"the base weights {target} are missing, and downloads are forbidden; put "
+            f"{wanted.url} there"
+        )
+    return download([wanted.url], target, sha256=wanted.sha256)
