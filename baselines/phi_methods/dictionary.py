@@ -93,6 +93,8 @@ class Dictionary(Method):
         for name in METRICS:
             if name not in self.left_out:
                 metric = METRICS.get(name)()
+                if metric.reads_embeddings:
+                    continue  # outputs are scores of classes here
                 try:
                     found = to_cost(metric, metric.values(outputs, statistics.targets))
                 except MetricOptError:

@@ -25,6 +25,8 @@ class Metric(ABC):
         high: greatest possible native value.
         needs_two_classes: whether it is meaningless on targets of one class only.
         takes_tuples: whether it reads outputs that are a tuple of tensors.
+        reads_embeddings: whether outputs are embeddings that are compared with each
+            other, not scores of classes.
         direction_declared: whether the user declared its direction; `finetune` then
             checks the direction first.
     """
@@ -36,6 +38,7 @@ class Metric(ABC):
     high: float = 1.0
     needs_two_classes: bool = False
     takes_tuples: bool = False
+    reads_embeddings: bool = False
     direction_declared: bool = False
 
     @property
@@ -48,8 +51,8 @@ class Metric(ABC):
 
         Args:
             outputs: network outputs, shape [N, C]; C = 1 is one logit of the positive
-                class, C > 1 are class logits. A tuple of tensors [N, ...] for a
-                metric that takes them.
+                class, C > 1 are class logits. Embeddings of size C for a metric that
+                reads them, a tuple of tensors [N, ...] for one that takes them.
             targets: labels, shape [N], or a sequence of N.
 
         Returns:
