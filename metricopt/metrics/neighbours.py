@@ -14,8 +14,8 @@ from metricopt.errors import DataError, MetricError
 from metricopt.metrics.checks import check_integers
 from metricopt.outputs import Targets
 
-HELD = 2**24
-"""Similarities held at once: 64 MiB of float32."""
+QUERIES, HELD = 256, 2**24
+"""Most queries at a time, and most similarities held: 64 MiB of float32."""
 TIE = 8
 """Similarities that differ by no more than this times the machine epsilon are tied.
 
@@ -114,7 +114,7 @@ def neighbours(
     labels = labels.to(embeddings.device)[order]
     unit = _of_length_one(embeddings, name)[order]
     examples = len(order)
-    chunk = max(1, HELD // examples)
+    chunk = max(1, min(QUERIES, HELD // examples))
     ranks = torch.empty_like(order)
     precision = torch.empty(examples, dtype=torch.float64, device=order.device)
     for start in range(0, examples, chunk):
