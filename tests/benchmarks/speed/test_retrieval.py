@@ -43,12 +43,12 @@ def test_every_contestant_finds_what_a_naive_loop_does(name):
 
 def test_each_is_taken_in_a_process_of_its_own():
     found = retrieval.in_turn(["ours"], TINY, 1)["ours"]
-    assert found.seconds > 0 and found.megabytes > 10
+    assert found.seconds > 0 and found.cpu_seconds > 0 and found.megabytes > 10
     assert found.figures == retrieval.ours(TINY, *TINY.draw())
 
 
 def test_a_difference_is_an_error():
-    agreed = Found(1.0, 100.0, {"recall@1": 0.5, "map@r": 0.25})
+    agreed = Found(1.0, 1.0, 100.0, {"recall@1": 0.5, "map@r": 0.25})
     near = replace(agreed, figures={"map@r": 0.25 + 0.5 * retrieval.EQUAL})
     retrieval.check_equal({"ours": agreed, "other": near})
     far = replace(agreed, figures={"map@r": 0.2502})
@@ -63,8 +63,8 @@ def test_the_table(monkeypatch, capsys):
     def take(names, problem, repeats):
         asked.append((list(names), problem, repeats))
         seconds = 61.0 if problem.examples == retrieval.FULL else 2.0
-        first = {"ours": Found(seconds, 400.0, {"recall@1": 0.5})}
-        return first | {name: Found(5.0, 700.0, {}) for name in names[1:]}
+        first = {"ours": Found(seconds, 1.5, 400.0, {"recall@1": 0.5})}
+        return first | {name: Found(5.0, 4.5, 700.0, {}) for name in names[1:]}
 
     monkeypatch.setattr(retrieval, "in_turn", take)
     given = ["--examples", "300", "--size", "4", "--threads", "1", "--full"]
@@ -75,8 +75,10 @@ def test_the_table(monkeypatch, capsys):
         (["ours"], Problem(retrieval.FULL, 4), 1),
     ]
     printed = capsys.readouterr().out
-    assert "300 x 4: ours" in printed and "2.00 s, peak 400 MB" in printed
-    assert "5.00 s, peak 700 MB, 2.5 x ours" in printed
+    assert (
+        "300 x 4: ours" in printed and "2.00 s (1.50 s of CPU), peak 400 MB" in printed
+    )
+    assert "5.00 s (4.50 s of CPU), peak 700 MB, 2.5 x ours" in printed
     assert "recall@1 0.5000" in printed
     (full,) = [line for line in printed.splitlines() if "60,502 x 4" in line]
     assert full.split()[-1] == "missed"
