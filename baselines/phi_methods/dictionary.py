@@ -2,8 +2,8 @@
 
 Outputs and labels of the observe split tell what every known metric would have said of
 a phi. The metric that agrees with the first three queries is the black box; it is then
-optimised without further queries. Any named metric is recognised at once, so this says
-what a name is worth, not what a method can do with a black box.
+optimised without further queries. Any named metric of class scores is recognised at
+once, so this says what a name is worth, not what a method can do with a black box.
 """
 
 from dataclasses import dataclass, replace
@@ -93,6 +93,8 @@ class Dictionary(Method):
         for name in METRICS:
             if name not in self.left_out:
                 metric = METRICS.get(name)()
+                if metric.reads_embeddings:
+                    continue  # outputs are scores of classes here
                 try:
                     found = to_cost(metric, metric.values(outputs, statistics.targets))
                 except MetricOptError:

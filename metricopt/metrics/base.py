@@ -51,8 +51,8 @@ class Metric(ABC):
 
         Args:
             outputs: network outputs, shape [N, C]; C = 1 is one logit of the positive
-                class, C > 1 are class logits. A tuple of tensors [N, ...] for a
-                metric that takes them.
+                class, C > 1 are class logits. Embeddings of size C for a metric that
+                reads them, a tuple of tensors [N, ...] for one that takes them.
             targets: labels, shape [N], or a sequence of N.
 
         Returns:

@@ -22,6 +22,25 @@ def check_labels(name: str, targets: Targets, classes: int) -> None:
     Raises:
         DataError: if targets are not [N] integers in [0, classes).
     """
+    labels = check_integers(name, targets)
+    low, high = (int(bound) for bound in labels.aminmax())
+    if low < 0 or high >= classes:
+        raise DataError(
+            f"metric {name!r} needs labels in [0, {classes - 1}], "
+            f"got labels from {low} to {high}"
+        )
+
+
+def check_integers(name: str, targets: Targets) -> Tensor:
+    """Return the targets, which have to be integer labels of whatever classes.
+
+    Args:
+        name: metric, for the message.
+        targets: labels, shape [N].
+
+    Raises:
+        DataError: if targets are not [N] integers.
+    """
     if not isinstance(targets, Tensor):
         raise DataError(
             f"metric {name!r} needs integer labels of shape [N], "
@@ -32,12 +51,7 @@ def check_labels(name: str, targets: Targets, classes: int) -> None:
             f"metric {name!r} needs integer labels of shape [N], "
             f"got {targets.dtype} of shape {list(targets.shape)}"
         )
-    low, high = (int(bound) for bound in targets.aminmax())
-    if low < 0 or high >= classes:
-        raise DataError(
-            f"metric {name!r} needs labels in [0, {classes - 1}], "
-            f"got labels from {low} to {high}"
-        )
+    return targets
 
 
 def check_outputs(name: str, outputs: Tensor) -> None:

@@ -16,7 +16,14 @@ EXPECTED = {
     "jaccard",
     "jaccard-legacy",
     "jaccard-macro",
+    "map@r",
     "mcr",
+    "mean-recall",
+    "recall",
+    "recall@1",
+    "recall@10",
+    "recall@100",
+    "recall@1000",
     "top-1",
     "top-5",
     "worst-class-error",
@@ -39,11 +46,34 @@ def metric(registered):
 
 @pytest.fixture
 def problem(metric):
-    """Outputs [3, 40, C] and targets [40], with the C the metric is made for."""
-    classes = 6 if metric.name.startswith("top-") else 1
+    """Outputs [3, N, C] and targets [N], with the C the metric is made for.
+
+    N is 40. It is 1,100 for metrics that read embeddings, two examples of each of 550
+    classes, so that the 1,000 nearest are not all of them.
+    """
     generator = torch.Generator().manual_seed(5)
+    if metric.reads_embeddings:
+        targets = torch.randperm(1100, generator=generator) // 2
+        return torch.randn(3, 1100, 550, generator=generator), targets
+    classes = 6 if metric.name.startswith("top-") else 1
     outputs = torch.randn(3, 40, classes, generator=generator)
     return outputs, torch.randint(max(classes, 2), (40,), generator=generator)
+
+
+def perfect_outputs(outputs, targets):
+    """The best outputs [N, C], of sure logits; as embeddings, one direction a class."""
+    hot = torch.nn.functional.one_hot(targets, max(outputs.shape[2], 2)).float()
+    return 20 * hot[:, -outputs.shape[2] :] - 10
+
+
+def worst_outputs(metric, perfect, targets):
+    """Outputs [N, C] that are wrong; embeddings as far from their class as may be."""
+    if not metric.reads_embeddings:
+        return -perfect
+    order = targets.argsort(stable=True)
+    sign = torch.ones(len(targets), 1)
+    sign[order[::2]] = -1.0  # one of the two of every class
+    return sign * perfect
 
 
 def test_declarations(metric, registered):
@@ -78,7 +108,7 @@ def test_inputs_are_left_alone_and_dtype_does_not_matter(metric, problem):
 
 def test_order_of_examples_does_not_matter(metric, problem):
     outputs, targets = problem
-    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(1))
     shuffled = metric.values(outputs[:, order], targets[order])
     torch.testing.assert_close(shuffled, metric.values(outputs, targets))
 
@@ -92,8 +122,7 @@ def test_outputs_may_require_gradients(metric, problem):
 
 def test_perfect_outputs_are_best_and_the_check_passes(metric, problem):
     outputs, targets = problem
-    hot = torch.nn.functional.one_hot(targets, max(outputs.shape[2], 2)).float()
-    perfect = 20 * hot[:, -outputs.shape[2] :] - 10
+    perfect = perfect_outputs(outputs, targets)
     assert metric.value(perfect, targets) == float(metric.higher_is_better)
     assert check_metric(metric, outputs[0], targets) == metric.value(
         outputs[0], targets
@@ -113,11 +142,11 @@ def flipped(metric):
 
 def test_the_direction_is_right_and_the_other_is_refused(metric, problem):
     outputs, targets = problem
-    hot = torch.nn.functional.one_hot(targets, max(outputs.shape[2], 2)).float()
-    perfect = 20 * hot[:, -outputs.shape[2] :] - 10
-    native = metric.values(torch.stack([perfect, -perfect]), targets)
-    best, worst = to_cost(metric, native).tolist()
-    assert best == 0.0 < worst
+    perfect = perfect_outputs(outputs, targets)
+    worst = worst_outputs(metric, perfect, targets)
+    native = metric.values(torch.stack([perfect, worst]), targets)
+    least, most = to_cost(metric, native).tolist()
+    assert least == 0.0 < most
     assert (native[0] > native[1]) == metric.higher_is_better
     other = flipped(metric)
     assert other.higher_is_better is not metric.higher_is_better
@@ -139,7 +168,7 @@ def test_outputs_of_several_tensors_are_refused_in_a_sentence(metric, problem):
     with pytest.raises(ShapeError, match=message):
         metric.values((outputs, outputs), targets)
     with pytest.raises(DataError, match="integer labels"):
-        metric.values(outputs, [{"boxes": 1}] * 40)
+        metric.values(outputs, [{"boxes": 1}] * len(targets))
 
 
 def test_cost_is_lower_is_better_and_inverts(metric, problem):
@@ -153,13 +182,21 @@ def test_cost_is_lower_is_better_and_inverts(metric, problem):
 
 def test_shapes_are_named(metric, problem):
     outputs, targets = problem
-    with pytest.raises(ShapeError, match=r"needs outputs \[B, N, C\], got \[40, "):
+    n = len(targets)
+    with pytest.raises(ShapeError, match=rf"needs outputs \[B, N, C\], got \[{n}, "):
         metric.values(outputs[0], targets)
-    with pytest.raises(ShapeError, match=r"needs outputs \[N, C\], got \[3, 40, "):
+    with pytest.raises(ShapeError, match=rf"needs outputs \[N, C\], got \[3, {n}, "):
         metric.value(outputs, targets)
     with pytest.raises(
-        ShapeError, match=r"the 40 outputs, got targets of shape \[39\]"
+        ShapeError, match=rf"the {n} outputs, got targets of shape \[{n - 1}\]"
     ):
         metric.value(outputs[0], targets[1:])
     with pytest.raises(DataError, match=f"'{metric.name}' needs at least one example"):
         metric.value(outputs[0, :0], targets[:0])
+
+
+def test_outputs_with_nan_are_refused(metric, problem):
+    outputs, targets = problem
+    outputs[1, 3] = float("nan")
+    with pytest.raises(MetricError, match=f"metric '{metric.name}' .*(NaN|nan)"):
+        metric.values(outputs, targets)

@@ -5,6 +5,7 @@ import torch
 
 from baselines.phi_methods.dictionary import Dictionary
 from metricopt.methods.budget import Budget
+from metricopt.metrics.retrieval.embedding_metric import EmbeddingMetric
 from tests.contracts.outputs_task import OutputsTask
 
 ERROR_RATES = ("mcr", "top-1", "jaccard-legacy")
@@ -39,3 +40,20 @@ def test_an_unknown_metric_is_not_recognised():
 
     found = run(OutputsTask(odd))
     assert (found.notes, found.queries) == ({"recognised": 0.0}, 20)
+
+
+def test_scores_of_classes_are_not_taken_for_embeddings(monkeypatch):
+    asked = []
+    search = EmbeddingMetric._values
+
+    def counted(metric, outputs, targets):
+        asked.append(metric.name)
+        return search(metric, outputs, targets)
+
+    monkeypatch.setattr(EmbeddingMetric, "_values", counted)
+    # Only a metric that reads embeddings would agree, after all others were tried.
+    assert run(OutputsTask("recall@1")).notes == {"recognised": 0.0}
+    assert set(asked) == {"recall@1"}
+    queried = len(asked)
+    run(OutputsTask("mcr"))
+    assert len(asked) == queried

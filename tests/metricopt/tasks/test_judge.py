@@ -5,6 +5,7 @@ import torch
 
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
+from metricopt.metrics import neighbours
 from metricopt.metrics.callables import make_metric
 from metricopt.tasks.encoding import EncodedSplit, encode
 from metricopt.tasks.judge import Judge
@@ -129,3 +130,23 @@ def test_one_metric_with_two_settings_is_two_metrics(adapter):
     for name, metric in metrics.items():
         assert torch.equal(found[name], judge.values(metric, phi))
     assert bool((found["k=2"] >= found["k=1"]).all())
+
+
+def test_metrics_of_embeddings_share_their_neighbours(adapter, monkeypatch):
+    judge, phi = judge_of(adapter, OBSERVE), draw(4, 5)
+    metrics = [make_metric(name) for name in ("recall@1", "mcr", "recall@10", "map@r")]
+    alone = {metric.name: judge.values(metric, phi) for metric in metrics}
+    calls, search = [], neighbours.neighbours
+
+    def counted(*args, **named):
+        calls.append(args)
+        return search(*args, **named)
+
+    monkeypatch.setattr(neighbours, "neighbours", counted)
+    found = judge.evaluate(phi, {metric.name: metric for metric in metrics})
+    assert len(calls) == len(phi)
+    assert all(torch.equal(found[name], alone[name]) for name in alone)
+    # Of other outputs they are found anew.
+    moved = judge.evaluate(-phi, {"recall@1": metrics[0]})
+    assert len(calls) == 2 * len(phi)
+    assert not torch.equal(moved["recall@1"], found["recall@1"])

@@ -1,0 +1,214 @@
+"""Nearest neighbours among embeddings: every example a query, all others its gallery.
+
+Exact, by cosine. The similarities of a few queries are held at a time, and nothing is
+sorted but the R nearest of each. What several metrics need comes from the one pass.
+"""
+
+import weakref
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, MetricError
+from metricopt.metrics.checks import check_integers
+from metricopt.outputs import Targets
+
+QUERIES, HELD = 256, 2**24
+"""Most queries at a time, and most similarities held: 64 MiB of float32."""
+TIE = 8
+"""Similarities that differ by no more than this times the machine epsilon are tied.
+
+A sum of products is no more exact, and depends on where in the matrix it is computed.
+"""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What every query finds in its gallery, the N - 1 other examples.
+
+    A gallery example of another class that ties with one of the query's own class comes
+    before it: embeddings that are all the same find nothing.
+
+    Attributes:
+        nearest_rank: number of examples of other classes before the first of the
+            query's own class, int64, [N], from 0 to N - 2.
+        precision: average precision at R of every query, float64, [N], in [0, 1].
+    """
+
+    nearest_rank: Tensor
+    precision: Tensor
+
+    def recall(self, k: int) -> float:
+        """Return the share of queries with their own class among the k nearest.
+
+        A k beyond the gallery means the whole gallery.
+        """
+        return float((self.nearest_rank < k).double().mean())
+
+
+def ranks_of(
+    outputs: Tensor, targets: Targets, *, name: str = "retrieval"
+) -> tuple[Neighbours, ...]:
+    """Return the neighbours of every row; those asked for last are remembered.
+
+    Several metrics of the same outputs so cost one pass. They are the same as long as
+    both tensors are the same objects, and torch has not changed them in place; changes
+    through `.data` or a shared numpy array are not seen.
+
+    Args:
+        outputs: embeddings, shape [N, E] for one row or [B, N, E]; any length but 0.
+        targets: integer labels, shape [N], the same for every row.
+        name: metric, for the messages.
+
+    Raises:
+        DataError: if targets are not integers, or a class has only one example.
+        MetricError: if an embedding is zero or not finite; the message names it.
+    """
+    labels = check_integers(name, targets)
+    found = _LAST.find(outputs, labels)
+    if found is None:
+        check_classes(name, labels)
+        single = outputs[None] if outputs.ndim == 2 else outputs
+        found = tuple(neighbours(row, labels, name=name) for row in single)
+        _LAST.keep(outputs, labels, found)
+    return found
+
+
+def check_classes(name: str, labels: Tensor) -> None:
+    """Refuse labels with a class of one example: it could find nothing.
+
+    Raises:
+        DataError: if there is one; the message names it.
+    """
+    classes, counts = torch.unique(labels, return_counts=True)
+    lonely = classes[counts == 1].tolist()
+    if lonely:
+        raise DataError(
+            f"metric {name!r} needs two examples or more of every class, "
+            f"got one of class {lonely[0]} ({len(lonely)} such classes)"
+        )
+
+
+@torch.no_grad()
+def neighbours(
+    embeddings: Tensor, labels: Tensor, *, name: str = "retrieval"
+) -> Neighbours:
+    """Compare all embeddings with each other, in float32 or as they come if finer.
+
+    Source of the precision: mean average precision at R, Musgrave et al., "A Metric
+    Learning Reality Check", ECCV 2020: 1/R sum_{i=1}^R P(i), where R is the number of
+    gallery examples of the query's class, and P(i) the precision among the i nearest if
+    the i-th is one of them, else 0.
+
+    Args:
+        embeddings: shape [N, E].
+        labels: integers, shape [N], two of every class or more.
+        name: metric, for the messages.
+
+    Raises:
+        MetricError: if an embedding is zero or not finite; the message names it.
+    """
+    # A class is a slice of the columns then.
+    order = labels.to(embeddings.device).argsort(stable=True)
+    labels = labels.to(embeddings.device)[order]
+    unit = _of_length_one(embeddings, name)[order]
+    examples = len(order)
+    chunk = max(1, min(QUERIES, HELD // examples))
+    ranks = torch.empty_like(order)
+    precision = torch.empty(examples, dtype=torch.float64, device=order.device)
+    for start in range(0, examples, chunk):
+        queries = order[start : start + chunk]
+        ranks[queries], precision[queries] = _of_queries(unit, labels, start, chunk)
+    return Neighbours(ranks, precision)
+
+
+def _of_length_one(embeddings: Tensor, name: str) -> Tensor:
+    kind = torch.promote_types(embeddings.dtype, torch.float32)
+    embeddings = embeddings.to(kind)
+    # In double precision, so that the square of a great number is finite.
+    lengths = torch.linalg.vector_norm(embeddings, dim=1, dtype=torch.float64).to(kind)
+    wrong = ~(lengths.isfinite() & (lengths > 0))
+    if bool(wrong.any()):
+        where = int(wrong.nonzero()[0])
+        raise MetricError(
+            f"metric {name!r} needs embeddings of finite length above 0, got length "
+            f"{float(lengths[where]):g} for example {where}"
+        )
+    unit: Tensor = embeddings / lengths[:, None]
+    return unit
+
+
+def _of_queries(
+    unit: Tensor, labels: Tensor, start: int, chunk: int
+) -> tuple[Tensor, Tensor]:
+    """Return nearest ranks and precisions of the queries from `start` on, each [q].
+
+    Args:
+        unit: embeddings of length one in the order of their labels, shape [N, E].
+        labels: ascending, shape [N].
+        start: first query.
+        chunk: greatest number of queries.
+    """
+    asked = labels[start : start + chunk]
+    similarities = unit[start : start + chunk] @ unit.t()
+    first = int(torch.searchsorted(labels, asked[0]))
+    last = int(torch.searchsorted(labels, asked[-1], right=True))
+    span = similarities[:, first:last]
+    same = asked[:, None] == labels[first:last]
+    own = span.masked_fill(~same, -torch.inf)
+    own.diagonal(start - first).fill_(-torch.inf)  # the query itself
+    span.masked_fill_(same, -torch.inf)  # from here on, of other classes only
+    relevant = same.sum(1, keepdim=True) - 1
+    most = int(relevant.max())
+    # From here on another class comes before the j-th of the own; -inf if R < j.
+    bounds = own.topk(most).values - TIE * torch.finfo(unit.dtype).eps
+    before = (similarities >= bounds[:, :1]).view(torch.uint8)
+    ranks = before.sum(1, dtype=torch.int32)  # several times faster than of bool
+    others = similarities.topk(most).values
+    places = torch.searchsorted(-others, -bounds, right=True)
+    hits = torch.arange(1, most + 1, device=unit.device).expand_as(places)
+    places = places + hits
+    # A place is exact up to R, as only the nearest `most` others were counted.
+    precision = torch.where(places <= relevant, hits.double() / places, 0.0)
+    return ranks.long(), precision.sum(1) / relevant[:, 0]
+
+
+class _Last:
+    """The neighbours asked for last, and which tensors they are of.
+
+    It holds neither: a tensor that nobody else needs is freed.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Mark, _Mark, tuple[Neighbours, ...]] | None = None
+
+    def find(self, outputs: Tensor, labels: Tensor) -> tuple[Neighbours, ...] | None:
+        """Return the neighbours if they are of these tensors as they are now."""
+        if self._kept is None:
+            return None
+        seen, labelled, found = self._kept
+        return found if seen.fits(outputs) and labelled.fits(labels) else None
+
+    def keep(
+        self, outputs: Tensor, labels: Tensor, found: tuple[Neighbours, ...]
+    ) -> None:
+        """Remember neighbours; not of tensors that do not count their changes."""
+        if outputs.is_inference() or labels.is_inference():
+            return
+        self._kept = _Mark(outputs), _Mark(labels), found
+
+
+class _Mark:
+    """A tensor as it was: the object, without holding it, and its version."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = weakref.ref(tensor)
+        self._version = tensor._version
+
+    def fits(self, tensor: Tensor) -> bool:
+        """Return whether this is the tensor, unchanged."""
+        return self._tensor() is tensor and self._version == tensor._version
+
+
+_LAST = _Last()

@@ -1,0 +1,1 @@
+"""Metrics of embeddings that are compared with each other, by cosine."""
