@@ -46,9 +46,7 @@ class DecodedPixels(Pixels):
         array: uint8, shape [N, side, side, 3].
     """
 
-    def __init__(
-        self, array: Array
-    ) -> None:
+    def __init__(self, array: Array) -> None:
         self._array = array
 
     def at(self, places: Tensor) -> Tensor:
