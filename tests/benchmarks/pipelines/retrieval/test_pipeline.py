@@ -1,6 +1,7 @@
 """The retrieval pipeline: splits, network, adapter, tasks and judging."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -19,9 +20,15 @@ from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.pipelines.retrieval.retrieval_cases import pipeline_of, spec_of
 
 
-@pytest.fixture(scope="module")
-def shapes():
+@cache
+def made():
     return pipeline_of()
+
+
+@pytest.fixture
+def shapes():
+    """One pipeline for all tests, made in their cache."""
+    return made()
 
 
 def classes_of(split):

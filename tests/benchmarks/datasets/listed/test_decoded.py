@@ -1,0 +1,94 @@
+"""Decoded images: squares, the file they are kept in, and what does not decode."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import torch
+from PIL import Image
+
+from benchmarks.datasets.listed import decoded
+from benchmarks.datasets.listed.contract import listed
+from benchmarks.datasets.listed.decoded import DecodedPixels, LazyPixels, pixels, square
+from benchmarks.datasets.listed.readers import FolderReader
+from benchmarks.datasets.listed.registry import load_listed
+from metricopt.errors import DataError
+from tests.benchmarks.datasets.listed.miniature import write_miniature
+from tests.source_tree import ROOT
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def images(tmp_path):
+    return listed(FolderReader(write_miniature(tmp_path / "mini")), "mini")
+
+
+@pytest.mark.parametrize("size", [(40, 60), (60, 40), (33, 33), (7, 90)])
+def test_the_middle_of_an_image_is_kept(size):
+    wide = Image.new("RGB", size, "red")
+    assert square(wide, 32).size == (32, 32)
+    assert square(wide, 32).getpixel((16, 16)) == (255, 0, 0)
+
+
+def test_a_file_and_decoding_when_needed_give_the_same(images):
+    kept, lazy = pixels(images, 24), pixels(images, 24, limit=1_000)
+    assert isinstance(kept, DecodedPixels) and isinstance(lazy, LazyPixels)
+    places = torch.tensor([3, 0, 29, 3])
+    assert kept.at(places).shape == (4, 24, 24, 3)
+    assert torch.equal(kept.at(places), lazy.at(places))
+
+
+def test_images_are_decoded_once(images, monkeypatch):
+    pixels(images, 24)
+    monkeypatch.setattr(decoded, "_write", None)
+    assert pixels(images, 24).at(torch.arange(2)).shape == (2, 24, 24, 3)
+    with pytest.raises(TypeError):
+        pixels(images, 25)
+
+
+def test_images_that_do_not_decode_are_named_and_counted(images, tmp_path):
+    for path in images.paths[2:7]:
+        (tmp_path / "mini" / path).write_bytes(b"\xff\xd8 broken")
+    said = rf"5 of 30 images of mini do not decode \({images.paths[2]} .*get them again"
+    with pytest.raises(DataError, match=said):
+        pixels(images, 24)
+    with pytest.raises(DataError, match=said):
+        pixels(images, 24, limit=1).at(torch.arange(30))
+    assert not list((tmp_path / "cache" / "decoded").iterdir())
+
+
+def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
+    program = textwrap.dedent(
+        """
+        import time
+        from benchmarks.datasets.listed import decoded
+        from benchmarks.datasets.listed.registry import load_listed
+        slow, decoded.AT_ONCE = decoded._decode, 8
+        def wait(*arguments):
+            print("decoding", flush=True)
+            time.sleep(0.2)
+            return slow(*arguments)
+        decoded._decode = wait
+        decoded.pixels(load_listed("drawn-shapes", offline=True), 16)
+        """
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout.readline() == b"decoding\n"
+        assert process.stdout.readline() == b"decoding\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    images = load_listed("drawn-shapes", offline=True)
+    started = time.time()
+    found = pixels(images, 16).at(torch.arange(len(images)))
+    lazy = pixels(images, 16, limit=1).at(torch.arange(len(images)))
+    assert torch.equal(found, lazy)
+    whole = list((tmp_path / "cache" / "decoded").glob("*.npy"))
+    assert len(whole) == 1 and whole[0].stat().st_mtime >= started - 1
