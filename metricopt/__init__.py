@@ -32,6 +32,7 @@ from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.callables import make_metric
 from metricopt.options import FinetuneOptions
+from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
@@ -54,6 +55,7 @@ __all__ = [
     "BalancedSampler",
     "Budget",
     "BudgetExceededError",
+    "ClassSampler",
     "ConfigError",
     "DataError",
     "DivergedError",
@@ -63,6 +65,7 @@ __all__ = [
     "Finetuned",
     "Guidance",
     "GuidedCMA",
+    "HierarchicalSampler",
     "LazySplit",
     "Method",
     "Metric",

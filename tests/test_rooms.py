@@ -43,6 +43,7 @@ ROOMS = {
     "tasks values methods finetuned",
     "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
     "baselines.losses": "",
+    "baselines.embedding_losses": "losses",
     "baselines.validation": "",
     "baselines.network_methods": "losses validation",
     "baselines.post_hoc": "validation",

@@ -11,7 +11,7 @@ from torch import Tensor
 from baselines.validation import labels
 from metricopt.errors import ConfigError
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.sampling import BalancedSampler, NaturalSampler
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
 
 MiniBatch = tuple[Tensor, Tensor]
 """Inputs [n, ...] and labels [n]."""
@@ -74,28 +74,45 @@ class Batches(ABC):
 
 
 class SampledBatches(Batches):
-    """Mini-batches drawn with replacement; all their examples are drawn at once.
+    """Mini-batches of a sampler; the places of all their examples are drawn at once.
 
     Args:
         examples: the training examples.
         batch_size: examples n of one mini-batch, at least 2.
         balanced: whether every class is equally frequent in a mini-batch.
+        sampler: draws the examples; None for uniform draws, or balanced ones.
+        augment: whether inputs are changed at random, mini-batch by mini-batch; the
+            examples are `AugmentedExamples` then.
 
     Raises:
-        ConfigError: if `batch_size` is less than 2.
+        ConfigError: if `batch_size` is less than 2 or not that of the sampler, there is
+            a sampler for balanced mini-batches, or the examples cannot be augmented.
         DataError: if the mini-batches are balanced and there is one class only.
     """
 
     def __init__(
-        self, examples: Examples, batch_size: int, *, balanced: bool = False
+        self,
+        examples: Examples | AugmentedExamples,
+        batch_size: int,
+        *,
+        balanced: bool = False,
+        sampler: Sampler | None = None,
+        augment: bool = False,
     ) -> None:
         super().__init__(labels(examples), batch_size, balanced=balanced)
+        if augment and not hasattr(examples, "augmented"):
+            raise ConfigError(
+                "augment=True needs examples with a method `augmented`, got "
+                f"{type(examples).__name__}"
+            )
         self._examples = examples
-        self._sampler = (
-            BalancedSampler(self.targets.cpu(), batch_size)
-            if balanced
-            else NaturalSampler(len(examples), batch_size)
-        )
+        self._augment = augment
+        self._sampler = self._usual_sampler() if sampler is None else sampler
+        if sampler is not None and (balanced or sampler.batch_size != batch_size):
+            raise ConfigError(
+                f"a sampler needs balanced=False and its own batch_size, "
+                f"{sampler.batch_size}, got balanced={balanced} and {batch_size}"
+            )
 
     def epoch(self, generator: torch.Generator) -> Iterator[MiniBatch]:
         """Yield the mini-batches of one epoch, about as many examples as there are."""
@@ -104,12 +121,20 @@ class SampledBatches(Batches):
     def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
         """Yield that many mini-batches."""
         drawn = self._sampler.draw(count, generator)
-        for index in drawn.to(self.targets.device):
-            yield self._examples.batch(index), self.targets[index]
+        for places, index in zip(drawn, drawn.to(self.targets.device), strict=True):
+            if self._augment:
+                yield self._examples.augmented(places, generator), self.targets[index]
+            else:
+                yield self._examples.batch(index), self.targets[index]
 
     def plain(self, count: int) -> Tensor:
         """Return the inputs of the first examples as they are, shape [count, ...]."""
         return self._examples.batch(slice(count))
+
+    def _usual_sampler(self) -> Sampler:
+        if self.balanced:
+            return BalancedSampler(self.targets.cpu(), self.batch_size)
+        return NaturalSampler(len(self._examples), self.batch_size)
 
 
 class PermutedBatches(Batches):

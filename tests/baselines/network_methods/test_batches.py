@@ -6,6 +6,7 @@ import torch
 from baselines.network_methods.batches import PermutedBatches, SampledBatches
 from metricopt.errors import ConfigError, DataError
 from metricopt.seeding import make_generator
+from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
 from tests.baselines.toy_images import ToyImages
@@ -27,6 +28,36 @@ def test_sampled_mini_batches_are_those_of_the_samplers(balanced):
     for (inputs, targets), index in zip(found, drawn, strict=True):
         assert torch.equal(inputs[:, 0], index)
         assert torch.equal(targets, split.targets[index])
+
+
+def test_mini_batches_may_be_those_of_any_sampler():
+    split = numbered()
+    sampler = ClassSampler(split.targets, 8, 4)
+    batches = SampledBatches(split, 8, sampler=sampler)
+    drawn = sampler.draw(6, make_generator("a"))
+    found = list(batches.epoch(make_generator("a")))
+    assert not batches.balanced
+    assert torch.equal(torch.stack([inputs[:, 0] for inputs, _ in found]), drawn)
+    for _, targets in found:
+        assert torch.equal(targets[::4].repeat_interleave(4), targets)
+
+
+def test_sampled_mini_batches_are_augmented_if_asked_for():
+    images, generator, again = ToyImages(), make_generator("a"), make_generator("a")
+    sampler = ClassSampler(images.targets, 8, 4)
+    plain = list(SampledBatches(images, 8, sampler=sampler).epoch(make_generator("a")))
+    assert images.augmentations == 0
+    batches = SampledBatches(images, 8, sampler=sampler, augment=True)
+    found = list(batches.epoch(generator))
+    assert images.augmentations == len(found) == 8
+    drawn = sampler.draw(8, again)
+    for (inputs, targets), index in zip(found, drawn, strict=True):
+        assert torch.equal(inputs, images.augmented(index, again))
+        assert torch.equal(targets, images.targets[index])
+    assert torch.equal(generator.get_state(), again.get_state())
+    for (inputs, targets), index in zip(plain, drawn, strict=True):
+        assert torch.equal(inputs, images.inputs[index])
+        assert torch.equal(targets, images.targets[index])
 
 
 def test_an_epoch_has_drawn_its_examples_before_the_first_mini_batch_is_used():
@@ -104,3 +135,11 @@ def test_impossible_mini_batches_are_refused():
     ones = Split(torch.zeros(4, 1), torch.ones(4).long())
     with pytest.raises(DataError, match=r"at least two classes, got only class \[1\]"):
         SampledBatches(ones, 2, balanced=True)
+    sampler = NaturalSampler(50, 8)
+    message = "needs balanced=False and its own batch_size, 8, got balanced="
+    with pytest.raises(ConfigError, match=f"{message}False and 9"):
+        SampledBatches(numbered(), 9, sampler=sampler)
+    with pytest.raises(ConfigError, match=f"{message}True and 8"):
+        SampledBatches(numbered(), 8, sampler=sampler, balanced=True)
+    with pytest.raises(ConfigError, match=r"a method `augmented`, got Split"):
+        SampledBatches(numbered(), 8, augment=True)

@@ -1,0 +1,1 @@
+"""Losses of embeddings, for retrieval: one a file."""
