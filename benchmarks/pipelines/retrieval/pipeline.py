@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
-from metricopt.tasks.class_sampling import ClassSampler
 from torch import Tensor, nn
 
+from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
 from benchmarks.networks.embedding.contract import EmbeddingNetwork
@@ -35,6 +34,7 @@ from metricopt.adapters.film import FiLM
 from metricopt.losses.contract import Loss
 from metricopt.losses.portfolio import Portfolio
 from metricopt.seeding import Seeds
+from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge

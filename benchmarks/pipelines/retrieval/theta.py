@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from baselines.embedding_losses.base import make_embedding_loss
-from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from torch import Tensor, nn
 
+from baselines.embedding_losses.base import make_embedding_loss
 from baselines.network_methods.batches import SampledBatches
 from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
@@ -40,6 +39,7 @@ from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss
+from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.sampling import Sampler
 
 PREDICTED_AT_ONCE = 128

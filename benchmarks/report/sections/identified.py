@@ -27,8 +27,15 @@ def identified(cells: Sequence[Cell]) -> list[str]:
 
 
 def identified_table(cells: Sequence[Cell]) -> "DataFrame":
-    """Return one line per block, column and row whose records hold the notes."""
-    lines = [_line(cell) for cell in cells if cell.note("identified") is not None]
+    """Return one line per block, column and row whose records hold the notes.
+
+    Columns that show a further metric of the runs of another one have none.
+    """
+    lines = [
+        _line(cell)
+        for cell in cells
+        if cell.note("identified") is not None and cell.is_of_own_metric
+    ]
     names = ["block", "column", "method", "identified", "after", "untouched", "runs"]
     return text_table(lines, names)
 
