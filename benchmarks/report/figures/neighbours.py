@@ -63,7 +63,7 @@ def _drawn(layout: TableLayout, record: RunRecord, block: Block) -> "Figure":
                 panel.set_title(name, fontsize="small", loc="left")
     label = next(r.label for r in layout.rows if r.name == record.spec.row)
     figure.suptitle(
-        f"{block.label}: {label}. The nearest image becomes right for {became} queries "
+        f"{label}; {block.label}. The nearest image becomes right for {became} queries "
         f"of the test, wrong for {lost}.\nSolid blue: of the class of the query. "
         "Dashed orange: not. Queries were drawn by a fixed seed from either kind.",
         fontsize="small",
@@ -79,4 +79,5 @@ def _frame(panel: object, *, is_right: bool) -> None:
             color=RIGHT if is_right else WRONG,
             linewidth=2.5,
             linestyle="solid" if is_right else (0, (2, 1)),
+            capstyle="butt",  # others would fill the gaps
         )

@@ -1,11 +1,18 @@
 """Table 5: two base losses, one value function for all columns, the paper's numbers."""
 
+from dataclasses import replace
+
 import pytest
 
+from benchmarks.datasets.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
+from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table5
 from benchmarks.experiments.shared.retrieval import network_of
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.runs.codec import decode
+from benchmarks.runs.spec import Spending
+from benchmarks.runs.store import RunStore
+from tests.benchmarks.datasets.listed.miniature import write_miniature, zipped
 
 
 def test_one_run_fills_all_columns():
@@ -68,3 +75,66 @@ def test_the_paper_tier_has_the_sizes_of_the_paper():
     assert (settings.batch_size, settings.adapter.size) == (128, 128)
     assert (settings.backbone.network, settings.backbone.size) == ("resnet50", 512)
     assert spec.budget.gradient_steps == 200
+
+
+SMALL = {
+    "problem": {"side": 32, "observed": 0.5},
+    "backbone": {
+        "base": {"source": "random", "file": None, "sha256": None},
+        "training": {
+            **{"epochs": 1, "batch_size": 8, "per_class": 2},
+            "precision": "float32",  # bfloat16 is slow where it is emulated
+        },
+    },
+    "batch_size": 8,
+    "per_class": 2,
+}
+MOST_QUERIES, STEPS = 26, 10
+
+
+def merged(settings, changes):
+    """Settings with changes to some of them, however deep."""
+    found = dict(settings)
+    for name, value in changes.items():
+        deep = isinstance(value, dict)
+        found[name] = merged(found[name], value) if deep else value
+    return found
+
+
+def small(spec):
+    """A run of tier paper with few steps, queries and pixels."""
+    settings = merged(spec.pipeline.settings, SMALL)
+    arm = spec.arm
+    if "recipe" in arm.settings:
+        rollout = {"steps": STEPS, "observations": 2}
+        recipe = arm.settings["recipe"] | {"tasks": 3, "rollout": rollout}
+        arm = replace(arm, settings=arm.settings | {"recipe": recipe})
+    queries = min(spec.budget.queries, MOST_QUERIES)
+    return replace(
+        spec,
+        pipeline=replace(spec.pipeline, settings=settings),
+        arm=arm,
+        budget=Spending(queries, STEPS),
+        also=tuple(unit for unit in spec.also if "00" not in unit.name),
+        meta_tests=1,
+    )
+
+
+def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
+    """Every row, with ResNet-50, on files in the official layout."""
+    monkeypatch.setenv("METRICOPT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(StanfordOnlineProducts, "expected", (120, 160, 24, 34))
+    folder = write_miniature(tmp_path / "mini", train=(24, 5), test=(10, 4))
+    (tmp_path / "data" / "sop").mkdir(parents=True)
+    zipped(folder, tmp_path / "data" / "sop" / ARCHIVE, UNPACKED)
+    specs = [small(s) for s in table5.specs("paper", 1, True) if s.block == "fastap"]
+    store = RunStore(tmp_path / "store")
+    run_all(specs, store, workers=1)
+    records = [store.get(spec) for spec in specs]
+    assert {record.spec.row: record.message for record in records} == {
+        spec.row: "" for spec in specs
+    }
+    assert {record.data["variant"] for record in records} == {"sop"}
+    pictured = {r.spec.row for r in records if "picture_jpeg" in r.notes}
+    assert pictured == {"metricopt-outputs"}

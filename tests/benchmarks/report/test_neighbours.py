@@ -52,7 +52,7 @@ def test_queries_and_their_neighbours_are_framed():
     ]
     assert colours == [pytest.approx(colour) for colour in expected]
     said = figure._suptitle.get_text()
-    assert "networks trained with FastAP: our method." in said
+    assert "our method; networks trained with FastAP." in said
     assert "becomes right for 12 queries of the test, wrong for 5." in said
     titles = [panel.get_title(loc="left") for panel in figure.axes]
     assert [title for title in titles if title] == [
