@@ -46,6 +46,7 @@ ROWS = (
     *(
         replace(row, base_row="untouched")
         for row in outputs.rows("portfolio", outputs.OURS, "cma-es-no-harm")
+        if row.name in ("portfolio", outputs.OURS, "cma-es-no-harm")
     ),
     Row(
         "oracle-test",
@@ -59,12 +60,7 @@ ROWS = (
 
 def plans(size: RetrievalSize) -> dict[str, Plan]:
     """Return how every row is filled, by row."""
-    ours = outputs.our_plans() | outputs.patient_plans()
-    ours = {
-        row: replace(plan, meta_tests=size.seeds, offsets=False)
-        for row, plan in ours.items()
-    }
-    ours[outputs.OURS] = replace(ours[outputs.OURS], pictured=True)
+    ours = replace(outputs.ours(offsets=False), meta_tests=size.seeds, pictured=True)
     no_harm = outputs.no_harm_plans(size.queries, deviation=DEVIATION)
     return {
         "untouched": arms.untouched(),
@@ -73,7 +69,7 @@ def plans(size: RetrievalSize) -> dict[str, Plan]:
         **arms.searches(size, size.queries, deviation=DEVIATION),
         "metricopt": metricopt(size),
         "portfolio": replace(outputs.line_plans()["portfolio"], offsets=False),
-        **ours,
+        outputs.OURS: ours,
         "cma-es-no-harm": replace(no_harm["cma-es-no-harm"], offsets=False),
         "oracle-test": oracle("oracle", size),
     }

@@ -47,7 +47,16 @@ class RetrievalSize(FinetuningSize):
 
 SIZES = {
     "paper": RetrievalSize(steps=200, observations=10, tasks=1_000, replicates=10),
-    "local": RetrievalSize(tasks=240, per_class=8, ranks=(1, 10, 100)),
+    "local": RetrievalSize(
+        search_tests=1,
+        seeds=1,
+        steps=50,
+        observations=3,
+        tasks=120,
+        batch_size=64,
+        per_class=8,
+        ranks=(1, 10, 100),
+    ),
     "smoke": RetrievalSize(
         meta_tests=2,
         search_tests=1,
@@ -64,7 +73,7 @@ PROBLEMS = {
     # The classes to observe are taken from the training classes: a tenth of SOP's,
     # 1,132 with about 6,000 images; of few classes a larger share.
     "paper": RetrievalProblem("sop", side=224, observed=0.1),
-    "local": RetrievalProblem("cars196-sop-format", side=160, observed=0.3),
+    "local": RetrievalProblem("cars196-sop-format", side=128, observed=0.3),
     "smoke": RetrievalProblem("drawn-shapes", side=32, observed=0.4),
 }
 LABELS = {
