@@ -31,9 +31,8 @@ from metricopt.outputs import Outputs, each
 from metricopt.seeding import Seeds, make_generator
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.network_task import Drawing, NetworkTask
-from metricopt.tasks.recorded_task import OnQuery
+from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
 from metricopt.tasks.row_losses import Loss
-from metricopt.tasks.witnessed_task import WitnessedTask
 from metricopt.values.health import verdict
 
 SMALL = 32

@@ -5,17 +5,10 @@ import pickle
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from torch import nn
 
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
-from baselines.network_methods.batches import SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import Hooks, TrainingRun, train
 from metricopt.errors import ConfigError, DataError, ShapeError
-from metricopt.seeding import make_generator
-from metricopt.tasks.class_sampling import ClassSampler
-from metricopt.tasks.sampling import Split
 
 NAMES = list(EMBEDDING_LOSSES)
 SIZE = 8
@@ -234,74 +227,3 @@ def test_bad_settings_are_named():
 def test_settings_out_of_range_are_named(name, settings, message):
     with pytest.raises(ConfigError, match=message):
         make(name, **settings)
-
-
-def digits():
-    """Digits to learn from, and others to retrieve."""
-    pixels, labels = load_digits(return_X_y=True)
-    inputs, targets = torch.tensor(pixels / 16).float(), torch.tensor(labels)
-    return [Split(inputs[p], targets[p]) for p in (slice(400), slice(400, 1000))]
-
-
-def digit_run(name, settings, epochs=6):
-    (learned, _), network = digits(), nn.Linear(64, SIZE)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(0)
-        network.reset_parameters()
-    return TrainingRun(
-        network,
-        make(name, classes=10, **settings),
-        SampledBatches(learned, 40, sampler=ClassSampler(learned.targets, 40, 4)),
-        Training(epochs, 0.01, keep_best=False),
-        generator=make_generator("digits"),
-    )
-
-
-def recall_at_1(network):
-    _, unseen = digits()
-    with torch.no_grad():
-        unit = nn.functional.normalize(network(unseen.inputs), dim=1)
-    nearest = (unit @ unit.T).fill_diagonal_(-2).argmax(1)
-    return (unseen.targets[nearest] == unseen.targets).double().mean().item()
-
-
-@pytest.mark.parametrize(("name", "settings"), KINDS)
-def test_what_is_learned_holds_for_images_never_seen(name, settings):
-    run = digit_run(name, settings)
-    start = {key: value.clone() for key, value in run.loss.state_dict().items()}
-    before = recall_at_1(run.network)
-    train(run)
-    assert run.losses[-1] < run.losses[0]
-    assert recall_at_1(run.network) > before + 0.05
-    for key, value in run.loss.state_dict().items():
-        assert not torch.equal(value, start[key])
-
-
-@pytest.mark.parametrize(("name", "settings"), KINDS)
-def test_a_killed_training_ends_as_an_undisturbed_one(name, settings, tmp_path):
-    def kill(epoch):
-        if epoch.number == 1:
-            raise KeyboardInterrupt
-
-    ends = []
-    for interrupted in (False, True):
-        checkpoint = tmp_path / f"{interrupted}.pt"
-        if interrupted:
-            with pytest.raises(KeyboardInterrupt):
-                train(
-                    digit_run(name, settings, 2),
-                    checkpoint=checkpoint,
-                    hooks=Hooks(kill),
-                )
-            torch.rand(3)  # what others draw does not matter
-        run = digit_run(name, settings, 2)
-        train(run, checkpoint=checkpoint)
-        ends.append(
-            [*run.losses, *run.network.parameters(), *run.loss.state_dict().values()]
-        )
-    first, second = ends
-    assert len(first) >= 4
-    assert all(
-        torch.equal(torch.as_tensor(x), torch.as_tensor(y))
-        for x, y in zip(first, second, strict=True)
-    )

@@ -27,8 +27,8 @@ from metricopt.methods.outputs.coordinates import coordinates
 from metricopt.methods.outputs.cross_fitting import CrossFitting
 from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
 from metricopt.methods.result import Evidence, FinetuneResult
+from metricopt.tasks.recorded_task import WitnessedTask
 from metricopt.tasks.task import Task
-from metricopt.tasks.witnessed_task import WitnessedTask
 from metricopt.values.meta_trained import MetaTrained, Progress
 
 LEARNED = 100
