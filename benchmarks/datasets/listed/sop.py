@@ -12,18 +12,20 @@ from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
 ARCHIVE, UNPACKED = "Stanford_Online_Products.zip", "Stanford_Online_Products"
-ADDRESS = (
+ADDRESSES = (
+    "http://ftp.cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip",
     "https://drive.usercontent.google.com/download?"
-    "id=1TclrpQOF_ullUP99wk_gjGN8pKvtErG8&export=download&authuser=0&confirm=t"
+    "id=1TclrpQOF_ullUP99wk_gjGN8pKvtErG8&export=download&authuser=0&confirm=t",
 )
-"""That of the authors' page, github.com/rksltnl/Deep-Metric-Learning-CVPR16."""
+"""That of Stanford, then that of github.com/rksltnl/Deep-Metric-Learning-CVPR16."""
+MD5 = "7f73d41a2f44250d4779881525aea32e"
 
 
 @LISTED.register("sop")
 class StanfordOnlineProducts(ListedSource):
     """59,551 images of 11,318 classes train, 60,502 of 11,316 others test.
 
-    The authors publish no checksum: the lists are checked instead.
+    The archive, or the folder it unpacks to; the folder is preferred.
     """
 
     name = "sop"
@@ -38,7 +40,8 @@ class StanfordOnlineProducts(ListedSource):
         if self._is_there(folder):
             return []
         try:
-            return [download((ADDRESS,), folder / ARCHIVE, progress=progress)]
+            path = folder / ARCHIVE
+            return [download(ADDRESSES, path, md5=MD5, progress=progress)]
         except DataError as error:
             raise DataError(f"{error}; {_by_hand(folder)}") from error
 

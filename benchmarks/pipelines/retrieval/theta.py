@@ -115,7 +115,8 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
     network.load_state_dict(of_network)
     if isinstance(loss, nn.Module):
         loss.load_state_dict(of_loss, strict=False)
-        loss.requires_grad_(False).to(device())
+        # In evaluation mode a loss remembers no mini-batch.
+        loss.requires_grad_(False).eval().to(device())
     return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))
 
 
