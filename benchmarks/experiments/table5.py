@@ -94,12 +94,12 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     return table_specs("table5", tier, parts, replicates=replicates or size.replicates)
 
 
-def layout(tier: str) -> TableLayout:
-    """Return what Table 5 looks like at a tier."""
-    size, dataset = SIZES[tier], PROBLEMS[tier].dataset
-    shown = {_metric(k): f"R@{k}" for k in size.ranks}
+def columns(tier: str) -> tuple[Column, ...]:
+    """Return the columns of a tier: metrics of the same runs."""
+    dataset = PROBLEMS[tier].dataset
+    shown = {_metric(k): f"R@{k}" for k in SIZES[tier].ranks}
     shown |= {METRIC: "mean R@k", ALSO: "mAP@R"}
-    columns = tuple(
+    return tuple(
         Column(
             f"{dataset}/{metric}",
             label,
@@ -110,7 +110,11 @@ def layout(tier: str) -> TableLayout:
         )
         for metric, label in shown.items()
     )
-    ranks = ", ".join(str(k) for k in size.ranks)
+
+
+def layout(tier: str) -> TableLayout:
+    """Return what Table 5 looks like at a tier."""
+    size = SIZES[tier]
     return TableLayout(
         experiment="table5",
         title="Table 5 of MetricOpt (CVPR 2021): Recall@k of image retrieval",
@@ -125,7 +129,7 @@ def layout(tier: str) -> TableLayout:
         ),
         blocks=BLOCKS,
         rows=ROWS,
-        columns=columns,
+        columns=columns(tier),
         paper_table="Table 5",
         loss_only_row="loss-only",
         untouched_row="untouched",
@@ -133,18 +137,21 @@ def layout(tier: str) -> TableLayout:
         query_arms=(*arms.SEARCHES, "metricopt", "portfolio", outputs.OURS),
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=(
-            f"All runs work towards the mean of Recall@k, k = {ranks}, of which one "
-            "query tells the value; the columns judge the same runs.",
-            "The paper does not say on which images recall is queried. Here it is a "
-            "share of the training classes that training does not see, drawn anew for "
-            "every replicate; the test classes are the same for all.",
-            "Fine-tuning sees the training images without augmentation, so everything "
-            "before FiLM is computed only once.",
-            "An embedding has no class that an output offset could favour: there are "
-            "none in this table.",
-        ),
+        notes=NOTES,
     )
+
+
+NOTES = (
+    "All runs work towards the mean of Recall@k, k = 1, 10, 100 and 1,000, as far as "
+    "k is less than the gallery; the columns judge the same runs.",
+    "The paper does not say on which images recall is queried. Here it is a share of "
+    "the training classes that training does not see, drawn anew for every "
+    "replicate; the test classes are the same for all.",
+    "Fine-tuning sees the training images without augmentation, so everything before "
+    "FiLM is computed only once.",
+    "An embedding has no class that an output offset could favour: there are no "
+    "offsets in this table.",
+)
 
 
 def _metric(k: int) -> str:
