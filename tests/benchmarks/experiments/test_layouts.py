@@ -94,10 +94,11 @@ def test_replicates_overlap_unless_the_data_set_has_a_test_part(name):
 
 @pytest.mark.parametrize("name", experiment_names())
 def test_hand_made_records_of_all_runs_make_a_table(name):
-    records = [
-        make_record(spec, [0.5, 0.25], data={"variant": "none"})
-        for spec in specs_of(name, "smoke")
-    ]
+    records = []
+    for spec in specs_of(name, "smoke"):
+        values = {unit.label: [0.5, 0.25] for unit in spec.metrics}
+        facts = {"data": {"variant": "none"}, "observe": values, "test": values}
+        records.append(make_record(spec, **facts))
     layout = find_experiment(name).layout("smoke")
     cells = judge(layout.fitted(records), records)
     shown = [
