@@ -7,6 +7,7 @@ the oracle and the arms at equal queries are ours.
 
 from dataclasses import replace
 
+from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -78,6 +79,9 @@ def plans(size: RetrievalSize) -> dict[str, Plan]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs of a tier."""
     check_tier(tier, replicates)
+    if offline is False:
+        # Downloads what is missing, before any run.
+        find_listed(PROBLEMS[tier].dataset).load()
     size = SIZES[tier]
     also = tuple(Unit(_metric(k)) for k in size.ranks)
     parts = [
