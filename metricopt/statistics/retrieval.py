@@ -1,7 +1,7 @@
 """Statistics of retrieval: where the images of its own class rank for every query.
 
 Recall at k is linear in how often the nearest image of the same class is among the
-first r; what counts all of them depends on how early the others come, too.
+first r; mean average precision also depends on the ranks of the others.
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,17 @@ from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 """An image is found at r if fewer than r images of other classes are nearer."""
 MOST = 10
-"""Images of its own class that are looked for, of a query with more."""
+"""Images of its own class that are looked at, the nearest ones of a query with more."""
+FEWEST_DRAWN = 10
+"""Classes that are drawn at least, where there are as many."""
 SMOOTHNESS = 0.1
 """Width of the smooth step from nearer to further, in deviations of similarities."""
 RANK_SMOOTHNESS = 0.25
 """Width of the smooth step at a rank, in units of its logarithm."""
+TIE = 8
+"""Similarities that differ by this times the machine epsilon are tied."""
+NOWHERE = -2.0
+"""Similarity of an image that is not there."""
 COMPARED_AT_ONCE = 2**25
 """Similarities in memory at a time."""
 SMALL = 1e-12
@@ -57,20 +63,31 @@ class RetrievalStatistics(Statistics):
         return replace(self, gallery=len(targets))
 
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Return places of whole classes, so many that they have `count` examples."""
+        """Return places of random classes until they have at least `count` examples.
+
+        Of large classes some examples are drawn, so that there are others beside them.
+        """
         if count >= len(targets):
             return torch.arange(len(targets))
+        most = max(2, count // FEWEST_DRAWN)
         kinds, place, sizes = targets.unique(return_inverse=True, return_counts=True)
-        order = torch.randperm(len(kinds), generator=generator)
-        # The first classes, and those with which the count is reached.
-        before = sizes[order].cumsum(0) - sizes[order]
-        return torch.isin(place, order[before < count]).nonzero().flatten()
+        drawn = torch.randperm(len(kinds), generator=generator)
+        used = sizes[drawn].clamp(max=most)
+        # The first classes, and that with which the count is reached.
+        chosen = torch.isin(place, drawn[used.cumsum(0) - used < count])
+        if sizes.max() > most:
+            shuffled = torch.randperm(len(targets), generator=generator)
+            order = shuffled[place[shuffled].argsort(stable=True)]
+            rank = torch.empty_like(order)
+            rank[order] = torch.arange(len(order))
+            chosen &= rank - (sizes.cumsum(0) - sizes)[place] < most
+        return chosen.nonzero().flatten()
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what every query finds among all examples, [B, N, 2 J].
 
-        Whether the nearest image of its class is found at each of J ranks, then the
-        share of the images of its class.
+        Whether the nearest image of its class is found at each of J ranks, then what
+        share of the `MOST` nearest of its class is.
         """
         return self._found(outputs, targets, smooth=False)
 
@@ -78,7 +95,7 @@ class RetrievalStatistics(Statistics):
         self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
         """Return the groups of queries, each ranked by a network of its own."""
-        return _means(views, _pairs(targets)[1].any(1), weights)
+        return _means(views, _partners(targets), weights)
 
     def groups(
         self,
@@ -90,17 +107,18 @@ class RetrievalStatistics(Statistics):
     ) -> Groups:
         """Return the groups; weights are of queries, each has the whole gallery."""
         found = self._found(outputs, targets, smooth=smooth)
-        return _means(found, _pairs(targets)[1].any(1), weights)
+        return _means(found, _partners(targets), weights)
 
     def _found(self, outputs: Tensor, targets: Tensor, *, smooth: bool) -> Tensor:
         gallery = self.gallery or len(targets)
         ranks = outputs.new_tensor([r for r in RANKS if r < gallery])
-        places, present = _pairs(targets)
-        counts = _Counts(outputs, targets, places, smooth)
-        # Some examples have as many times fewer of other classes nearer.
+        partners = _partners(targets)
+        most = min(MOST, max(1, int(partners.max())))
+        present = torch.arange(most, device=targets.device) < partners[:, None]
+        # Of some examples fewer are nearer: their number is scaled to the gallery.
         factor = (gallery - 1) / max(1, len(targets) - 1)
         found = []
-        for chosen, nearer in counts:
+        for chosen, nearer in _nearer(outputs, targets, most, smooth=smooth):
             known = present[chosen, :, None]
             at = _among(factor * nearer[..., None], ranks, smooth)
             first = at.masked_fill(~known, -1).amax(2)
@@ -109,61 +127,55 @@ class RetrievalStatistics(Statistics):
         return torch.cat(found, 1)
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """How many images of other classes are nearer than those of the own class.
+def _nearer(
+    outputs: Tensor, targets: Tensor, most: int, *, smooth: bool
+) -> Iterator[tuple[slice, Tensor]]:
+    """Yield some queries, and how many of other classes are nearer than their own.
 
-    Attributes:
+    Args:
         outputs: embeddings, shape [B, N, E].
         targets: labels, shape [N].
-        places: of images of the same class, shape [N, P].
+        most: of the nearest images of its class that are looked at, P.
         smooth: whether counts are differentiable.
+
+    Yields:
+        Places of n queries, and counts [B, n, P]; of an image that is not there any.
     """
-
-    outputs: Tensor
-    targets: Tensor
-    places: Tensor
-    smooth: bool
-
-    def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
-        """Yield some queries, and their counts [B, n, P]."""
-        whole = torch.nn.functional.normalize(self.outputs, dim=-1)
-        rows, count = whole.shape[:2]
-        numbers = rows * count * (self.places.shape[1] if self.smooth else 1)
-        for start in range(0, count, step := max(1, COMPARED_AT_ONCE // numbers)):
-            chosen = slice(start, start + step)
-            near = whole[:, chosen] @ whole.mT
-            places = self.places[chosen].expand(rows, -1, -1)
-            own = near.gather(2, places)
-            other = self.targets[chosen, None] != self.targets
-            yield chosen, self._nearer(near, own, other)
-
-    def _nearer(self, near: Tensor, own: Tensor, other: Tensor) -> Tensor:
-        if not self.smooth:
-            ascending = near.masked_fill(~other, -torch.inf).sort(-1).values
-            return near.shape[-1] - torch.searchsorted(ascending, own.contiguous())
-        spread = near.detach()[:, other].std(-1).clamp_min(SMALL)
-        width = SMOOTHNESS * spread[:, None, None, None]
-        above = (near[:, :, None] - own[..., None]) / width
-        return torch.einsum("bnpm,nm->bnp", above.sigmoid(), other.to(near))
+    whole = torch.nn.functional.normalize(outputs, dim=-1)
+    rows, count = whole.shape[:2]
+    step = max(1, COMPARED_AT_ONCE // (rows * count * (most if smooth else 1)))
+    for start in range(0, count, step):
+        chosen = slice(start, start + step)
+        near = whole[:, chosen] @ whole.mT
+        same = targets[chosen, None] == targets
+        other = ~same
+        same.diagonal(start).fill_(False)  # the query itself
+        own = near.masked_fill(~same, NOWHERE).topk(most, -1).values
+        count_nearer = _smooth_counts if smooth else _exact_counts
+        yield chosen, count_nearer(near, own, other)
 
 
-def _pairs(targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return places of up to `MOST` others of the same class, and which are there.
+def _exact_counts(near: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    """Count similarities [B, n, N] of others [n, N] that reach [B, n, P]."""
+    reached = own - TIE * torch.finfo(near.dtype).eps
+    found = [((near >= each[..., None]) & other).sum(-1) for each in reached.unbind(-1)]
+    return torch.stack(found, -1).to(near)
 
-    Returns:
-        Places and presence, each [N, P], P >= 1.
-    """
-    order = targets.argsort(stable=True)
+
+def _smooth_counts(near: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    """Return smooth counts, their steps as wide as the similarities of a query vary."""
+    constant, others = near.detach(), other.sum(-1).clamp(min=1)
+    mean = (constant * other).sum(-1) / others
+    squares = ((constant - mean[..., None]).square() * other).sum(-1) / others
+    width = SMOOTHNESS * squares.sqrt().clamp_min(SMALL)[..., None, None]
+    above = (near[:, :, None] - own[..., None]) / width
+    return torch.einsum("bnpm,nm->bnp", above.sigmoid(), other.to(near))
+
+
+def _partners(targets: Tensor) -> Tensor:
+    """Return how many other examples of its class every example has, [N]."""
     _, place, sizes = targets.unique(return_inverse=True, return_counts=True)
-    starts, own = (sizes.cumsum(0) - sizes)[place], sizes[place]
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(order), device=order.device)
-    steps = torch.arange(1, min(MOST, max(1, int(sizes.max()) - 1)) + 1)
-    steps = steps.to(targets.device)
-    # The next ones of the class, cyclically.
-    within = ((rank - starts)[:, None] + steps) % own[:, None]
-    return order[starts[:, None] + within], steps < own[:, None]
+    return sizes[place] - 1
 
 
 def _among(counts: Tensor, ranks: Tensor, smooth: bool) -> Tensor:
@@ -173,9 +185,9 @@ def _among(counts: Tensor, ranks: Tensor, smooth: bool) -> Tensor:
     return ((ranks.log() - (counts + 0.5).log()) / RANK_SMOOTHNESS).sigmoid()
 
 
-def _means(found: Tensor, present: Tensor, weights: Tensor | None) -> Groups:
+def _means(found: Tensor, partners: Tensor, weights: Tensor | None) -> Groups:
     """Return means over the queries, weighted [B, N], that have something to find."""
-    share = present.to(found)[None]
+    share = (partners > 0).to(found)[None]
     if weights is not None:
         share = share * weights.to(found)
     share = share / share.sum(1, keepdim=True).clamp_min(SMALL)

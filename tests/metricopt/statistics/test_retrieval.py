@@ -41,13 +41,15 @@ def naive(embeddings, targets):
     return found
 
 
-def test_statistics_are_those_of_naive_loops():
-    outputs, targets = embedded()
-    groups = KIND.exact(outputs, targets)
+@pytest.mark.parametrize(("classes", "each"), [(CLASSES, EACH), (4, 2), (5, 40)])
+def test_statistics_are_those_of_naive_loops(classes, each):
+    outputs, targets = embedded(classes=classes, each=each)
+    outputs = outputs.double()  # fewer similarities are tied
+    groups = RetrievalStatistics(len(targets)).exact(outputs, targets)
     levels = [rank for rank in RANKS if rank < len(targets)]
     for row, embeddings in enumerate(outputs):
-        counts = naive(embeddings, targets)
-        nearest = [sum(min(c) < r for c in counts) / len(counts) for r in levels]
+        counts = [sorted(found)[:MOST] for found in naive(embeddings, targets)]
+        nearest = [sum(c[0] < r for c in counts) / len(counts) for r in levels]
         shares = [
             sum(sum(one < r for one in c) / len(c) for c in counts) / len(counts)
             for r in levels
@@ -58,10 +60,31 @@ def test_statistics_are_those_of_naive_loops():
         )
 
 
-def test_only_some_of_a_large_class_are_looked_for_and_the_nearest_ranks_by_them():
-    outputs, targets = embedded(classes=3, each=MOST + 5)
-    groups = RetrievalStatistics(len(targets)).exact(outputs, targets)
-    assert ((groups["nearest"] > 0) & (groups["nearest"] <= 1)).all()
+def test_the_order_of_the_examples_does_not_matter():
+    outputs, targets = embedded(classes=5, each=30)
+    order = torch.randperm(len(targets), generator=seeded(8))
+    kind = RetrievalStatistics(len(targets))
+    shuffled = kind.exact(outputs[:, order], targets[order])
+    for name, values in kind.exact(outputs, targets).items():
+        torch.testing.assert_close(shuffled[name], values)
+
+
+def test_collapsed_embeddings_find_nothing():
+    _, targets = embedded()
+    same = torch.ones(1, len(targets), SIZE)
+    assert KIND.exact(same, targets)["nearest"][0, 0] == 0
+
+
+def test_large_classes_are_drawn_in_part_beside_others():
+    targets = torch.arange(20).repeat_interleave(600)
+    rows = KIND.draw(targets, 500, seeded(3))
+    counts = targets[rows].unique(return_counts=True)[1]
+    assert counts.tolist() == [50] * 10
+    assert not torch.equal(rows, KIND.draw(targets, 500, seeded(4)))
+    outputs = torch.randn(1, len(rows), 4, generator=seeded(5), requires_grad=True)
+    smooth = RetrievalStatistics(len(targets)).smooth(outputs, targets[rows])
+    (slope,) = torch.autograd.grad(smooth["nearest"].sum(), outputs)
+    assert torch.isfinite(slope).all()
 
 
 def test_recall_at_one_is_the_first_number():
