@@ -1,5 +1,6 @@
 """What may be wrong with a metric or an observe split, in plain sentences."""
 
+import torch
 from torch import Tensor
 
 ROUNDING = 1e-6
@@ -28,6 +29,20 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
             f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
         ]
     return []
+
+
+def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
+    """Return a sentence if classes of observe [N] are classes of train [M].
+
+    For embeddings, which are to be good for classes that nobody has learned.
+    """
+    both = torch.isin(observed.unique(), learned.to(observed)).sum().item()
+    if not both:
+        return []
+    return [
+        f"{both} classes of observe are classes of train: a gain there says little of "
+        "classes that are new."
+    ]
 
 
 def doubts_of_labels(counts: Tensor) -> list[str]:

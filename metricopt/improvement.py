@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.doubts import doubts_of_labels, doubts_of_metric
+from metricopt.doubts import (
+    doubts_of_classes,
+    doubts_of_labels,
+    doubts_of_metric,
+)
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.budget import Budget
@@ -27,7 +31,7 @@ from metricopt.metrics.checks import (
 )
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
-from metricopt.outputs import Outputs, each
+from metricopt.outputs import Outputs, are_labels, each
 from metricopt.seeding import Seeds, make_generator
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.network_task import Drawing, NetworkTask
@@ -83,7 +87,7 @@ class Improvement:
     ) -> None:
         self.started = started
         self.adapter, self.metric, self.options = adapter, metric, options
-        self.observe = data.observe
+        self.train, self.observe = data.train, data.observe
         self.untouched: Finetuned | None = None
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
@@ -257,6 +261,9 @@ class Improvement:
         doubts = doubts_of_metric(self.metric.name, same, shuffled)
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
+        statistics, learned = self.task.statistics, self.train.targets
+        if statistics is not None and statistics.compares and are_labels(learned):
+            doubts += doubts_of_classes(statistics.targets, learned.cpu())
         return tuple(doubts)
 
     @property

@@ -61,10 +61,15 @@ def are_labels(targets: Targets) -> TypeGuard[Tensor]:
 
 
 def are_embeddings(outputs: Tensor) -> bool:
-    """Return whether outputs [..., E] are embeddings: E > 1 and all of unit length."""
+    """Return whether outputs [..., E] are embeddings: E > 1 and all of unit length.
+
+    Probabilities, which may be 0 or 1, are none.
+    """
     if outputs.shape[-1] == 1:
         return False
-    return bool(((outputs.norm(dim=-1) - 1).abs() < UNIT).all())
+    unit = ((outputs.norm(dim=-1) - 1).abs() < UNIT).all()
+    shares = (outputs >= 0).all() & ((outputs.sum(-1) - 1).abs() < UNIT).all()
+    return bool(unit & ~shares)
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

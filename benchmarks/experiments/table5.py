@@ -24,9 +24,11 @@ from benchmarks.experiments.shared.retrieval import (
     PROBLEMS,
     SIZES,
     RetrievalSize,
+    backbone,
     network_of,
     retrieval_pipeline,
 )
+from benchmarks.pipelines.retrieval.theta import fetch_base
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
@@ -82,6 +84,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     if offline is False:
         # Downloads what is missing, before any run.
         find_listed(PROBLEMS[tier].dataset).load()
+        fetch_base(backbone(tier, "fastap"))
     size = SIZES[tier]
     also = tuple(Unit(_metric(k)) for k in size.ranks)
     parts = [
@@ -125,11 +128,11 @@ def layout(tier: str) -> TableLayout:
         caption=(
             f"{LABELS[tier]}. FiLM on the last stage, d = 128, T = {size.steps}, "
             f"K = {size.observations}, {size.tasks} tasks. Queries of meta-training "
-            "are charged."
+            "count."
         ),
         convention=(
-            "Every image of the test is a query among all others; its classes are "
-            "none of those that teach or are observed."
+            "Every image of the test is a query among all others; no class of the "
+            "test is one of training or observe."
         ),
         blocks=BLOCKS,
         rows=ROWS,
@@ -147,7 +150,7 @@ def layout(tier: str) -> TableLayout:
 
 NOTES = (
     "All runs work towards the mean of Recall@k, k = 1, 10, 100 and 1,000, as far as "
-    "k is less than the gallery; the columns judge the same runs.",
+    "k is less than the gallery; every column shows another metric of the same runs.",
     "The paper does not say on which images recall is queried. Here it is a share of "
     "the training classes that training does not see, drawn anew for every "
     "replicate; the test classes are the same for all.",

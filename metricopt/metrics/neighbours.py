@@ -76,12 +76,16 @@ def ranks_of(
 
 
 def check_classes(name: str, labels: Tensor) -> None:
-    """Refuse labels with a class of one example: it could find nothing.
+    """Refuse labels of one class, or with a class of one example.
+
+    The former could find nothing wrong, the latter nothing right.
 
     Raises:
-        DataError: if there is one; the message names it.
+        DataError: if there are; the message names it.
     """
     classes, counts = torch.unique(labels, return_counts=True)
+    if len(classes) < 2:
+        raise DataError(f"metric {name!r} needs two classes or more, got one")
     lonely = classes[counts == 1].tolist()
     if lonely:
         raise DataError(

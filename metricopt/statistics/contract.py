@@ -70,7 +70,7 @@ class Statistics(ABC):
         return self
 
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Return places of about `count` examples on which smooth statistics are right.
+        """Return places of about `count` examples that stand for all in `smooth`.
 
         Args:
             targets: labels of all examples, on the CPU, shape [N].

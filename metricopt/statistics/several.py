@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.statistics.contract import Family, Groups, Statistics
 
 NEAR = "near"
@@ -44,7 +45,17 @@ class SeveralStatistics(Statistics):
         return self.kinds[0].draw(targets, count, generator)
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return what is read of every example, which is the same for its kinds."""
+        """Return what is read of every example.
+
+        Raises:
+            ConfigError: if there are several kinds that compare examples, each of
+                which reads something else.
+        """
+        if self.compares and len(self.kinds) > 1:
+            raise ConfigError(
+                "expected one kind of statistics that compares examples, got "
+                f"{', '.join(self.names())}"
+            )
         return self.kinds[0].views(outputs, targets)
 
     def names(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class NetworkTask(Task):
         self.rates = drawing.rates
         self.adapter = adapter
         self._metric = metric
-        self._row_losses = batched_loss(loss)
+        self._loss, self._row_losses = loss, batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
         self._make_portfolio = drawing.portfolio
@@ -124,7 +124,8 @@ class NetworkTask(Task):
         if self.statistics is None or not are_labels(self._train.targets):
             return {}
         if self.statistics.compares:
-            losses = self._embedding_losses
+            # Its own loss, too, leaves candidates on its way.
+            losses = self._embedding_losses or {"its own loss": self._loss}
         else:
             losses = self._make_portfolio(self._loss_facts())
         return {name: self.following(loss) for name, loss in losses.items()}

@@ -114,10 +114,8 @@ class ObservedStatistics:
             Views, shape [1, N, V], in the order of the examples.
         """
         if self.compares:
-            every = torch.arange(len(folds))
-            return torch.cat([self.views(row) for row in phi.split(1)])[folds, every][
-                None
-            ]
+            every = torch.cat([self.views(row) for row in phi.split(1)])
+            return every[folds, torch.arange(len(folds))][None]
         split, adapter = self._judge.split, self._judge.adapter
         found, order = [], []
         for fold, row in enumerate(phi.split(1)):
@@ -134,14 +132,15 @@ class ObservedStatistics:
 
     def of_outputs(self, outputs: Tensor, weights: Tensor | None = None) -> Groups:
         """Return the exact statistics of outputs [B, N, C]; see `exact`."""
-        return self.kind.exact(outputs, self._targets, weights)
+        return _where_phi_is(self.kind.exact(outputs, self._targets, weights))
 
     def pooled(self, views: Tensor, weights: Tensor, folds: Tensor) -> Groups:
         """Return the exact statistics of views by a network for each fold.
 
         See `Statistics.pooled`.
         """
-        return self.kind.pooled(views, self._targets, weights, folds)
+        found = self.kind.pooled(views, self._targets, weights, folds)
+        return _where_phi_is(found)
 
     def smooth(
         self, phi: Tensor, rows: Tensor, weights: Tensor | None = None
@@ -185,7 +184,12 @@ class ObservedStatistics:
             weights: of these examples in each row, shape [B, n]; None for all alike.
         """
         targets = self._targets[rows.to(self._targets.device)]
-        return self.kind.smooth(outputs, targets, weights)
+        return _where_phi_is(self.kind.smooth(outputs, targets, weights))
+
+
+def _where_phi_is(groups: Groups) -> Groups:
+    """Return groups on the CPU, where value functions and phi are."""
+    return {name: values.cpu() for name, values in groups.items()}
 
 
 def _one_tensor(outputs: Outputs) -> Tensor:

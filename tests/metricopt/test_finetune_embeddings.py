@@ -78,8 +78,19 @@ def test_statistics_are_those_of_embeddings_by_metric_or_by_length():
         assert task.statistics.kind.names() == ("neighbours",)
 
 
-def test_the_portfolio_is_that_of_embeddings():
-    assert embedding_task().portfolio == {}
+def test_its_own_loss_is_the_portfolio_of_embeddings():
+    task = embedding_task()
+    (name,) = task.portfolio
+    phi = torch.zeros(1, task.size)
+    losses = [each.losses(phi, seeded(1)) for each in (task, task.portfolio[name])]
+    assert name == "its own loss" and torch.equal(*losses)
+
+
+def test_classes_of_observe_that_are_learned_are_told(found):
+    assert not [text for text in found.warnings if "classes of train" in text]
+    same = improved(observe=images(30, 6, first=20))
+    (told,) = [text for text in same.warnings if "classes of train" in text]
+    assert told.startswith("20 classes of observe are classes of train: a gain")
 
 
 def test_the_search_runs_several_rows():

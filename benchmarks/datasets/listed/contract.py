@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
 from benchmarks.datasets.contract import VariantStatus
@@ -57,7 +57,9 @@ class ListedImages:
         try:
             with Image.open(io.BytesIO(self.reader.read(path))) as image:
                 return image.convert("RGB")
-        except (OSError, UnidentifiedImageError, SyntaxError) as error:
+        except DataError:
+            raise
+        except Exception as error:  # Pillow raises many kinds
             raise DataError(f"{path} does not decode: {error}") from error
 
 

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from benchmarks.datasets.listed.contract import ListedImages
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
+from metricopt.files import write_atomically
 
 Array = np.ndarray[Any, Any]
 LIMIT = 8 * 2**30
@@ -80,6 +81,7 @@ def pixels(images: ListedImages, side: int, *, limit: int = LIMIT) -> Pixels:
         DataError: if images do not decode: all are tried, some are named, and counted.
     """
     if len(images) * side * side * 3 > limit:
+        _try_all(images)
         return LazyPixels(images, side)
     name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"
     path = cache_root() / "decoded" / name
@@ -99,6 +101,23 @@ def square(image: Image.Image, side: int) -> Image.Image:
     scaled = image.resize(size, Image.Resampling.BICUBIC)
     left, top = (size[0] - side) // 2, (size[1] - side) // 2
     return scaled.crop((left, top, left + side, top + side))
+
+
+def _try_all(images: ListedImages) -> None:
+    """Decode every image once in the life of a cache, before any work needs one."""
+    mark = cache_root() / "decoded" / f"{images.label}-{images.digest[:16]}.tried"
+    if mark.exists():
+        return
+    failures: list[str] = []
+    about = f"trying {images.label}"
+    with tqdm(total=len(images), unit="image", desc=about) as bar:
+        for start in range(0, len(images), AT_ONCE):
+            places = range(start, min(start + AT_ONCE, len(images)))
+            failures += _decode(images, places, 1)[1]
+            bar.update(len(places))
+    if failures:
+        raise _refusal(images, failures)
+    write_atomically(mark, b"")
 
 
 def _write(images: ListedImages, side: int, path: Path) -> None:
@@ -122,6 +141,7 @@ def _write(images: ListedImages, side: int, path: Path) -> None:
         if failures:
             raise _refusal(images, failures)
         array.flush()
+        os.chmod(part, 0o644)
         os.replace(part, path)
     finally:
         Path(part).unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Where the bytes of listed images are: in a folder, or in a zip file."""
 
-import threading
+import os
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 from benchmarks.datasets.listed.lists import PARTS
 from metricopt.errors import DataError
+
+BROKEN = (zipfile.BadZipFile, zlib.error)
 
 
 class Reader(ABC):
@@ -56,7 +59,7 @@ class FolderReader(Reader):
 
 
 class ZipReader(Reader):
-    """A zip file, opened once by every thread and process that reads it.
+    """A zip file, opened once by every process that reads it; its threads share it.
 
     Args:
         path: the file.
@@ -67,19 +70,15 @@ class ZipReader(Reader):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._open = threading.local()
+        self._opened: tuple[int, zipfile.ZipFile] | None = None
         lists = [name for name in self._archive.namelist() if name.endswith(PARTS[0])]
         if not lists:
             raise DataError(f"{path} must hold {PARTS[0]}, got none")
         self._inner = min(lists, key=len).removesuffix(PARTS[0])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything but open files, for other processes."""
-        return {"_path": self._path, "_inner": self._inner}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over everything; files are opened when they are read."""
-        self.__dict__.update(state, _open=threading.local())
+        """Return everything but the open file, for other processes."""
+        return self.__dict__ | {"_opened": None}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -95,19 +94,18 @@ class ZipReader(Reader):
         """Return the content of a file."""
         try:
             return self._archive.read(self._inner + path)
-        except (KeyError, OSError, zipfile.BadZipFile) as error:
-            raise DataError(
-                f"{path} of {self._path} cannot be read: {error}"
-            ) from error
+        except (KeyError, OSError, RuntimeError, *BROKEN) as error:
+            what = f"{path} of {self._path}"
+            raise DataError(f"{what} cannot be read: {error}") from error
 
     @property
     def _archive(self) -> zipfile.ZipFile:
-        if not hasattr(self._open, "archive"):
+        # A process that was forked would share the place in the file.
+        if self._opened is None or self._opened[0] != os.getpid():
             try:
-                self._open.archive = zipfile.ZipFile(self._path)
-            except (OSError, zipfile.BadZipFile) as error:
+                self._opened = os.getpid(), zipfile.ZipFile(self._path)
+            except (OSError, *BROKEN) as error:
                 raise DataError(
                     f"{self._path} cannot be read ({error}); get it again"
                 ) from error
-        found: zipfile.ZipFile = self._open.archive
-        return found
+        return self._opened[1]

@@ -123,8 +123,15 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
 def fresh(spec: EmbeddingSpec) -> EmbeddingNetwork:
     """Return the network with the base weights, and a random embedding layer."""
     network = _network(spec)
-    load_base(network, spec.backbone.base, data_root())
+    load_base(network, spec.backbone.base, data_root(), offline=True)
     return network
+
+
+def fetch_base(backbone: EmbeddingBackbone) -> None:
+    """Download the weights a network starts from, where torchvision offers them."""
+    if backbone.base.source == "torchvision":
+        network = build_embedding_network(backbone.network, backbone.size, 0)
+        load_base(network, backbone.base, data_root())
 
 
 def loss_of(backbone: EmbeddingBackbone, classes: int) -> Loss:

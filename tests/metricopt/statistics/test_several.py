@@ -1,10 +1,13 @@
 """Several kinds side by side: their names, families, and fewer of them."""
 
+import pytest
 import torch
 
+from metricopt.errors import ConfigError
 from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.probabilities import ProbabilityStatistics
 from metricopt.statistics.ranking import RankingStatistics
+from metricopt.statistics.retrieval import RetrievalStatistics
 from metricopt.statistics.several import SeveralStatistics
 from tests.metricopt.statistics.statistic_cases import situations
 
@@ -50,3 +53,9 @@ def test_fewer_kinds_know_fewer_groups():
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in found)
     assert len(fewer.families(found)) == 1
+
+
+def test_two_kinds_that_compare_examples_are_refused():
+    both = SeveralStatistics((RetrievalStatistics(), RetrievalStatistics()))
+    with pytest.raises(ConfigError, match="expected one kind of statistics that comp"):
+        both.views(torch.zeros(1, 4, 2), torch.tensor([0, 0, 1, 1]))

@@ -60,8 +60,17 @@ def test_images_that_do_not_decode_are_named_and_counted(images, tmp_path):
     with pytest.raises(DataError, match=said):
         pixels(images, 24)
     with pytest.raises(DataError, match=said):
-        pixels(images, 24, limit=1).at(torch.arange(30))
+        pixels(images, 24, limit=1)
+    with pytest.raises(DataError, match=said):
+        LazyPixels(images, 24).at(torch.arange(30))
     assert not list((tmp_path / "cache" / "decoded").iterdir())
+
+
+def test_images_too_many_for_a_file_are_tried_once(images, monkeypatch):
+    places = torch.arange(3)
+    expected = pixels(images, 24, limit=1).at(places)
+    monkeypatch.setattr(decoded, "tqdm", None)
+    assert torch.equal(pixels(images, 24, limit=1).at(places), expected)
 
 
 def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
