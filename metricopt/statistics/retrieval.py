@@ -175,7 +175,8 @@ def _smooth_counts(near: Tensor, own: Tensor, other: Tensor) -> Tensor:
 def _partners(targets: Tensor) -> Tensor:
     """Return how many other examples of its class every example has, [N]."""
     _, place, sizes = targets.unique(return_inverse=True, return_counts=True)
-    return sizes[place] - 1
+    others: Tensor = sizes[place] - 1
+    return others
 
 
 def _among(counts: Tensor, ranks: Tensor, smooth: bool) -> Tensor:
