@@ -6,7 +6,8 @@ through the whole network, and from cached features, side by side in this one ru
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -57,22 +58,21 @@ def measure(network: str = "squeezenet1_1", side: int = SIDE) -> list[Measuremen
         with torch.no_grad():
             outputs()
 
-    found = interleaved(
-        [
-            lambda: step(whole),
-            lambda: step(cached),
-            lambda: query(whole),
-            lambda: query(cached),
-        ],
-        REPEATS,
-    )
+    works = [
+        partial(work, place) for work in (step, query) for place in (whole, cached)
+    ]
+    return lines_of(interleaved(works, REPEATS))
+
+
+def lines_of(seconds: Sequence[float]) -> list[Measurement]:
+    """Return the lines of a step and of a query, each whole and then cached."""
     names = (f"step on {BATCH} images", f"outputs of {BATCH} images for one phi")
     return [
         Measurement(
             f"{name}, cached against whole",
             f"{before / after:.1f} x ({1000 * after:.1f} ms, {1000 * before:.1f} ms)",
         )
-        for name, before, after in zip(names, found[::2], found[1::2], strict=True)
+        for name, before, after in zip(names, seconds[::2], seconds[1::2], strict=True)
     ]
 
 

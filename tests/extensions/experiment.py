@@ -64,7 +64,7 @@ def plans() -> dict[str, Plan]:
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
     """Return the runs, the same at every tier."""
     check_tier(tier, replicates)
-    unseen = Unit("retrieval", encode(RetrievalSettings()))
+    unseen = Unit("unseen-digits", encode(RetrievalSettings()))
     images = image_pipeline(
         "smoke",
         DIGITS.here(offline),

@@ -44,7 +44,7 @@ UNITS = (
     (METRICS, "first-hit-rank", FirstHitRank),
     (METHODS, "ridge-descent", RidgeDescent),
     (NETWORK_METHODS, "metric-selected", MetricSelected),
-    (PIPELINES, "retrieval", RetrievalPipeline),
+    (PIPELINES, "unseen-digits", RetrievalPipeline),
     (ARMS, "stretch-embedding", ArmKind(stretch_embedding)),
     (EXPERIMENTS, NAME, EXTENSIONS),
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from benchmarks.datasets.contract import DataSource, VariantStatus
 from benchmarks.datasets.listed.contract import LISTED, ListedSource
-from benchmarks.datasets.listed.registry import find_listed
-from benchmarks.datasets.registry import find_source, source_names
+from benchmarks.datasets.listed.registry import find_any
+from benchmarks.datasets.registry import source_names
 from benchmarks.report.render import align
 from metricopt.errors import DataError
 
@@ -98,7 +98,7 @@ def status(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
 
 def _sources(names: Sequence[str]) -> list[DataSource | ListedSource]:
     names = names or [*source_names(), *LISTED]
-    return [find_listed(n) if n in LISTED else find_source(n) for n in names]
+    return [find_any(name) for name in names]
 
 
 def _verified(

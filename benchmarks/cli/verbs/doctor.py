@@ -118,11 +118,11 @@ def _folders() -> str:
 
 def _data_sets() -> str:
     """Return each data set with the state of its variants."""
-    from benchmarks.datasets.registry import find_source
+    from benchmarks.datasets.listed.registry import find_any
     from benchmarks.report.render import align
 
     rows = [("data set", "state")]
     for name in catalogue.data_sets():
-        states = [(s.variant.name, s.state) for s in find_source(name).status()]
+        states = [(s.variant.name, s.state) for s in find_any(name).status()]
         rows.append((name, ", ".join(f"{part} {state}" for part, state in states)))
     return align(rows)

@@ -59,7 +59,7 @@ def test_fetch_verb(toy, tmp_path, capsys, monkeypatch):
     source = tmp_path / "official.gz"
     source.write_bytes(gzip.compress(TEXT))
     good = downloadable(toy, source.as_uri())
-    monkeypatch.setattr(data_verbs, "find_source", lambda name: good)
+    monkeypatch.setattr(data_verbs, "find_any", lambda name: good)
     assert data_verbs.fetch(["toy"], root=tmp_path) == 0
     assert "  fetched  " in capsys.readouterr().out
     assert data_verbs.fetch(["toy"], root=tmp_path) == 0
@@ -71,7 +71,7 @@ def test_fetch_verb_reports_a_failure(toy, tmp_path, capsys, monkeypatch):
     page = tmp_path / "page"
     page.write_text("<html>moved</html>")
     bad = downloadable(toy, page.as_uri())
-    monkeypatch.setattr(data_verbs, "find_source", lambda name: bad)
+    monkeypatch.setattr(data_verbs, "find_any", lambda name: bad)
     assert data_verbs.fetch(["toy"], root=tmp_path) == 1
     lines = capsys.readouterr().out.splitlines()
     assert "  failed  " in lines[1]
