@@ -35,7 +35,9 @@ def test_what_a_search_queried_is_enough_to_cross_fit():
     before = judged(task, "f-macro", torch.zeros(1, task.size))
     found = NoHarm(CMAES()).run(task, Budget(62, 0), seeded())
     assert found.queries == task.queries <= 62
-    assert "predicted from the" in found.evidence[0].reason
+    # Which of the two depends on rounding.
+    told = ("predicted from the", "identified as a function of the")
+    assert any(words in found.evidence[0].reason for words in told)
     plain = CMAES().run(digits_task("f-macro"), Budget(62, 0), seeded())
     gain = judged(task, "f-macro", found.phi) - before
     assert gain > 0.03
