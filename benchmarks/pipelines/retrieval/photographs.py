@@ -12,9 +12,8 @@ from benchmarks.datasets.listed.decoded import Pixels, pixels
 
 CENTRE, SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and deviation of the channels of ImageNet, as torchvision's networks expect."""
-AREA = (0.25, 1.0)
 ASPECT = (3 / 4, 4 / 3)
-"""Of random crops: share of the area, and width over height."""
+"""Width over height of random crops."""
 
 
 class Photographs:
@@ -29,11 +28,13 @@ class Photographs:
 
     Attributes:
         targets: labels, shape [N].
+        least_area: of random crops, as a share of the image.
     """
 
     def __init__(self, source: Pixels, places: Tensor, targets: Tensor) -> None:
         self._source, self._places = source, places
         self.targets = targets
+        self.least_area = 0.25
 
     def __len__(self) -> int:
         return len(self._places)
@@ -43,6 +44,12 @@ class Photographs:
         moved = copy.copy(self)
         moved.targets = self.targets.to(device)
         return moved
+
+    def with_crops(self, least_area: float) -> "Photographs":
+        """Return the same images with random crops of at least this share of each."""
+        changed = copy.copy(self)
+        changed.least_area = least_area
+        return changed
 
     def pixels(self, place: int) -> Tensor:
         """Return an image as bytes, uint8, shape [side, side, 3]."""
@@ -63,10 +70,11 @@ class Photographs:
         Returns:
             Normalised images, float32, shape [n, 3, side, side], channels last.
 
-        Source: Szegedy et al., CVPR 2015; area from 1/4 on.
+        Source: Szegedy et al., CVPR 2015, with another least area.
         """
         images = self.batch(index)
-        grid = affine_grid(_crops(len(index), generator), list(images.shape), False)
+        crops = _crops(len(index), self.least_area, generator)
+        grid = affine_grid(crops, list(images.shape), False)
         cut = grid_sample(images, grid.to(images), align_corners=False)
         return cut.contiguous(memory_format=torch.channels_last)
 
@@ -87,10 +95,10 @@ def photographs(
     return Photographs(pixels(data, side), places, targets)
 
 
-def _crops(count: int, generator: torch.Generator) -> Tensor:
+def _crops(count: int, least: float, generator: torch.Generator) -> Tensor:
     """Return the affine maps of random crops, some of them mirrored, [count, 2, 3]."""
     area, aspect, across, down, mirror = torch.rand(5, count, generator=generator)
-    share = AREA[0] + (AREA[1] - AREA[0]) * area
+    share = least + (1 - least) * area
     low, high = (math.log(bound) for bound in ASPECT)
     ratio = (low + (high - low) * aspect).exp()
     wide = (share * ratio).sqrt().clamp(max=1)

@@ -44,6 +44,9 @@ class EmbeddingTraining:
         head_factor: rate of the embedding layer relative to the others.
         hierarchical: whether the classes of a mini-batch are of two super-categories.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
+        least_area: of random crops, as a share of the image.
+        principal: whether the embedding layer starts as principal components of the
+            training images, half whitened, instead of at random.
     """
 
     epochs: int
@@ -53,8 +56,12 @@ class EmbeddingTraining:
     head_factor: float = 10.0
     hierarchical: bool = False
     precision: Precision = "float32"
+    least_area: float = 0.25
+    principal: bool = False
 
     def __post_init__(self) -> None:
+        if not 0 < self.least_area <= 1:
+            raise ConfigError(f"least_area must be in (0, 1], got {self.least_area}")
         if self.epochs < 1 or self.rate <= 0 or self.head_factor <= 0:
             raise ConfigError(
                 "training needs epochs >= 1, rate > 0 and head_factor > 0, got "

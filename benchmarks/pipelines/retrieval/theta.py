@@ -43,6 +43,7 @@ from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.sampling import Sampler
 
 PREDICTED_AT_ONCE = 128
+SMALL = 1e-9
 CHECKED = "recall@1"
 """Metric of a network on observe, as its record tells it."""
 
@@ -158,7 +159,7 @@ def sampler_of(targets: Tensor, groups: Tensor, recipe: EmbeddingTraining) -> Sa
 def batches_of(splits: RetrievalSplits, recipe: EmbeddingTraining) -> SampledBatches:
     """Return the augmented mini-batches of a training."""
     sampler = sampler_of(splits.train.targets.cpu(), splits.groups, recipe)
-    examples = splits.train.to(device())
+    examples = splits.train.with_crops(recipe.least_area).to(device())
     return SampledBatches(examples, recipe.batch_size, sampler=sampler, augment=True)
 
 
@@ -189,8 +190,11 @@ def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Art
     """
     splits = load_problem(spec.problem, spec.replicate)
     recipe = spec.backbone.training
+    network = fresh(spec)
+    if recipe.principal:
+        start_at_components(network, splits.train)
     run = TrainingRun(
-        fresh(spec),
+        network,
         loss_of(spec.backbone, splits.classes),
         batches_of(splits, recipe),
         training_of(recipe),
@@ -201,6 +205,29 @@ def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Art
     except DivergedError as error:
         return Artifact({}, {DIVERGED: str(error)})
     return _artifact(run, splits.observe.to(device()))
+
+
+@torch.no_grad()
+def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
+    """Let the embedding layer be the principal components of features, half whitened.
+
+    Directions in which the images hardly differ are lost; the variance of the others is
+    the root of what it was, so that no few of them decide.
+
+    Args:
+        network: ends with the layer and the normalisation; changed in place.
+        images: whose features before the layer are analysed.
+    """
+    layer = network[-2]
+    features = embed(network[:-2], images).double()
+    mean = features.mean(0)
+    covariance = (features - mean).T @ (features - mean) / len(features)
+    values, vectors = torch.linalg.eigh(covariance)
+    kept = slice(len(values) - layer.out_features, None)
+    scale = values[kept].clamp_min(SMALL).pow(-0.25)
+    weight = scale[:, None] * vectors[:, kept].T
+    layer.weight.copy_(weight)
+    layer.bias.copy_(-weight @ mean)
 
 
 @torch.no_grad()

@@ -43,6 +43,17 @@ def test_crops_depend_on_the_generator_alone(shapes):
     assert one.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_large_crops_are_nearer_to_the_image_or_its_mirror(shapes):
+    index, whole = torch.arange(30), shapes.batch(slice(0, 30))
+
+    def apart(images):
+        crops = images.augmented(index, seeded(2))
+        both = [(crops - each).abs().mean((1, 2, 3)) for each in (whole, whole.flip(3))]
+        return torch.minimum(*both).mean()
+
+    assert apart(shapes.with_crops(0.95)) < 0.5 * apart(shapes)
+
+
 def test_crops_are_parts_of_the_image(shapes):
     index = torch.zeros(200, dtype=torch.long)
     crops, whole = shapes.augmented(index, seeded(3)), shapes.batch(slice(0, 1))

@@ -14,7 +14,12 @@ from benchmarks.pipelines.pretrained.theta import is_ready, release_theta, train
 from benchmarks.pipelines.retrieval.pictured import NEIGHBOURS, pictured
 from benchmarks.pipelines.retrieval.problem import load_problem
 from benchmarks.pipelines.retrieval.settings import EmbeddingTraining, RetrievalProblem
-from benchmarks.pipelines.retrieval.theta import find_theta
+from benchmarks.pipelines.retrieval.theta import (
+    embed,
+    find_theta,
+    fresh,
+    start_at_components,
+)
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.pipelines.retrieval.retrieval_cases import pipeline_of, spec_of
@@ -135,3 +140,26 @@ def test_nothing_changes_between_equal_embeddings(shapes):
     notes = pictured(images, same, same)
     assert notes["picture_counts"] == [0, 0]
     assert notes["picture_right"] == []
+
+
+def test_principal_components_are_centred_uncorrelated_and_half_whitened(shapes):
+    images = shapes.problem.train
+    network = fresh(shapes.theta_spec).eval()
+    features = embed(network[:-2], images).double()
+    start_at_components(network, images)
+    found = embed(network[:-1], images).double()
+    assert found.mean(0).abs().max() < 1e-4
+    covariance = torch.cov(found.T, correction=0)
+    variances = covariance.diagonal()
+    assert (covariance - variances.diag()).abs().max() < 1e-3 * variances.max()
+    values = torch.linalg.eigvalsh(torch.cov(features.T, correction=0))
+    expected = values[-len(variances) :].sqrt()
+    torch.testing.assert_close(variances, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("area", [0.0, 1.5])
+def test_a_share_of_the_area_that_cannot_be_is_named(area):
+    with pytest.raises(
+        ConfigError, match=rf"least_area must be in \(0, 1\], got {area}"
+    ):
+        EmbeddingTraining(1, least_area=area)
