@@ -13,7 +13,7 @@ from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
 from benchmarks.runs.store import RunStore
 
-HEADER = ("experiment", "tier", "runs", "missing", "hours", "networks", "disk MB")
+HEADER = ("experiment", "tier", "runs", "missing", "hours", "networks", "records MB")
 RECORD_KILOBYTES = 6
 
 
