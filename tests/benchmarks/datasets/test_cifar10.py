@@ -69,7 +69,7 @@ def test_every_form_gives_the_same_arrays(write, form):
 
 
 def test_forms_are_tried_in_order(write, capsys, monkeypatch):
-    monkeypatch.setattr(data_verbs, "find_source", lambda name: Tiny())
+    monkeypatch.setattr(data_verbs, "find_any", lambda name: Tiny())
     for form, first in [
         ("sheets", "train_cat_00000.webp"),
         ("arrays", "cifar10.npz"),
