@@ -4,12 +4,12 @@ A convolutional network pre-trained with a surrogate loss, FiLM of d = 128 param
 its last feature map, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.experiments.shared.networks import network_name
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.images.settings import (
     Backbone,
@@ -19,7 +19,7 @@ from benchmarks.pipelines.images.settings import (
     Pretraining,
 )
 from benchmarks.report.layout import Block
-from benchmarks.runs.codec import canonical, decode, encode
+from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
 
 CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."
@@ -181,8 +181,4 @@ def network_label(tier: str) -> str:
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(ImageSettings, spec.pipeline.settings)
-    problem, backbone = settings.problem, settings.backbone
-    key = canonical([encode(problem), encode(backbone), spec.replicate])
-    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-    parts = (problem.dataset, backbone.network, backbone.loss)
-    return f"{', '.join(parts)}, replicate {spec.replicate} ({digest})"
+    return network_name(settings.problem, settings.backbone, spec.replicate)

@@ -4,10 +4,10 @@ An embedding network pre-trained with FastAP or the recall loss, FiLM of d = 128
 parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
-import hashlib
 from dataclasses import dataclass
 
 from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.experiments.shared.networks import network_name
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.retrieval.base_weights import BaseWeights
 from benchmarks.pipelines.retrieval.settings import (
@@ -16,7 +16,7 @@ from benchmarks.pipelines.retrieval.settings import (
     RetrievalProblem,
     RetrievalSettings,
 )
-from benchmarks.runs.codec import canonical, decode, encode
+from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
 
 REVISION = 1
@@ -135,8 +135,4 @@ def retrieval_pipeline(tier: str, loss: str) -> Unit:
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(RetrievalSettings, spec.pipeline.settings)
-    network = settings.backbone
-    key = canonical([encode(settings.problem), encode(network), spec.replicate])
-    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-    parts = (settings.problem.dataset, network.network, network.loss)
-    return f"{', '.join(parts)}, replicate {spec.replicate} ({digest})"
+    return network_name(settings.problem, settings.backbone, spec.replicate)

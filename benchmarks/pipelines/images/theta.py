@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from baselines.losses.base import make_loss
 from baselines.losses.large_margin import MarginHead
 from baselines.network_methods.batches import PermutedBatches
 from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
+from baselines.network_methods.training import OnEpoch, TrainingRun
 from benchmarks.networks.contract import build_network
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.images.images import Images
@@ -22,16 +21,14 @@ from benchmarks.pipelines.images.settings import (
     Pretraining,
 )
 from benchmarks.pipelines.pretrained.theta import (
-    DIVERGED,
     PretrainedSpec,
     find_artifact,
     parts,
-    with_loss,
+    predicted,
+    train_artifact,
 )
-from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
+from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
-from benchmarks.runs.environment import device_name, environment
-from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
 
 KIND = "image-theta"
@@ -139,11 +136,14 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
         training_of(spec.backbone.pretraining),
         generator=spec.seeds.generator("pre-training"),
     )
-    try:
-        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
-    except DivergedError as error:
-        return Artifact({}, {DIVERGED: str(error)})
-    return _artifact(run, splits.observe.to(device()), splits.classes)
+    observe = splits.observe.to(device())
+
+    def judge(network: nn.Module) -> dict[str, float]:
+        called = predict_images(network, observe)[:, : splits.classes].argmax(1)
+        error = (called != observe.targets).double().mean()
+        return {"observe_mcr": float(error)}
+
+    return train_artifact(spec, run, judge, on_epoch)
 
 
 def training_of(recipe: Pretraining) -> Training:
@@ -197,26 +197,6 @@ def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
     return Theta(network.eval().to(device()), loss, weights_digest(tensors))
 
 
-@torch.no_grad()
 def predict_images(network: nn.Module, images: Images) -> Tensor:
     """Return the float32 outputs of all images, without augmentation, [N, C]."""
-    network.eval()
-    starts = range(0, len(images), PREDICTED_AT_ONCE)
-    parts = (images.batch(slice(at, at + PREDICTED_AT_ONCE)) for at in starts)
-    return torch.cat([network(part) for part in parts])
-
-
-def _artifact(run: TrainingRun, observe: Images, classes: int) -> Artifact:
-    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
-    state = with_loss(state, run.loss)
-    run.network.load_state_dict(parts(state)[0])
-    called = predict_images(run.network, observe)[:, :classes].argmax(1)
-    error = (called != observe.targets).double().mean()
-    facts: dict[str, object] = {
-        "losses": [round(loss, 5) for loss in run.losses],
-        "observe_mcr": round(float(error), 6),
-        "seconds": round(sum(run.seconds), 1),
-        "weights": weights_digest(state),
-        "environment": environment() | {"device": device_name(device())},
-    }
-    return Artifact(state, facts)
+    return predicted(network, images, PREDICTED_AT_ONCE)

@@ -6,21 +6,25 @@ being trained, takes precedence over a released one.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.training import OnEpoch
+from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.pipelines.pretrained.released import read_released, release
+from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.codec import canonical
+from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.seeding import Seeds
+from metricopt.tasks.examples import Examples
 
 LOSS_PREFIX = "loss."
 DIVERGED = "diverged"
@@ -137,6 +141,46 @@ def release_theta(spec: PretrainedSpec) -> Path:
         ConfigError: if another network is released by that name.
     """
     return release(spec.name, spec.digest, spec.content, trained_here(spec))
+
+
+def train_artifact(
+    spec: PretrainedSpec,
+    run: TrainingRun,
+    judge: Callable[[nn.Module], dict[str, float]],
+    on_epoch: OnEpoch | None = None,
+) -> Artifact:
+    """Train to the end, and return what is kept; see `PretrainedSpec.train`.
+
+    Args:
+        spec: gives checkpoint and identity.
+        run: what is trained; its network ends with the weights that are kept.
+        judge: returns what the record says of how good the network is.
+        on_epoch: called after every epoch.
+    """
+    try:
+        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
+    except DivergedError as error:
+        return Artifact({}, {DIVERGED: str(error)})
+    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
+    state = with_loss(state, run.loss)
+    run.network.load_state_dict(parts(state)[0])
+    facts: dict[str, object] = {
+        "losses": [round(loss, 5) for loss in run.losses],
+        "seconds": round(sum(run.seconds), 1),
+        "weights": weights_digest(state),
+        "environment": environment() | {"device": device_name(run.device)},
+    }
+    judged = judge(run.network).items()
+    return Artifact(state, facts | {name: round(value, 6) for name, value in judged})
+
+
+@torch.no_grad()
+def predicted(network: nn.Module, examples: Examples, at_once: int) -> Tensor:
+    """Return the float32 outputs of all examples, without augmentation, [N, C]."""
+    network.eval()
+    starts = range(0, len(examples), at_once)
+    batches = (examples.batch(slice(at, at + at_once)) for at in starts)
+    return torch.cat([network(batch) for batch in batches])
 
 
 def with_loss(state: dict[str, Tensor], loss: Loss) -> dict[str, Tensor]:

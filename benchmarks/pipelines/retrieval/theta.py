@@ -10,20 +10,20 @@ from torch import Tensor, nn
 from baselines.embedding_losses.base import make_embedding_loss
 from baselines.network_methods.batches import SampledBatches
 from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
+from baselines.network_methods.training import OnEpoch, TrainingRun
 from benchmarks.networks.embedding.contract import (
     EmbeddingNetwork,
     build_embedding_network,
 )
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.pretrained.theta import (
-    DIVERGED,
     PretrainedSpec,
     find_artifact,
     parts,
-    with_loss,
+    predicted,
+    train_artifact,
 )
-from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
+from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.pipelines.retrieval.base_weights import load_base
 from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
@@ -33,11 +33,9 @@ from benchmarks.pipelines.retrieval.settings import (
     RetrievalProblem,
 )
 from benchmarks.runs.artifacts import Artifact
-from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
-from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.sampling import Sampler
@@ -200,11 +198,13 @@ def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Art
         training_of(recipe),
         generator=spec.seeds.generator("pre-training"),
     )
-    try:
-        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
-    except DivergedError as error:
-        return Artifact({}, {DIVERGED: str(error)})
-    return _artifact(run, splits.observe.to(device()))
+    observe, metric = splits.observe.to(device()), metric_of(Unit(CHECKED))
+
+    def judge(network: nn.Module) -> dict[str, float]:
+        found = metric.value(embed(network, observe), observe.targets)
+        return {"observe_recall": found}
+
+    return train_artifact(spec, run, judge, on_epoch)
 
 
 @torch.no_grad()
@@ -230,32 +230,11 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
     layer.bias.copy_(-weight @ mean)
 
 
-@torch.no_grad()
 def embed(network: nn.Module, images: Photographs) -> Tensor:
     """Return the float32 embeddings of all images, without augmentation, [N, E]."""
-    network.eval()
-    starts = range(0, len(images), PREDICTED_AT_ONCE)
-    found = (images.batch(slice(at, at + PREDICTED_AT_ONCE)) for at in starts)
-    return torch.cat([network(part) for part in found])
+    return predicted(network, images, PREDICTED_AT_ONCE)
 
 
 def _network(spec: EmbeddingSpec) -> EmbeddingNetwork:
     backbone = spec.backbone
     return build_embedding_network(backbone.network, backbone.size, spec.seed)
-
-
-def _artifact(run: TrainingRun, observe: Photographs) -> Artifact:
-    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
-    state = with_loss(state, run.loss)
-    run.network.load_state_dict(parts(state)[0])
-    recall = metric_of(Unit(CHECKED)).value(
-        embed(run.network, observe), observe.targets
-    )
-    facts: dict[str, object] = {
-        "losses": [round(loss, 5) for loss in run.losses],
-        "observe_recall": round(recall, 6),
-        "seconds": round(sum(run.seconds), 1),
-        "weights": weights_digest(state),
-        "environment": environment() | {"device": device_name(device())},
-    }
-    return Artifact(state, facts)

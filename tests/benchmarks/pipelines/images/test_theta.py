@@ -12,6 +12,7 @@ from benchmarks.experiments import table2
 from benchmarks.pipelines.images import theta as thetas
 from benchmarks.pipelines.images.theta import find_theta
 from benchmarks.pipelines.pretrained import released
+from benchmarks.pipelines.pretrained import theta as pretrained
 from benchmarks.pipelines.pretrained.released import read_released
 from benchmarks.pipelines.pretrained.theta import (
     is_ready,
@@ -152,13 +153,13 @@ def test_runs_of_a_diverging_network_are_recorded_as_such(tmp_path, monkeypatch)
         wild = spec.pipeline.settings["backbone"]["pretraining"] | {"rate": 1e30}
         specs.append(changed(spec, "backbone", pretraining=wild))
     trainings = []
-    train = thetas.train
+    train = pretrained.train
 
     def counted(*arguments, **options):
         trainings.append(arguments)
         return train(*arguments, **options)
 
-    monkeypatch.setattr(thetas, "train", counted)
+    monkeypatch.setattr(pretrained, "train", counted)
     store = RunStore(tmp_path / "store")
     prepare(specs)
     run_all(specs, store, workers=1)
