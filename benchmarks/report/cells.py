@@ -132,11 +132,6 @@ class Cell:
         found = (note_value(record, name) for record in self.finished)
         return stats.mean([value for value in found if value is not None])
 
-    @property
-    def is_of_own_metric(self) -> bool:
-        """Whether the column shows the metric that its runs work towards."""
-        return self.records[0].spec.metric == self.column.metric
-
     def _mean_of(self, label: str) -> float | None:
         """Return the mean of another metric over finished replicates."""
         found = (_mean(record.values("test", label)) for record in self.finished)

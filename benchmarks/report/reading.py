@@ -35,6 +35,13 @@ class Reading:
             return REPLICATE
         return VALUE_FUNCTION if spec.value_functions > 1 else META_TEST
 
+    def is_aim_of(self, records: Iterable[RunRecord]) -> bool:
+        """Return whether the runs work towards the metric that is read.
+
+        Notes of a run are about that metric alone, whichever it is judged by as well.
+        """
+        return all(record.spec.metric == self.column.metric for record in records)
+
     def finals(self, record: RunRecord, split: Split = "test") -> tuple[float, ...]:
         """Return the final values of a run, none if one of them is missing."""
         values = record.values(split, self.column.metric.label)

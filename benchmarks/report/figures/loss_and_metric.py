@@ -52,5 +52,11 @@ def loss_and_metric(
         right.set_ylabel("cost on observe (solid)")
 
     return draw_panels(
-        layout, records, block, read=read, draw=draw, what="loss and metric"
+        layout,
+        records,
+        block,
+        read=read,
+        draw=draw,
+        what="loss and metric",
+        of_notes=True,
     )

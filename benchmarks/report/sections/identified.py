@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.cells import Cell, note_value
 from benchmarks.report.columns import NOTHING
+from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
 from benchmarks.report.tables import text_table
 
@@ -34,7 +35,8 @@ def identified_table(cells: Sequence[Cell]) -> "DataFrame":
     lines = [
         _line(cell)
         for cell in cells
-        if cell.note("identified") is not None and cell.is_of_own_metric
+        if cell.note("identified") is not None
+        and Reading(cell.column).is_aim_of(cell.records)
     ]
     names = ["block", "column", "method", "identified", "after", "untouched", "runs"]
     return text_table(lines, names)

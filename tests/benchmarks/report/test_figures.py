@@ -194,6 +194,17 @@ def test_the_title_over_few_panels_has_two_lines():
         assert figure.get_suptitle() == expected
 
 
+def test_columns_of_another_metric_of_the_same_runs_have_no_panel_of_notes():
+    other = Column("other", "macro F", Unit("f-macro"), runs="served")
+    layout = dataclasses.replace(LAYOUT, columns=(*LAYOUT.columns, other))
+    also = (Unit("f-macro"),)
+    record = _record("metricopt", [0.1], notes=PATHS, also=also)
+    record = dataclasses.replace(record, test=record.test | {"f-macro": (0.8,)})
+    assert layout.reading(other).finished(record)
+    left, _ = loss_and_metric(layout, [record], BLOCK).axes
+    assert left.get_title() == "served ↓"
+
+
 def test_loss_and_metric_needs_all_its_notes():
     partial = {name: values for name, values in PATHS.items() if "guided" not in name}
     records = [_record("metricopt", [0.1], notes=partial)]
