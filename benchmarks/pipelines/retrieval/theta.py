@@ -1,6 +1,6 @@
 """Pre-trained embedding networks: what determines one, and how it is trained."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
+from metricopt.errors import ConfigError
 from metricopt.losses.contract import Loss
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.sampling import Sampler
@@ -157,7 +158,8 @@ def sampler_of(targets: Tensor, groups: Tensor, recipe: EmbeddingTraining) -> Sa
 def batches_of(splits: RetrievalSplits, recipe: EmbeddingTraining) -> SampledBatches:
     """Return the augmented mini-batches of a training."""
     sampler = sampler_of(splits.train.targets.cpu(), splits.groups, recipe)
-    examples = splits.train.with_crops(recipe.least_area).to(device())
+    crops = splits.train.with_crops(recipe.least_area, recipe.crop_side)
+    examples = crops.to(device())
     return SampledBatches(examples, recipe.batch_size, sampler=sampler, augment=True)
 
 
@@ -191,6 +193,7 @@ def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Art
     network = fresh(spec)
     if recipe.principal:
         start_at_components(network, splits.train)
+    _freeze(network, recipe.frozen)
     run = TrainingRun(
         network,
         loss_of(spec.backbone, splits.classes),
@@ -233,6 +236,15 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
 def embed(network: nn.Module, images: Photographs) -> Tensor:
     """Return the float32 embeddings of all images, without augmentation, [N, E]."""
     return predicted(network, images, PREDICTED_AT_ONCE)
+
+
+def _freeze(network: EmbeddingNetwork, names: Sequence[str]) -> None:
+    modules = dict(network.named_modules())
+    for name in names:
+        if name not in modules:
+            known = ", ".join(filter(None, modules))
+            raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
+        modules[name].requires_grad_(False)
 
 
 def _network(spec: EmbeddingSpec) -> EmbeddingNetwork:

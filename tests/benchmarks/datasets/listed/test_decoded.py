@@ -31,10 +31,15 @@ def images(tmp_path):
 
 
 @pytest.mark.parametrize("size", [(40, 60), (60, 40), (33, 33), (7, 90)])
-def test_the_middle_of_an_image_is_kept(size):
-    wide = Image.new("RGB", size, "red")
-    assert square(wide, 32).size == (32, 32)
-    assert square(wide, 32).getpixel((16, 16)) == (255, 0, 0)
+def test_both_ends_of_an_image_are_kept(size):
+    image = Image.new("RGB", size, "red")
+    wide, high = size
+    image.paste("blue", (0, 0, max(1, wide // 4), high))
+    image.paste("lime", (0, 0, wide, high // 3))
+    found = square(image, 32)
+    assert found.size == (32, 32)
+    corners = [found.getpixel(place) for place in ((16, 0), (0, 31), (31, 31))]
+    assert corners == [(0, 255, 0), (0, 0, 255), (255, 0, 0)]
 
 
 def test_a_file_and_decoding_when_needed_give_the_same(images):

@@ -15,6 +15,7 @@ from benchmarks.pipelines.retrieval.pictured import NEIGHBOURS, pictured
 from benchmarks.pipelines.retrieval.problem import load_problem
 from benchmarks.pipelines.retrieval.settings import EmbeddingTraining, RetrievalProblem
 from benchmarks.pipelines.retrieval.theta import (
+    batches_of,
     embed,
     find_theta,
     fresh,
@@ -155,6 +156,33 @@ def test_principal_components_are_centred_uncorrelated_and_half_whitened(shapes)
     values = torch.linalg.eigvalsh(torch.cov(features.T, correction=0))
     expected = values[-len(variances) :].sqrt()
     torch.testing.assert_close(variances, expected, rtol=1e-3, atol=1e-4)
+
+
+def trained_with(spec, **changes):
+    training = replace(spec.backbone.training, epochs=1, **changes)
+    return replace(spec, backbone=replace(spec.backbone, training=training))
+
+
+def test_frozen_modules_keep_their_weights(shapes):
+    spec = trained_with(shapes.theta_spec, frozen=("conv1",))
+    start, trained = fresh(spec).state_dict(), trained_here(spec).tensors
+    assert torch.equal(trained["conv1.weight"], start["conv1.weight"].half())
+    assert not torch.equal(trained["conv2.weight"], start["conv2.weight"].half())
+
+
+def test_an_unknown_frozen_module_is_named(shapes):
+    spec = trained_with(shapes.theta_spec, frozen=("conv9",))
+    with pytest.raises(ConfigError, match=r"modules of conv1, .*got 'conv9'"):
+        trained_here(spec)
+
+
+def test_a_network_may_be_trained_on_smaller_crops(shapes):
+    spec = trained_with(shapes.theta_spec, crop_side=24)
+    batches = batches_of(shapes.problem, spec.backbone.training)
+    inputs, _ = next(batches.draw(1, torch.Generator().manual_seed(0)))
+    assert inputs.shape[2:] == (24, 24)
+    with pytest.raises(ConfigError, match="crop_side must be 1 or more, got 0"):
+        EmbeddingTraining(1, crop_side=0)
 
 
 @pytest.mark.parametrize("area", [0.0, 1.5])
