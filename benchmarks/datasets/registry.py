@@ -18,18 +18,29 @@ def source_names() -> list[str]:
     return list(DATASETS)
 
 
+def variant_shape(name: str, variant: str) -> tuple[int, ...]:
+    """Return the shape of the inputs of a variant of a data set, without loading it.
+
+    Returns:
+        The number of examples first.
+
+    Raises:
+        ConfigError: if there is no such variant; the message lists the known ones.
+    """
+    shapes = {spec.name: spec.shape for spec in find_source(name).specs}
+    if variant not in shapes:
+        known = ", ".join(shapes)
+        raise ConfigError(f"{name} has no variant {variant!r}; known: {known}")
+    return shapes[variant]
+
+
 def example_count(name: str, variant: str) -> int:
     """Return how many examples a variant of a data set has, without loading it.
 
     Raises:
         ConfigError: if there is no such variant; the message lists the known ones.
     """
-    source = find_source(name)
-    counts = {spec.name: spec.shape[0] for spec in source.specs}
-    if variant not in counts:
-        known = ", ".join(counts)
-        raise ConfigError(f"{name} has no variant {variant!r}; known: {known}")
-    return counts[variant]
+    return variant_shape(name, variant)[0]
 
 
 def load_dataset(name: str, variant: str, offline: bool) -> Dataset:

@@ -10,7 +10,7 @@ import torch
 from tabulate import tabulate
 from tqdm import tqdm
 
-from benchmarks.pipelines.contract import Prerequisite, make_pipeline
+from benchmarks.pipelines.contract import Pipeline, Prerequisite, make_pipeline
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import DivergedError
@@ -22,14 +22,17 @@ def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
     Raises:
         ConfigError: if the settings of a pipeline do not go together.
     """
-    pipelines = {
-        (canonical(encode(spec.pipeline)), spec.replicate): spec for spec in specs
-    }
     found: dict[str, Prerequisite] = {}
-    for spec in pipelines.values():
-        for needed in make_pipeline(spec.pipeline, spec.replicate).prerequisites:
+    for pipeline in pipelines_of(specs):
+        for needed in pipeline.prerequisites:
             found.setdefault(needed.digest, needed)
     return list(found.values())
+
+
+def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
+    """Return the pipelines of specs, each once."""
+    found = {(canonical(encode(spec.pipeline)), spec.replicate): spec for spec in specs}
+    return [make_pipeline(spec.pipeline, spec.replicate) for spec in found.values()]
 
 
 def prepare(specs: Sequence[RunSpec]) -> None:

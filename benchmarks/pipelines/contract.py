@@ -11,6 +11,7 @@ from torch import Tensor
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
 from baselines.validation import Validation
 from benchmarks.pipelines.choices import Choice
+from benchmarks.pipelines.forecast import Forecast
 from benchmarks.runs.codec import decode
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
@@ -139,6 +140,10 @@ class Pipeline(ABC):
             ConfigError: if the settings do not go together; nothing is made then.
         """
         return ()
+
+    def forecast(self) -> Forecast | None:
+        """Return what its network takes, without data; None for next to nothing."""
+        return None
 
     def metric(self, unit: Unit) -> Metric:
         """Return a metric as it reads the outputs of this network."""

@@ -1,9 +1,13 @@
 """What decides the FiLM adapter of a pipeline."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor, nn
+
 from benchmarks.runs.codec import later
+from metricopt.adapters.film import FiLM
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,26 @@ class FilmSettings:
     sites: tuple[str, ...] | None = None
     size: int | None = None
     offsets: bool = later(False)
+
+    def film(
+        self, network: nn.Module, example: Tensor, *, seed: int, usual: Sequence[str]
+    ) -> FiLM:
+        """Return FiLM for a network.
+
+        Args:
+            network: frozen from now on.
+            example: inputs of the network, [N, ...].
+            seed: of the generator.
+            usual: sites where the settings name none; empty for those of FiLM.
+        """
+        return FiLM(
+            network,
+            example,
+            sites=self.sites or usual or None,
+            form=self.form,
+            size=self.size,
+            seed=seed,
+        )
 
 
 DIRECT = FilmSettings()

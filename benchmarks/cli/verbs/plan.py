@@ -1,4 +1,4 @@
-"""The verb `plan`: how many runs, hours and megabytes an experiment takes."""
+"""The verb `plan`: how many runs and hours, and how much disk, an experiment takes."""
 
 from argparse import Namespace
 
@@ -8,13 +8,18 @@ from benchmarks.cli.jobs import (
     default_workers,
     jobs_of,
 )
-from benchmarks.execution.prepare import networks_of
+from benchmarks.execution.prepare import networks_of, pipelines_of
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
 from benchmarks.runs.store import RunStore
 
-HEADER = ("experiment", "tier", "runs", "missing", "hours", "networks", "records MB")
+HEADER = (
+    *("experiment", "tier", "runs", "missing", "hours"),
+    *("networks", "GPU hours", "features GB", "records MB"),
+)
 RECORD_KILOBYTES = 6
+GPU = 20e12
+"""Floating-point operations of a GPU in a second, in training convolutions."""
 
 
 def run(options: Namespace) -> int:
@@ -24,7 +29,9 @@ def run(options: Namespace) -> int:
     print(align([HEADER, *rows]))
     print(
         "hours: of the missing runs, with one process per core, from the committed "
-        "records of the tier; networks: how many have to be trained first."
+        "records of the tier; networks: how many have to be trained first; GPU hours: "
+        f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
+        "of one network, in memory, and in the cache as far as that has room."
     )
     return 0
 
@@ -35,14 +42,20 @@ def _row(job: Job, store: RunStore) -> tuple[str, ...]:
     unknown = sum(spec.row not in known for spec in missing)
     hours = sum(known.get(spec.row, 0.0) for spec in missing) / 3600
     estimate = f"{hours / default_workers():.2f}"
-    untrained = sum(not network.is_ready for network in networks_of(missing))
+    untrained = {n.digest for n in networks_of(missing) if not n.is_ready}
+    forecasts = [p.forecast() for p in pipelines_of(missing)]
+    known_work = [forecast for forecast in forecasts if forecast is not None]
+    training = {f.network: f.operations for f in known_work if f.network in untrained}
+    features = max((forecast.feature_bytes for forecast in known_work), default=0)
     return (
         job.experiment.name,
         job.tier,
         str(len(job.specs)),
         str(len(missing)),
         estimate + (f" + {unknown} unknown" if unknown else ""),
-        str(untrained),
+        str(len(untrained)),
+        f"{sum(training.values()) / GPU / 3600:.1f}",
+        f"{features / 1e9:.1f}",
         f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",
     )
 

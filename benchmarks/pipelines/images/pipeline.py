@@ -1,17 +1,22 @@
 """Images: a pre-trained convolutional network with FiLM."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from baselines.network_methods.batches import Batches, PermutedBatches
 from baselines.network_methods.optimization import Training
+from benchmarks.datasets.registry import variant_shape
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.images.problem import ImageSplits, load_problem
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.images.theta import (
@@ -100,6 +105,17 @@ class ImagePipeline(AdaptedPipeline):
         needed = (self.theta_spec.start, self.theta_spec)
         return [PretrainedNetwork(spec) for spec in needed if spec is not None]
 
+    def forecast(self) -> Forecast:
+        """Return what its network takes at most, without data."""
+        settings, problem = self.settings, self.settings.problem
+        rows, *_ = variant_shape(problem.dataset, problem.variant)
+        cost = _cost(replace(self.theta_spec, replicate=0), settings.adapter)
+        return cost.of_all(
+            self.theta_spec.digest,
+            trained=settings.backbone.pretraining.epochs * rows,
+            kept=rows,
+        )
+
     @property
     def training_shares(self) -> Tensor:
         """Class shares of the images theta was trained on."""
@@ -162,14 +178,9 @@ class ImagePipeline(AdaptedPipeline):
     @cached_property
     def film(self) -> FiLM:
         """FiLM at the sites the settings name, by default the last normalisation."""
-        adapter = self.settings.adapter
-        return FiLM(
-            self.theta,
-            self._example,
-            sites=adapter.sites,
-            form=adapter.form,
-            size=adapter.size,
-            seed=self.seeds.seed("adapter"),
+        seed = self.seeds.seed("adapter")
+        return self.settings.adapter.film(
+            self.theta, self._example, seed=seed, usual=()
         )
 
     @cached_property
@@ -214,6 +225,14 @@ class ImagePipeline(AdaptedPipeline):
         if loss.outputs_per_class == 1:
             return metric
         return OnLogits(metric, self.problem.classes)
+
+
+@cache
+def _cost(spec: ThetaSpec, adapter: FilmSettings) -> ImageCost:
+    problem = spec.problem
+    _, high, wide, channels = variant_shape(problem.dataset, problem.variant)
+    network, _ = fresh(spec)
+    return cost_of_image(network.eval(), torch.zeros(1, channels, high, wide), adapter)
 
 
 class OnLogits(WrappedMetric):

@@ -29,14 +29,12 @@ class Photographs:
     Attributes:
         targets: labels, shape [N].
         least_area: of random crops, as a share of the image.
-        crop_side: pixels that random crops are scaled to; None for those of the image.
     """
 
     def __init__(self, source: Pixels, places: Tensor, targets: Tensor) -> None:
         self._source, self._places = source, places
         self.targets = targets
         self.least_area = 0.25
-        self.crop_side: int | None = None
 
     def __len__(self) -> int:
         return len(self._places)
@@ -47,15 +45,10 @@ class Photographs:
         moved.targets = self.targets.to(device)
         return moved
 
-    def with_crops(self, least_area: float, side: int | None = None) -> "Photographs":
-        """Return the same images with random crops of another size.
-
-        Args:
-            least_area: as a share of the image.
-            side: pixels they are scaled to; None for those of the image.
-        """
+    def with_crops(self, least_area: float) -> "Photographs":
+        """Return the same images with random crops of at least this share of each."""
         changed = copy.copy(self)
-        changed.least_area, changed.crop_side = least_area, side
+        changed.least_area = least_area
         return changed
 
     def pixels(self, place: int) -> Tensor:
@@ -68,22 +61,20 @@ class Photographs:
         return self._normalised(self._source.at(self._places[chosen]))
 
     def augmented(self, index: Tensor, generator: torch.Generator) -> Tensor:
-        """Return random crops, scaled to one size; half of them are mirrored.
+        """Return random crops, scaled to the full size; half of them are mirrored.
 
         Args:
             index: which images, shape [n].
             generator: on the CPU.
 
         Returns:
-            Normalised images, float32, shape [n, 3, crop_side, crop_side], channels
-            last.
+            Normalised images, float32, shape [n, 3, side, side], channels last.
 
         Source: Szegedy et al., CVPR 2015, with another least area.
         """
         images = self.batch(index)
         crops = _crops(len(index), self.least_area, generator)
-        side = self.crop_side or images.shape[-1]
-        grid = affine_grid(crops, [len(index), 3, side, side], False)
+        grid = affine_grid(crops, list(images.shape), False)
         cut = grid_sample(images, grid.to(images), align_corners=False)
         return cut.contiguous(memory_format=torch.channels_last)
 

@@ -1,7 +1,8 @@
 """Retrieval: a pre-trained embedding network with FiLM on its last stage."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -10,12 +11,15 @@ from torch import Tensor, nn
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
+from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.networks.embedding.contract import EmbeddingNetwork
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.choices import Adapted, Choice
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.pretrained.network import PretrainedNetwork
 from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.pictured import pictured
@@ -28,6 +32,7 @@ from benchmarks.pipelines.retrieval.theta import (
     find_theta,
     fresh,
     training_of,
+    unloaded,
 )
 from benchmarks.runs.codec import changed, encode
 from metricopt.adapters.film import FiLM
@@ -97,6 +102,16 @@ class RetrievalPipeline(AdaptedPipeline):
         """The pre-trained network."""
         return [PretrainedNetwork(self.theta_spec)]
 
+    def forecast(self) -> Forecast:
+        """Return what its network takes, without data."""
+        problem, training = self.settings.problem, self.settings.backbone.training
+        images, rows, *_ = find_listed(problem.dataset).expected
+        learned = round((1 - problem.observed) * images)
+        cost = _cost(replace(self.theta_spec, replicate=0), self.settings.adapter)
+        return cost.of_all(
+            self.theta_spec.digest, trained=training.epochs * learned, kept=rows
+        )
+
     @cached_property
     def pretrained(self) -> EmbeddingTheta:
         """The pre-trained network with its loss."""
@@ -161,14 +176,11 @@ class RetrievalPipeline(AdaptedPipeline):
     @cached_property
     def adapter(self) -> FiLM:
         """FiLM at the sites the settings name, by default those of the last stage."""
-        adapter = self.settings.adapter
-        return FiLM(
+        return self.settings.adapter.film(
             self.theta,
             self.splits.observe.batch(slice(8)),
-            sites=adapter.sites or self.theta.sites,
-            form=adapter.form,
-            size=adapter.size,
             seed=self.seeds.seed("adapter"),
+            usual=self.theta.sites,
         )
 
     def pictured(self, choice: Choice) -> dict[str, Any]:
@@ -195,3 +207,10 @@ class RetrievalPipeline(AdaptedPipeline):
             "examples": len(examples),
         }
         return kept_features(self.adapter, examples, key)
+
+
+@cache
+def _cost(spec: EmbeddingSpec, adapter: FilmSettings) -> ImageCost:
+    network = unloaded(spec)
+    image = torch.zeros(1, 3, spec.problem.side, spec.problem.side)
+    return cost_of_image(network, image, adapter, *network.sites)

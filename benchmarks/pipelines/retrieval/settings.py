@@ -45,9 +45,6 @@ class EmbeddingTraining:
         hierarchical: whether the classes of a mini-batch are of two super-categories.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
         least_area: of random crops, as a share of the image.
-        crop_side: pixels of random crops; None for those of the problem's images. In
-            crops objects look larger: images to judge may have more pixels (Touvron et
-            al., NeurIPS 2019).
         frozen: names of the modules whose weights are not trained.
         principal: whether the embedding layer starts as principal components of the
             training images, half whitened, instead of at random.
@@ -61,13 +58,10 @@ class EmbeddingTraining:
     hierarchical: bool = False
     precision: Precision = "float32"
     least_area: float = 0.25
-    crop_side: int | None = None
     frozen: tuple[str, ...] = ()
     principal: bool = False
 
     def __post_init__(self) -> None:
-        if self.crop_side is not None and self.crop_side < 1:
-            raise ConfigError(f"crop_side must be 1 or more, got {self.crop_side}")
         if not 0 < self.least_area <= 1:
             raise ConfigError(f"least_area must be in (0, 1], got {self.least_area}")
         if self.epochs < 1 or self.rate <= 0 or self.head_factor <= 0:

@@ -110,7 +110,7 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
             missing or others.
     """
     tensors = find_artifact(spec).tensors
-    network, loss = _network(spec), loss_of(spec.backbone, classes)
+    network, loss = unloaded(spec), loss_of(spec.backbone, classes)
     of_network, of_loss = parts(tensors)
     network.load_state_dict(of_network)
     if isinstance(loss, nn.Module):
@@ -120,9 +120,15 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
     return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))
 
 
+def unloaded(spec: EmbeddingSpec) -> EmbeddingNetwork:
+    """Return the network with random weights."""
+    backbone = spec.backbone
+    return build_embedding_network(backbone.network, backbone.size, spec.seed)
+
+
 def fresh(spec: EmbeddingSpec) -> EmbeddingNetwork:
     """Return the network with the base weights, and a random embedding layer."""
-    network = _network(spec)
+    network = unloaded(spec)
     load_base(network, spec.backbone.base, data_root(), offline=True)
     return network
 
@@ -158,8 +164,7 @@ def sampler_of(targets: Tensor, groups: Tensor, recipe: EmbeddingTraining) -> Sa
 def batches_of(splits: RetrievalSplits, recipe: EmbeddingTraining) -> SampledBatches:
     """Return the augmented mini-batches of a training."""
     sampler = sampler_of(splits.train.targets.cpu(), splits.groups, recipe)
-    crops = splits.train.with_crops(recipe.least_area, recipe.crop_side)
-    examples = crops.to(device())
+    examples = splits.train.with_crops(recipe.least_area).to(device())
     return SampledBatches(examples, recipe.batch_size, sampler=sampler, augment=True)
 
 
@@ -245,8 +250,3 @@ def _freeze(network: EmbeddingNetwork, names: Sequence[str]) -> None:
             known = ", ".join(filter(None, modules))
             raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
         modules[name].requires_grad_(False)
-
-
-def _network(spec: EmbeddingSpec) -> EmbeddingNetwork:
-    backbone = spec.backbone
-    return build_embedding_network(backbone.network, backbone.size, spec.seed)

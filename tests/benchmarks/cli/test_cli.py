@@ -111,6 +111,24 @@ def test_plan_needs_no_data(tmp_path, capsys):
     assert not (tmp_path / "data").exists()
 
 
+def needs(capsys, tier):
+    """The GPU hours and the gigabytes of features that a plan tells of Table 5."""
+    assert main(["plan", "table5", "--tier", tier, "--replicates", "1"]) == 0
+    header, row = capsys.readouterr().out.splitlines()[:2]
+    places = [header.index(name) for name in ("GPU hours", "features GB")]
+    return [float(row[place:].split()[0]) for place in places]
+
+
+def test_plan_tells_gpu_hours_and_features_of_networks(capsys):
+    assert needs(capsys, "smoke") == [0.0, 0.0]
+    hours, gigabytes = needs(capsys, "paper")
+    # Two networks, however many runs share them: 30 epochs of 53,596 images, three
+    # times 8.2 GFLOP each, at 20 TFLOP/s.
+    assert hours == pytest.approx(2 * 30 * 53_596 * 3 * 8.2e9 / 20e12 / 3600, abs=0.1)
+    # Two maps of 2048 x 7 x 7 numbers.
+    assert gigabytes == pytest.approx(120_053 * 2 * 2_048 * 49 * 4 / 1e9, abs=0.1)
+
+
 def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):
     """A value function's seconds are part of the total of the run that trained it."""
     counts(capsys, "--commit-results")

@@ -15,7 +15,6 @@ from benchmarks.pipelines.retrieval.pictured import NEIGHBOURS, pictured
 from benchmarks.pipelines.retrieval.problem import load_problem
 from benchmarks.pipelines.retrieval.settings import EmbeddingTraining, RetrievalProblem
 from benchmarks.pipelines.retrieval.theta import (
-    batches_of,
     embed,
     find_theta,
     fresh,
@@ -174,15 +173,6 @@ def test_an_unknown_frozen_module_is_named(shapes):
     spec = trained_with(shapes.theta_spec, frozen=("conv9",))
     with pytest.raises(ConfigError, match=r"modules of conv1, .*got 'conv9'"):
         trained_here(spec)
-
-
-def test_a_network_may_be_trained_on_smaller_crops(shapes):
-    spec = trained_with(shapes.theta_spec, crop_side=24)
-    batches = batches_of(shapes.problem, spec.backbone.training)
-    inputs, _ = next(batches.draw(1, torch.Generator().manual_seed(0)))
-    assert inputs.shape[2:] == (24, 24)
-    with pytest.raises(ConfigError, match="crop_side must be 1 or more, got 0"):
-        EmbeddingTraining(1, crop_side=0)
 
 
 @pytest.mark.parametrize("area", [0.0, 1.5])
