@@ -28,7 +28,7 @@ def embedding_tsne(
     names = ("embedding_x", "embedding_y", "embedding_cost")
 
     def read(own: list[RunRecord], reading: Reading) -> Points:
-        return first_points(layout, own, names)
+        return first_points(layout, own, names) if reading.is_aim_of(own) else []
 
     def draw(panel: "Axes", column: Column, points: Points) -> None:
         x, y, cost = zip(*points, strict=True)
@@ -38,12 +38,4 @@ def embedding_tsne(
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
 
-    return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="embedding",
-        of_notes=True,
-    )
+    return draw_panels(layout, records, block, read=read, draw=draw, what="embedding")

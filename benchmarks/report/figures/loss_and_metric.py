@@ -38,7 +38,7 @@ def loss_and_metric(
     names = ("path_steps", *(name for name, *_ in PATHS))
 
     def read(own: list[RunRecord], reading: Reading) -> Points:
-        return first_points(layout, own, names)
+        return first_points(layout, own, names) if reading.is_aim_of(own) else []
 
     def draw(panel: "Axes", _: Column, points: Points) -> None:
         right = panel.twinx()
@@ -52,11 +52,5 @@ def loss_and_metric(
         right.set_ylabel("cost on observe (solid)")
 
     return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="loss and metric",
-        of_notes=True,
+        layout, records, block, read=read, draw=draw, what="loss and metric"
     )

@@ -32,6 +32,8 @@ def predicted_against_true(
     names = ("health_true", "health_predicted")
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Points]:
+        if not reading.is_aim_of(own):
+            return {}
         clouds = {
             row.label: noted_points(of_row(own, row.name), names)
             for row in layout.rows
@@ -56,13 +58,7 @@ def predicted_against_true(
         panel.set_ylabel("predicted (hollow: beyond)")
 
     return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="the value function",
-        of_notes=True,
+        layout, records, block, read=read, draw=draw, what="the value function"
     )
 
 
