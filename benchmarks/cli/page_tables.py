@@ -124,6 +124,24 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     return to_markdown(text_table(lines, ["on test", "untouched", *after]))
 
 
+def retrieval_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return every row of Table 5 with its metric queries as Markdown.
+
+    Args:
+        layout: that of Table 5.
+        records: all its records of one tier.
+    """
+    lines = []
+    for block, row in product(layout.blocks, layout.rows):
+        own = of_row([r for r in records if r.spec.block == block.name], row.name)
+        finals = (layout.reading(c).all_finals(own) for c in layout.columns)
+        texts = (c.summary(v) for c, v in zip(layout.columns, finals, strict=True))
+        queries = count_range([record.queries for record in own])
+        lines.append([block.name, row.label, queries, *texts])
+    headings = (column.heading for column in layout.columns)
+    return to_markdown(text_table(lines, ["loss", "method", "queries", *headings]))
+
+
 def _pays_table(results: Path) -> str:
     """Return the second table of the committed reports.
 
@@ -158,6 +176,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "when-it-pays": _pays_table,
     "unseen": partial(_committed_table, unseen_table, "unseen"),
     "unseen-images": partial(_committed_table, unseen_table, "unseen-images"),
+    "retrieval": partial(_committed_table, retrieval_table, "table5"),
     "little-to-observe": partial(_committed_table, _harm_table, "harmless"),
     "little-to-observe-images": partial(
         _committed_table, _harm_table, "harmless-images"

@@ -73,7 +73,7 @@ PROBLEMS = {
     # The classes to observe are taken from the training classes: a tenth of SOP's,
     # 1,132 with about 6,000 images; of few classes a larger share.
     "paper": RetrievalProblem("sop", side=224, observed=0.1),
-    "local": RetrievalProblem("cars196-sop-format", side=160, observed=0.2),
+    "local": RetrievalProblem("cars196-sop-format", side=192, observed=0.2),
     "smoke": RetrievalProblem("drawn-shapes", side=32, observed=0.4),
 }
 LABELS = {
@@ -105,7 +105,7 @@ def backbone(tier: str, loss: str) -> EmbeddingBackbone:
     if tier == "local":
         # Chosen by recall and mAP@R on observe, one replicate.
         training = EmbeddingTraining(
-            24,
+            20,
             batch_size=64,
             rate=3e-4,
             head_factor=3.0,
