@@ -134,10 +134,11 @@ def retrieval_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     lines = []
     for block, row in product(layout.blocks, layout.rows):
         own = of_row([r for r in records if r.spec.block == block.name], row.name)
-        finals = (layout.reading(c).all_finals(own) for c in layout.columns)
-        texts = (c.summary(v) for c, v in zip(layout.columns, finals, strict=True))
-        queries = count_range([record.queries for record in own])
-        lines.append([block.name, row.label, queries, *texts])
+        if own:
+            finals = (layout.reading(c).all_finals(own) for c in layout.columns)
+            texts = (c.summary(v) for c, v in zip(layout.columns, finals, strict=True))
+            queries = count_range([record.queries for record in own])
+            lines.append([block.name, row.label, queries, *texts])
     headings = (column.heading for column in layout.columns)
     return to_markdown(text_table(lines, ["loss", "method", "queries", *headings]))
 

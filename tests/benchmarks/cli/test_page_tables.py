@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from benchmarks.cli.page_tables import first_table, unseen_table
+from benchmarks.cli.page_tables import first_table, retrieval_table, unseen_table
 from benchmarks.experiments.registry import find_experiment
+from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_arm
 
@@ -77,3 +80,19 @@ def test_black_boxes_by_hand():
     label, *values = (text.strip() for text in line.strip("|").split("|"))
     assert label == "small network: Cohen's kappa ↑"
     assert values == [".2000", ".5000", ".3000", ".3000", ".4000"]
+
+
+def test_retrieval_by_hand():
+    """A line has all metrics of the same runs; rows without a run show none."""
+    layout = find_experiment("table5").layout("local")
+    place = {"block": "recall", "column": "cars196-sop-format", "metric": "mean-recall"}
+    runs = make_arm("cma-es", [0.4], queries=380, also=(Unit("recall@1"),), **place)
+    records = [replace(r, test=r.test | {"recall@1": (0.25,)}) for r in runs]
+    lines = [
+        [text.strip() for text in line.strip("|").split("|")]
+        for line in retrieval_table(layout, records).splitlines()
+    ]
+    assert lines[0][:4] == ["loss", "method", "queries", "R@1 ↑"]
+    (found,) = [line for line in lines if line[:2] == ["recall", "CMA-ES"]]
+    assert found == ["recall", "CMA-ES", "380", ".2500", "·", "·", ".4000", "·"]
+    assert len(lines) == 2 + 1
