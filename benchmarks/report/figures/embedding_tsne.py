@@ -28,7 +28,7 @@ def embedding_tsne(
     names = ("embedding_x", "embedding_y", "embedding_cost")
 
     def read(own: list[RunRecord], reading: Reading) -> Points:
-        return first_points(layout, own, names)
+        return first_points(layout, own, names) if reading.is_aim_of(own) else []
 
     def draw(panel: "Axes", column: Column, points: Points) -> None:
         x, y, cost = zip(*points, strict=True)
@@ -45,5 +45,4 @@ def embedding_tsne(
         read=read,
         draw=draw,
         what="embedding",
-        of_notes=True,
     )

@@ -38,7 +38,7 @@ def loss_and_metric(
     names = ("path_steps", *(name for name, *_ in PATHS))
 
     def read(own: list[RunRecord], reading: Reading) -> Points:
-        return first_points(layout, own, names)
+        return first_points(layout, own, names) if reading.is_aim_of(own) else []
 
     def draw(panel: "Axes", _: Column, points: Points) -> None:
         right = panel.twinx()
@@ -58,5 +58,4 @@ def loss_and_metric(
         read=read,
         draw=draw,
         what="loss and metric",
-        of_notes=True,
     )

@@ -32,6 +32,8 @@ def predicted_against_true(
     names = ("health_true", "health_predicted")
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Points]:
+        if not reading.is_aim_of(own):
+            return {}
         clouds = {
             row.label: noted_points(of_row(own, row.name), names)
             for row in layout.rows
@@ -62,7 +64,6 @@ def predicted_against_true(
         read=read,
         draw=draw,
         what="the value function",
-        of_notes=True,
     )
 
 

@@ -81,7 +81,6 @@ def draw_panels(
     read: Callable[[list[RunRecord], Reading], Content | None],
     draw: "Callable[[Axes, Column, Content], None]",
     what: str,
-    of_notes: bool = False,
 ) -> "Figure | None":
     """Draw one panel per column of a block, with what is read from its records.
 
@@ -92,14 +91,11 @@ def draw_panels(
         read: returns what a column shows, given its finished records.
         draw: draws that into a panel.
         what: ends the title; `{spread}` in it becomes what deviations are over.
-        of_notes: whether notes are read, which are about the metric the runs work
-            towards: no other column of these runs has a panel then.
     """
-    found = {}
-    for column in layout.columns:
-        own, reading = of_place(records, block, column), layout.reading(column)
-        if not of_notes or reading.is_aim_of(own):
-            found[column] = read(own, reading)
+    found = {
+        column: read(of_place(records, block, column), layout.reading(column))
+        for column in layout.columns
+    }
     shown = {column: content for column, content in found.items() if content}
     panels = make_panels(shown)
     if panels is None:
