@@ -38,11 +38,4 @@ def embedding_tsne(
         panel.set_xlabel("t-SNE, first axis")
         panel.set_ylabel("t-SNE, second axis")
 
-    return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="embedding",
-    )
+    return draw_panels(layout, records, block, read=read, draw=draw, what="embedding")

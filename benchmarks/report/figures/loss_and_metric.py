@@ -52,10 +52,5 @@ def loss_and_metric(
         right.set_ylabel("cost on observe (solid)")
 
     return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="loss and metric",
+        layout, records, block, read=read, draw=draw, what="loss and metric"
     )

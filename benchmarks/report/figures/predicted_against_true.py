@@ -58,12 +58,7 @@ def predicted_against_true(
         panel.set_ylabel("predicted (hollow: beyond)")
 
     return draw_panels(
-        layout,
-        records,
-        block,
-        read=read,
-        draw=draw,
-        what="the value function",
+        layout, records, block, read=read, draw=draw, what="the value function"
     )
 
 
