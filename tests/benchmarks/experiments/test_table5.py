@@ -49,7 +49,8 @@ def test_other_data_are_not_compared_with_the_paper():
         assert all(column.not_comparable for column in layout.columns)
     caption = table5.layout("local").caption
     assert "cars196-sop-format" in caption
-    assert "No number here is one of that data set, or of Cars196" in caption
+    wanted = "No number here is one of Stanford Online Products, or of Cars196"
+    assert wanted in caption
 
 
 def test_the_first_replicate_of_ours_is_pictured():
