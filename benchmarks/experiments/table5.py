@@ -70,7 +70,7 @@ def plans(size: RetrievalSize) -> dict[str, Plan]:
         "loss-only": arms.loss_only(size),
         "loss-only-dense": arms.dense(size, size.steps),
         **arms.searches(size, size.queries, deviation=DEVIATION),
-        "metricopt": metricopt(size),
+        "metricopt": replace(metricopt(size), pictured=True),
         "portfolio": replace(outputs.line_plans()["portfolio"], offsets=False),
         outputs.OURS: ours,
         "cma-es-no-harm": replace(no_harm["cma-es-no-harm"], offsets=False),

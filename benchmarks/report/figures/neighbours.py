@@ -20,15 +20,17 @@ INCHES = 0.85
 def neighbours(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw the picture of the first record of a block that has one.
+    """Draw the picture of a record of a block: of the last row that changed anything.
 
     Reads the notes `picture_jpeg`, `picture_right` and `picture_counts`; see
     `benchmarks.pipelines.retrieval.pictured`.
     """
+    rows = [row.name for row in layout.rows]
     own = [r for r in records if r.spec.block == block.name and r.status == "done"]
-    found = next((r for r in own if r.notes.get("picture_right")), None)
-    if found is None:
+    changed = [r for r in own if r.notes.get("picture_right")]
+    if not changed:
         return None
+    found = max(changed, key=lambda record: rows.index(record.spec.row))
     return _drawn(layout, found, block)
 
 
@@ -65,7 +67,8 @@ def _drawn(layout: TableLayout, record: RunRecord, block: Block) -> "Figure":
     figure.suptitle(
         f"{label}; {block.label}. The nearest image becomes right for {became} queries "
         f"of the test, wrong for {lost}.\nSolid blue: of the class of the query. "
-        "Dashed orange: not. Queries were drawn by a fixed seed from either kind.",
+        "Dashed orange: not. Queries were drawn by a fixed seed from either kind. "
+        "Photographs are stretched to squares, as the network sees them.",
         fontsize="small",
         x=0.01,
         ha="left",
