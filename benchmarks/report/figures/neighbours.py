@@ -47,7 +47,7 @@ def _drawn(layout: TableLayout, record: RunRecord, block: Block) -> "Figure":
     side, half = pixels.shape[0] // rows, len(right[0]) // 2
     # A gap after the query, and one between before and after.
     widths = [1, 0.25, *[1] * half, 0.25, *[1] * half]
-    size = (INCHES * sum(widths) + 0.4, INCHES * rows + 1.3)
+    size = (INCHES * sum(widths) + 0.4, INCHES * rows + 1.5)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(rows, len(widths), width_ratios=widths)
     places = [0, *range(2, half + 2), *range(half + 3, 2 * half + 3)]
@@ -67,7 +67,7 @@ def _drawn(layout: TableLayout, record: RunRecord, block: Block) -> "Figure":
     figure.suptitle(
         f"{label}; {block.label}. The nearest image becomes right for {became} queries "
         f"of the test, wrong for {lost}.\nSolid blue: of the class of the query. "
-        "Dashed orange: not. Queries were drawn by a fixed seed from either kind. "
+        "Dashed orange: not. Queries were drawn by a fixed seed from either kind.\n"
         "Photographs are stretched to squares, as the network sees them.",
         fontsize="small",
         x=0.01,
