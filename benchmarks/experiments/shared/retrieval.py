@@ -61,10 +61,11 @@ SIZES = {
         meta_tests=2,
         search_tests=1,
         seeds=1,
-        steps=10,
+        steps=6,
         observations=2,
         tasks=8,
         batch_size=16,
+        replicates=2,
         ranks=(1, 10),
     ),
 }
