@@ -53,12 +53,14 @@ def test_other_data_are_not_compared_with_the_paper():
     assert wanted in caption
 
 
-def test_the_first_replicate_of_ours_is_pictured():
+def test_the_first_replicate_of_two_methods_is_pictured():
+    """Ours may return the network as it was, and the paper's never does."""
     found = [s for s in table5.specs("local", 3, True) if s.pictured]
-    assert [(s.block, s.row, s.replicate) for s in found] == [
-        ("fastap", "metricopt-outputs", 0),
-        ("recall", "metricopt-outputs", 0),
-    ]
+    assert {(s.block, s.row, s.replicate) for s in found} == {
+        (loss, row, 0)
+        for loss in ("fastap", "recall")
+        for row in ("metricopt", "metricopt-outputs")
+    }
 
 
 def test_every_loss_and_replicate_has_a_network_of_its_own():
@@ -138,4 +140,4 @@ def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
     }
     assert {record.data["variant"] for record in records} == {"sop"}
     pictured = {r.spec.row for r in records if "picture_jpeg" in r.notes}
-    assert pictured == {"metricopt-outputs"}
+    assert pictured == {"metricopt", "metricopt-outputs"}
