@@ -247,7 +247,7 @@ class Improvement:
 
     def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
         statistics = self.task.statistics
-        if statistics is None or statistics.compares:
+        if statistics is None or statistics.kind.reads != "scores":
             return None
         both = torch.cat([torch.zeros(1, self.task.size), result.phi[:1].cpu()])
         outputs = statistics.outputs(both).cpu()

@@ -1,13 +1,17 @@
 """Network outputs, one tensor or several, and the targets they are compared with."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeGuard
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor
 
 Outputs = Tensor | tuple[Tensor, ...]
 """What a network returns; every tensor of a tuple has the examples in the same axis."""
+
+Reads = Literal["scores", "embeddings", "detections"]
+"""What outputs mean: scores of classes, embeddings, or regions of a detector."""
 
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""
@@ -92,3 +96,46 @@ def targets_at(targets: Targets, index: Tensor) -> Targets:
 
     found: list[Any] = chosen(index.tolist())
     return found
+
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """What was found last of two tensors, for the next metric that asks for the same.
+
+    It holds neither tensor: one that nobody else needs is freed. Found is what is asked
+    for as long as both tensors are the same objects, and torch has not changed them in
+    place; changes through `.data` or a shared numpy array are not seen.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[_Mark, _Mark, Hashable, T] | None = None
+
+    def find(self, outputs: Tensor, targets: Tensor, how: Hashable = None) -> T | None:
+        """Return what was found if it is of these tensors as they are now."""
+        if self._kept is None:
+            return None
+        seen, labelled, asked, found = self._kept
+        fits = seen.fits(outputs) and labelled.fits(targets) and asked == how
+        return found if fits else None
+
+    def keep(
+        self, outputs: Tensor, targets: Tensor, found: T, how: Hashable = None
+    ) -> None:
+        """Remember what was found; not of tensors that do not count their changes."""
+        if outputs.is_inference() or targets.is_inference():
+            return
+        self._kept = _Mark(outputs), _Mark(targets), how, found
+
+
+class _Mark:
+    """A tensor as it was: the object, without holding it, and its version."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = weakref.ref(tensor)
+        self._version = tensor._version
+
+    def fits(self, tensor: Tensor) -> bool:
+        """Return whether this is the tensor, unchanged."""
+        return self._tensor() is tensor and self._version == tensor._version

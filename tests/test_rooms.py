@@ -26,15 +26,16 @@ ROOMS = {
     "metricopt.threads": "",
     "metricopt.registry": "errors",
     "metricopt.adapters": "errors files outputs registry seeding",
-    "metricopt.metrics": "errors outputs registry",
-    "metricopt.losses": "errors outputs registry",
-    "metricopt.statistics": "errors metrics outputs registry",
+    "metricopt.detection": "errors outputs",
+    "metricopt.metrics": "errors outputs registry detection",
+    "metricopt.losses": "errors outputs registry detection",
+    "metricopt.statistics": "errors metrics outputs registry detection",
     "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
     "statistics",
     "metricopt.values": "errors ranking seeding threads adapters metrics statistics "
     "tasks",
-    "metricopt.methods": "errors registry seeding threads metrics statistics tasks "
-    "values",
+    "metricopt.methods": "errors outputs registry seeding threads metrics statistics "
+    "tasks values",
     "metricopt.doubts": "",
     "metricopt.figures": "",
     "metricopt.finetuned": "errors adapters figures metrics tasks methods",

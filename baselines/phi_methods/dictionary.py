@@ -93,7 +93,7 @@ class Dictionary(Method):
         for name in METRICS:
             if name not in self.left_out:
                 metric = METRICS.get(name)()
-                if metric.reads_embeddings:
+                if metric.reads != "scores":
                     continue  # outputs are scores of classes here
                 try:
                     found = to_cost(metric, metric.values(outputs, statistics.targets))

@@ -16,5 +16,5 @@ class WrappedMetric(Metric):
         self.unit, self.low, self.high = metric.unit, metric.low, metric.high
         self.needs_two_classes = metric.needs_two_classes
         self.takes_tuples = metric.takes_tuples
-        self.reads_embeddings = metric.reads_embeddings
+        self.reads, self.shape = metric.reads, metric.shape
         self.direction_declared = metric.direction_declared

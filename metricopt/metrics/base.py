@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError
-from metricopt.outputs import Outputs, Targets, leading, rows
+from metricopt.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
 
@@ -25,8 +25,9 @@ class Metric(ABC):
         high: greatest possible native value.
         needs_two_classes: whether it is meaningless on targets of one class only.
         takes_tuples: whether it reads outputs that are a tuple of tensors.
-        reads_embeddings: whether outputs are embeddings that are compared with each
-            other, not scores of classes.
+        reads: what outputs are: scores of classes, embeddings that are compared with
+            each other, or regions of a detector.
+        shape: of these outputs.
         direction_declared: whether the user declared its direction; `finetune` then
             checks the direction first.
     """
@@ -38,7 +39,8 @@ class Metric(ABC):
     high: float = 1.0
     needs_two_classes: bool = False
     takes_tuples: bool = False
-    reads_embeddings: bool = False
+    reads: Reads = "scores"
+    shape: str = "[N, C]"
     direction_declared: bool = False
 
     @property
@@ -64,7 +66,7 @@ class Metric(ABC):
             MetricError: if the metric raises or returns anything else; the message
                 names the metric and the value.
         """
-        self._check_inputs(outputs, targets, "[N, C]")
+        self._check_inputs(outputs, targets, batched=False)
         return self._guarded_value(outputs, targets)
 
     def values(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -83,7 +85,7 @@ class Metric(ABC):
             DataError: as `value`.
             MetricError: as `value`.
         """
-        self._check_inputs(outputs, targets, "[B, N, C]")
+        self._check_inputs(outputs, targets, batched=True)
         return self._values(outputs, targets)
 
     # A metric may narrow what these two take: most read one tensor and labels.
@@ -107,10 +109,12 @@ class Metric(ABC):
             ) from error
         return self._checked(raw)
 
-    def _check_inputs(self, outputs: Outputs, targets: Targets, expected: str) -> None:
-        axes = expected.count(",") + 1
+    def _check_inputs(
+        self, outputs: Outputs, targets: Targets, *, batched: bool
+    ) -> None:
+        expected = f"[B, {self.shape[1:]}" if batched else self.shape
         if isinstance(outputs, Tensor):
-            if outputs.ndim != axes:
+            if outputs.ndim != expected.count(",") + 1:
                 raise ShapeError(
                     f"metric {self.name!r} needs outputs {expected}, "
                     f"got {list(outputs.shape)}"
@@ -120,7 +124,7 @@ class Metric(ABC):
                 f"metric {self.name!r} needs outputs {expected}, "
                 f"got a tuple of {len(outputs)} tensors"
             )
-        examples = leading(outputs).shape[axes - 2]
+        examples = leading(outputs).shape[1 if batched else 0]
         # A single number is no sequence of targets.
         single = isinstance(targets, Tensor) and targets.ndim < 1
         if single or len(targets) != examples:

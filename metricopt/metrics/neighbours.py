@@ -4,7 +4,6 @@ Exact, by cosine. The similarities of a few queries are held at a time, and noth
 sorted but the R nearest of each. What several metrics need comes from the one pass.
 """
 
-import weakref
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
 from metricopt.metrics.checks import check_integers
-from metricopt.outputs import Targets
+from metricopt.outputs import Remembered, Targets
 
 QUERIES, HELD = 256, 2**24
 """Most queries at a time, and most similarities held: 64 MiB of float32."""
@@ -52,9 +51,7 @@ def ranks_of(
 ) -> tuple[Neighbours, ...]:
     """Return the neighbours of every row; those asked for last are remembered.
 
-    Several metrics of the same outputs so cost one pass. They are the same as long as
-    both tensors are the same objects, and torch has not changed them in place; changes
-    through `.data` or a shared numpy array are not seen.
+    Several metrics of the same outputs so cost one pass; see `Remembered`.
 
     Args:
         outputs: embeddings, shape [N, E] for one row or [B, N, E]; any length but 0.
@@ -178,41 +175,4 @@ def _of_queries(
     return ranks.long(), precision.sum(1) / relevant[:, 0]
 
 
-class _Last:
-    """The neighbours asked for last, and which tensors they are of.
-
-    It holds neither: a tensor that nobody else needs is freed.
-    """
-
-    def __init__(self) -> None:
-        self._kept: tuple[_Mark, _Mark, tuple[Neighbours, ...]] | None = None
-
-    def find(self, outputs: Tensor, labels: Tensor) -> tuple[Neighbours, ...] | None:
-        """Return the neighbours if they are of these tensors as they are now."""
-        if self._kept is None:
-            return None
-        seen, labelled, found = self._kept
-        return found if seen.fits(outputs) and labelled.fits(labels) else None
-
-    def keep(
-        self, outputs: Tensor, labels: Tensor, found: tuple[Neighbours, ...]
-    ) -> None:
-        """Remember neighbours; not of tensors that do not count their changes."""
-        if outputs.is_inference() or labels.is_inference():
-            return
-        self._kept = _Mark(outputs), _Mark(labels), found
-
-
-class _Mark:
-    """A tensor as it was: the object, without holding it, and its version."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = weakref.ref(tensor)
-        self._version = tensor._version
-
-    def fits(self, tensor: Tensor) -> bool:
-        """Return whether this is the tensor, unchanged."""
-        return self._tensor() is tensor and self._version == tensor._version
-
-
-_LAST = _Last()
+_LAST: Remembered[tuple[Neighbours, ...]] = Remembered()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.outputs import Reads
 from metricopt.registry import Registry
 
 Groups = dict[str, Tensor]
@@ -46,12 +47,17 @@ class Statistics(ABC):
     near: ClassVar[str]
 
     @property
+    def reads(self) -> Reads:
+        """What outputs are: scores of classes, unless a kind says otherwise."""
+        return "scores"
+
+    @property
     def compares(self) -> bool:
         """Whether outputs are embeddings, whose examples are compared with each other.
 
         Such an example says nothing by itself, and those of a class go together.
         """
-        return False
+        return self.reads == "embeddings"
 
     def suits(self, outputs: Tensor, targets: Tensor) -> bool:
         """Return whether there are such statistics of outputs and targets.

@@ -11,6 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from metricopt.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
@@ -49,9 +50,9 @@ class RetrievalStatistics(Statistics):
     near = "nearest"
 
     @property
-    def compares(self) -> bool:
-        """Whether outputs are embeddings: yes."""
-        return True
+    def reads(self) -> Reads:
+        """What outputs are: embeddings."""
+        return "embeddings"
 
     def suits(self, outputs: Tensor, targets: Tensor) -> bool:
         """Return whether there are two classes, and a pair of one class."""

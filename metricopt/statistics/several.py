@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.outputs import Reads
 from metricopt.statistics.contract import Family, Groups, Statistics
 
 NEAR = "near"
@@ -20,8 +21,7 @@ class SeveralStatistics(Statistics):
     A metric may be a function of one kind, or of all.
 
     Attributes:
-        kinds: at least one, with different names; they all read class outputs, or all
-            compare embeddings.
+        kinds: at least one, with different names, which all read the same.
         left_out: groups that are left out, with the names of their kinds.
     """
 
@@ -31,9 +31,9 @@ class SeveralStatistics(Statistics):
     near = NEAR
 
     @property
-    def compares(self) -> bool:
-        """Whether its kinds compare examples: all of them, or none."""
-        return self.kinds[0].compares
+    def reads(self) -> Reads:
+        """What outputs are, to all of its kinds."""
+        return self.kinds[0].reads
 
     def fitted(self, targets: Tensor) -> Self:
         """Return all kinds, for all examples of a split."""

@@ -12,7 +12,7 @@ from metricopt.adapters.base import Adapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
-from metricopt.outputs import Outputs, are_embeddings, are_labels, targets_at
+from metricopt.outputs import Outputs, Reads, are_embeddings, are_labels, targets_at
 from metricopt.seeding import Seeds
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
@@ -94,24 +94,23 @@ class NetworkTask(Task):
 
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
-        """Statistics of outputs, where there is one label for each example.
+        """Statistics of outputs, where there is a kind for them and for the targets.
 
         Embeddings are known by a metric that reads them, or by their unit length.
         """
-        if not are_labels(self._judge.targets):
-            return None
         outputs, targets = self._untouched, self._judge.targets
-        if not isinstance(outputs, Tensor) or outputs.ndim != 3:
+        if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
             return None
-        compares = self._metric.reads_embeddings or are_embeddings(outputs)
-        low, high = targets.aminmax()
-        if not compares and (low < 0 or high >= max(outputs.shape[-1], 2)):
+        reads = self._metric.reads
+        if reads == "scores" and outputs.ndim == 3 and are_embeddings(outputs):
+            reads = "embeddings"
+        if reads != "detections" and not _are_labelled(outputs, targets, reads):
             return None
         known = [STATISTICS.get(name)() for name in STATISTICS]
         kinds = tuple(
             kind
             for kind in known
-            if kind.compares == compares and kind.suits(outputs, targets)
+            if kind.reads == reads and kind.suits(outputs, targets)
         )
         if not kinds:
             return None
@@ -120,12 +119,14 @@ class NetworkTask(Task):
 
     @cached_property
     def portfolio(self) -> dict[str, Task]:
-        """The task with every loss of the portfolio, where examples have labels."""
-        if self.statistics is None or not are_labels(self._train.targets):
+        """The task with every loss of the portfolio, where there are statistics."""
+        if self.statistics is None:
             return {}
-        if self.statistics.compares:
+        if self.statistics.kind.reads != "scores":
             # Its own loss, too, leaves candidates on its way.
             losses = self._embedding_losses or {"its own loss": self._loss}
+        elif not are_labels(self._train.targets):
+            return {}
         else:
             losses = self._make_portfolio(self._loss_facts())
         return {name: self.following(loss) for name, loss in losses.items()}
@@ -196,3 +197,11 @@ class NetworkTask(Task):
             drawn = torch.randperm(len(self._train), generator=generator)[:count]
         judge = Judge(self.adapter, self._train.part(drawn))
         return to_cost(self._metric, judge.values(self._metric, phi))
+
+
+def _are_labelled(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
+    """Return whether there is one label for each output [B, N, C], of these classes."""
+    if not are_labels(targets) or outputs.ndim != 3:
+        return False
+    low, high = targets.aminmax()
+    return reads != "scores" or bool(low >= 0 and high < max(outputs.shape[-1], 2))

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.adapters.output_offsets import OffsetsAlone
 from metricopt.errors import ConfigError
-from metricopt.outputs import Outputs, are_labels
+from metricopt.outputs import Outputs
 from metricopt.statistics.contract import Groups, Statistics
 from metricopt.tasks import passes
 from metricopt.tasks.encoding import EncodedSplit
@@ -24,13 +24,13 @@ class ObservedStatistics:
         kind: which statistics.
 
     Raises:
-        ConfigError: if targets are no labels [N].
+        ConfigError: if targets are no tensor.
     """
 
     def __init__(self, judge: Judge, kind: Statistics) -> None:
         targets = judge.targets
-        if not are_labels(targets):
-            raise ConfigError("statistics need one label for each example")
+        if not isinstance(targets, Tensor):
+            raise ConfigError("statistics need targets in one tensor, got a sequence")
         self.kind = kind
         self._judge = judge
         self._targets = targets
@@ -40,7 +40,7 @@ class ObservedStatistics:
 
     @property
     def targets(self) -> Tensor:
-        """Labels of the N examples, for stratified folds."""
+        """Targets of the N examples, where phi is."""
         return self._targets.cpu()
 
     @property

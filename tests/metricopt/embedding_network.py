@@ -32,7 +32,7 @@ class FirstHit(Metric):
 
     name = "first hit"
     higher_is_better = True
-    reads_embeddings = True
+    reads = "embeddings"
 
     def _value(self, outputs, targets):
         near = outputs @ outputs.T

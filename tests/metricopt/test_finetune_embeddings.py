@@ -72,7 +72,7 @@ def test_few_classes_are_not_cross_fitted():
 
 def test_statistics_are_those_of_embeddings_by_metric_or_by_length():
     by_metric, by_length = embedding_task(), embedding_task(metric=FirstHit())
-    by_length._metric.reads_embeddings = False
+    by_length._metric.reads = "scores"
     for task in (by_metric, by_length):
         assert task.statistics.compares
         assert task.statistics.kind.names() == ("neighbours",)

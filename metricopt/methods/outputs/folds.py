@@ -7,6 +7,7 @@ to hold on classes that were never seen.
 import torch
 from torch import Tensor
 
+from metricopt.outputs import are_labels
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -23,8 +24,10 @@ def lacking(statistics: ObservedStatistics) -> str:
             f"An observe split of {examples} examples is too small to cross-fit, which "
             f"needs {FEWEST}; nothing was searched."
         )
+    if not statistics.compares:
+        return ""
     classes = len(statistics.targets.unique())
-    if statistics.compares and classes < FEWEST_CLASSES:
+    if classes < FEWEST_CLASSES:
         return (
             f"An observe split of {classes} classes is too small to cross-fit, which "
             f"needs {FEWEST_CLASSES}; nothing was searched."
@@ -47,6 +50,8 @@ def folds_of(
 ) -> Tensor:
     """Return a fold in [0, folds) for every example, shape [N]."""
     targets = statistics.targets
+    if not are_labels(targets):
+        targets = torch.zeros(len(targets))  # nothing to be alike in but size
     if not statistics.compares:
         return stratified_folds(targets, folds, generator)
     kinds, place = targets.unique(return_inverse=True)

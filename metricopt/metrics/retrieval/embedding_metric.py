@@ -27,7 +27,7 @@ class EmbeddingMetric(Metric):
 
     higher_is_better = True
     needs_two_classes = True
-    reads_embeddings = True
+    reads = "embeddings"
     gallery: int = 1
 
     @abstractmethod

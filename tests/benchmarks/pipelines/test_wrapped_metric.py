@@ -12,6 +12,6 @@ def test_every_attribute_is_taken_over(name):
     metric = make_metric(name)
     wrapped = AuditedMetric(metric)
     declared = list(Metric.__annotations__)
-    assert {"name", "needs_two_classes", "reads_embeddings"} < set(declared)
+    assert {"name", "needs_two_classes", "reads"} < set(declared)
     for attribute in declared:
         assert getattr(wrapped, attribute) == getattr(metric, attribute)

@@ -77,7 +77,7 @@ def test_names_and_metrics_are_returned_as_they_are():
 
 
 def test_unknown_name_lists_the_known():
-    with pytest.raises(ConfigError, match="unknown metric 'f2'; known: aucpr, aucpr-m"):
+    with pytest.raises(ConfigError, match="unknown metric 'f2'; known: ap50, ap50-a"):
         make_metric("f2")
 
 

@@ -17,7 +17,7 @@ from tests.golden import assert_golden, load_golden
 from tests.metricopt.metrics.test_neighbours import clustered
 
 CASES = {case.name: case for case in load_golden("recall_at_k")}
-NAMES = [name for name in METRICS if METRICS.get(name).reads_embeddings]
+NAMES = [name for name in METRICS if METRICS.get(name).reads == "embeddings"]
 
 
 def values(names, outputs, targets):

@@ -1,0 +1,1 @@
+"""Detection of objects: boxes, what is right of them, and curves of precision."""

@@ -1,0 +1,136 @@
+"""Curves of precision over recall, and the averages of precision the benchmarks take.
+
+Everything is batched over rows, which differ in their detections or in the weights of
+the images: folds and bootstrap samples cost no more than that.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from metricopt.detection.detections import Detections, rank_within
+from metricopt.detection.matching import ALARM, HIT
+from metricopt.detection.truths import counted
+
+SMALL = 1e-12
+ELEVEN = tuple(step / 10 for step in range(11))
+HUNDRED_AND_ONE = tuple(step / 100 for step in range(101))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The detections of C classes in B rows, from the surest on.
+
+    Attributes:
+        place: of each in the detections, int64, shape [B, C, L]; those of a class with
+            fewer are filled up by any.
+        hits, alarms: weights of the detections that are right, and wrong, shape
+            [B, C, L]; 0 for those filled up or ignored.
+        objects: weight of the objects of the class, shape [B, C].
+    """
+
+    place: Tensor
+    hits: Tensor
+    alarms: Tensor
+    objects: Tensor
+
+    @property
+    def recalls(self) -> Tensor:
+        """Share of the objects found up to every detection, [B, C, L]."""
+        return self.hits.cumsum(-1) / self.objects[..., None].clamp_min(SMALL)
+
+    @property
+    def precisions(self) -> Tensor:
+        """Share of hits up to every detection, shape [B, C, L]."""
+        hits, alarms = self.hits.cumsum(-1), self.alarms.cumsum(-1)
+        return hits / (hits + alarms).clamp_min(SMALL)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """Return the greatest precision from every detection on, and where it is."""
+        flipped = self.precisions.flip(-1).cummax(-1)
+        last = flipped.values.shape[-1] - 1
+        return flipped.values.flip(-1), last - flipped.indices.flip(-1)
+
+    def reached(self, levels: tuple[float, ...]) -> Tensor:
+        """Return where recalls are reached first, [B, C, J]; L where they are not."""
+        wanted = self.recalls.new_tensor(levels) - 1e-9
+        wanted = wanted.expand(*self.recalls.shape[:2], -1).contiguous()
+        return torch.searchsorted(self.recalls.contiguous(), wanted)
+
+    def precisions_at(self, levels: tuple[float, ...]) -> Tensor:
+        """Return the greatest precision at these recalls or more, [B, C, J].
+
+        0 where no detection reaches them.
+        """
+        best, _ = self.best()
+        return _padded(best).gather(-1, self.reached(levels))
+
+    def eleven_points(self) -> Tensor:
+        """Return the average precision of PASCAL VOC 2007, shape [B, C].
+
+        Source: Everingham et al., IJCV 2010, Eq. (1) and (2).
+        """
+        return self.precisions_at(ELEVEN).mean(-1)
+
+    def coco(self) -> Tensor:
+        """Return the average precision of COCO, at 101 recalls, shape [B, C]."""
+        return self.precisions_at(HUNDRED_AND_ONE).mean(-1)
+
+    def area(self) -> Tensor:
+        """Return the area under the monotone curve, as in VOC 2010 on, [B, C]."""
+        best, _ = self.best()
+        return (best * self.hits).sum(-1) / self.objects.clamp_min(SMALL)
+
+
+def _padded(values: Tensor) -> Tensor:
+    return torch.nn.functional.pad(values, (0, 1))
+
+
+def curves(
+    found: Detections, flags: Tensor, weights: Tensor, objects: Tensor, *, rows: int
+) -> Curves:
+    """Return the curves of B rows.
+
+    Args:
+        found: detections in `rows` times N images, those of row 0 first.
+        flags: of the detections, see `matching.matched`, shape [D].
+        weights: of the N images in every row, shape [B, N].
+        objects: weight of the objects of every class, shape [B, C].
+        rows: B, or 1 if all rows have the same detections.
+    """
+    images, classes = weights.shape[1], objects.shape[1]
+    group = found.image // images * classes + found.label - 1
+    order = found.score.argsort(descending=True, stable=True)
+    order = order[group[order].argsort(stable=True)]
+    group = group[order]
+    rank = rank_within(group)
+    longest = int(rank.max()) + 1 if len(rank) else 1
+    place = torch.zeros(rows * classes, longest, dtype=torch.long, device=group.device)
+    known = torch.zeros_like(place, dtype=torch.bool)
+    place[group, rank], known[group, rank] = order, True
+    whole = (len(weights), classes, longest)
+    place, known = (
+        part.view(rows, classes, longest).expand(whole) for part in (place, known)
+    )
+    if not len(order):
+        nothing = weights.new_zeros(whole)
+        return Curves(place, nothing, nothing, objects)
+    every = torch.arange(len(weights), device=group.device)[:, None, None]
+    weight = weights[every, (found.image % images)[place]] * known
+    flag = flags[place]
+    return Curves(place, weight * (flag == HIT), weight * (flag == ALARM), objects)
+
+
+def objects_of(truths: Tensor, classes: int, weights: Tensor) -> Tensor:
+    """Return the weight of the objects that count, by class, shape [B, C].
+
+    Args:
+        truths: objects of N images, shape [N, G, 6].
+        classes: their number, C.
+        weights: of the images, shape [B, N].
+    """
+    labels = truths[..., 4].long() * counted(truths)
+    every = torch.arange(1, classes + 1, device=truths.device)
+    counts = (labels[..., None] == every).sum(1)  # [N, C]
+    return weights @ counts.to(weights)

@@ -1,0 +1,82 @@
+"""The objects of images: boxes with their classes, as one tensor."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError
+
+COLUMNS = 6
+"""Numbers of an object: its box x1, y1, x2, y2, its label, and whether it is difficult.
+
+Labels begin at 1; rows of zeros fill up images with fewer objects.
+"""
+
+
+def pack_truths(targets: Sequence[Mapping[str, Any]]) -> Tensor:
+    """Return the objects of N images as one tensor, float32, shape [N, G, 6].
+
+    Args:
+        targets: of every image a mapping as torchvision's detectors take it: `boxes`
+            [n, 4] in pixels from corner to corner, `labels` [n] from 1 on, and, if
+            there are any, `difficult` [n].
+
+    Raises:
+        DataError: if there is no image, shapes do not go together, a label is no class,
+            or a box has no area; the message names the image.
+    """
+    if not len(targets):
+        raise DataError("detection needs at least one image, got none")
+    parts = [_packed(target, place) for place, target in enumerate(targets)]
+    found = torch.zeros(len(parts), max(1, *map(len, parts), 1), COLUMNS)
+    for row, part in zip(found, parts, strict=True):
+        row[: len(part)] = part
+    return found
+
+
+def are_truths(targets: object) -> bool:
+    """Return whether targets are the objects of images, as `pack_truths` gives them."""
+    return isinstance(targets, Tensor) and targets.shape[2:] == (COLUMNS,)
+
+
+def present(truths: Tensor) -> Tensor:
+    """Return which rows of objects [..., G, 6] are objects, bool, [..., G]."""
+    return truths[..., 4] > 0
+
+
+def counted(truths: Tensor) -> Tensor:
+    """Return which rows of objects [..., G, 6] count: those that are not difficult."""
+    return present(truths) & (truths[..., 5] == 0)
+
+
+def _packed(target: Mapping[str, Any], place: int) -> Tensor:
+    missing = {"boxes", "labels"} - set(target)
+    if missing:
+        raise DataError(
+            f"the target of image {place} needs boxes and labels, got "
+            f"{', '.join(target) or 'nothing'}"
+        )
+    boxes = torch.as_tensor(target["boxes"], dtype=torch.float32).cpu()
+    labels = torch.as_tensor(target["labels"]).cpu()
+    difficult = torch.as_tensor(target.get("difficult", torch.zeros(len(labels))))
+    if len(labels) == 0:
+        return torch.zeros(0, COLUMNS)
+    if boxes.shape != (len(labels), 4) or difficult.shape != labels.shape:
+        raise DataError(
+            f"image {place} needs boxes [n, 4] and labels [n], got "
+            f"{list(boxes.shape)} and {list(labels.shape)}"
+        )
+    if labels.is_floating_point() or labels.min() < 1:
+        raise DataError(
+            f"image {place} needs integer labels from 1 on, as 0 is the background, "
+            f"got {labels.dtype} from {labels.min().item()}"
+        )
+    wrong = ~(boxes[:, 2:] > boxes[:, :2]).all(1)  # NaN is wrong, too
+    if bool(wrong.any()):
+        box = boxes[int(wrong.nonzero()[0])].tolist()
+        raise DataError(
+            f"image {place} needs boxes x1, y1, x2, y2 with an area, got {box}"
+        )
+    return torch.cat([boxes, torch.stack([labels, difficult.cpu()], 1).float()], 1)

@@ -1,0 +1,128 @@
+"""Average precision of detections at an overlap of one half, by three conventions."""
+
+from abc import abstractmethod
+from typing import Any
+
+from torch import Tensor
+
+from metricopt.detection.curves import Curves
+from metricopt.detection.detections import Kept
+from metricopt.detection.judged import judged
+from metricopt.detection.matching import Rule
+from metricopt.detection.truths import are_truths
+from metricopt.errors import ConfigError, DataError, MetricError
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.outputs import Targets
+
+
+class AveragePrecision50(Metric):
+    """Mean over the classes of the average precision at an overlap of 0.5, in [0, 1].
+
+    Outputs are those of regions, packed; see `metricopt.detection.region_outputs`.
+    They become detections as in torchvision: scores above 0.05, non-maximum suppression
+    at 0.5, at most 100 of an image. A class without an object that counts is left out.
+
+    Args:
+        label: the one class that is judged, from 1 on; None for the mean of all.
+        score: least score of a detection.
+
+    Raises:
+        ConfigError: if the label is less than 1.
+        DataError: by `value`, if targets are not packed objects, a label is no class,
+            or no object counts.
+        MetricError: by `value`, if an output is not finite.
+    """
+
+    higher_is_better = True
+    reads = "detections"
+    shape = "[N, P, 5 C + 6]"
+    convention: str
+    rule: Rule = "voc"
+
+    def __init__(self, label: int | None = None, score: float = 0.05) -> None:
+        if label is not None and label < 1:
+            raise ConfigError(f"label must be at least 1, got {label}")
+        self.label = label
+        self.kept = Kept(score)
+        own = "" if label is None else f"/{label}"
+        self.name = f"{self.convention}{own}"
+
+    @abstractmethod
+    def _average(self, found: Curves) -> Tensor:
+        """Return the average precision of every row and class, shape [B, C]."""
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> float:
+        return float(self._values(outputs[None], targets)[0])
+
+    def _values(self, outputs: Tensor, targets: Targets) -> Tensor:
+        truths = self._checked_truths(outputs, targets)
+        curves, _ = judged(outputs, truths, kept=self.kept, rule=self.rule)
+        averages, known = self._average(curves), curves.objects > 0
+        if self.label is not None:
+            place = slice(self.label - 1, self.label)
+            averages, known = averages[:, place], known[:, place]
+        if not bool(known.any(1).all()):
+            what = "an object that counts" if self.label is None else "one of its class"
+            raise DataError(f"metric {self.name!r} needs {what}, got none")
+        return (averages * known).sum(1) / known.sum(1)
+
+    def _checked_truths(self, outputs: Tensor, targets: Targets) -> Tensor:
+        if not are_truths(targets):
+            raise DataError(
+                f"metric {self.name!r} needs the objects of images as `pack_truths` "
+                f"gives them, [N, G, 6], got {_described(targets)}"
+            )
+        assert isinstance(targets, Tensor)
+        if not bool(outputs.isfinite().all()):
+            raise MetricError(f"metric {self.name!r} got outputs with nan or infinity")
+        classes, greatest = (outputs.shape[-1] - 6) // 5, int(targets[..., 4].max())
+        if greatest > classes or (self.label or 1) > classes:
+            raise DataError(
+                f"metric {self.name!r} needs labels up to {classes}, the classes of "
+                f"the detector, got {max(greatest, self.label or 1)}"
+            )
+        return targets
+
+
+@METRICS.register("ap50")
+class VOC07AveragePrecision(AveragePrecision50):
+    """The 11-point average precision of PASCAL VOC 2007; see the base class.
+
+    Source: Everingham et al., IJCV 2010, Eq. (1) and (2).
+    """
+
+    convention = "ap50"
+
+    def _average(self, found: Curves) -> Tensor:
+        return found.eleven_points()
+
+
+@METRICS.register("ap50-area")
+class AreaAveragePrecision(AveragePrecision50):
+    """The area under the monotone curve, as in PASCAL VOC 2010 and later."""
+
+    convention = "ap50-area"
+
+    def _average(self, found: Curves) -> Tensor:
+        return found.area()
+
+
+@METRICS.register("ap50-coco")
+class COCOAveragePrecision(AveragePrecision50):
+    """AP50 of COCO: 101 recalls, objects taken from the surest detection on.
+
+    Difficult objects are ignored, as those of crowds are, but by their plain overlap.
+
+    Source: Lin et al., ECCV 2014, and its evaluation code.
+    """
+
+    convention, rule = "ap50-coco", "coco"
+
+    def _average(self, found: Curves) -> Tensor:
+        return found.coco()
+
+
+def _described(targets: Any) -> str:
+    if isinstance(targets, Tensor):
+        return f"{targets.dtype} of shape {list(targets.shape)}"
+    return f"a {type(targets).__name__}"

@@ -1,0 +1,53 @@
+"""A user's own torchvision detector, fine-tuned towards average precision."""
+
+import pytest
+import torch
+
+from metricopt import FiLM, FinetuneOptions, finetune
+from metricopt.detection.head import DetectorHead, Regions
+from metricopt.losses.detection import DetectionLoss
+from metricopt.metrics.callables import make_metric
+from metricopt.metrics.detection.own import DetectionMetric
+from tests.metricopt.detection.detectors import detector, images
+
+
+def share_found(detections, objects):
+    """Share of the objects whose middle lies in the surest box of its image."""
+    hits = []
+    for seen, wanted in zip(detections, objects, strict=True):
+        middle = (wanted["boxes"][:, :2] + wanted["boxes"][:, 2:]) / 2
+        low, high = seen["boxes"][:1, :2], seen["boxes"][:1, 2:]
+        hits.append(((middle >= low) & (middle <= high)).all(1))
+    return torch.cat(hits).float().mean()
+
+
+def metrics():
+    """A registered metric, and one of the user's own."""
+    return ["ap50", DetectionMetric(share_found)]
+
+
+@pytest.mark.parametrize("metric", metrics(), ids=["registered", "own"])
+def test_a_detector_of_ones_own(metric):
+    network = detector()
+    head = DetectorHead(network, proposals=20)
+    train, observe = Regions(head, images(20, 1)), Regions(head, images(50, 2))
+    found = finetune(
+        head,
+        train=train,
+        observe=observe,
+        loss=DetectionLoss(),
+        metric=metric,
+        options=FinetuneOptions(
+            adapter=FiLM(head, train.batch(slice(2)), sites=head.sites, size=8),
+            queries=8,
+        ),
+    )
+    assert found.method == "metricopt-outputs"
+    assert found.spent.queries <= 8
+    assert found.metric_after >= found.metric_before
+    regions = observe.batch(slice(None))
+    found.apply()
+    with torch.no_grad():
+        again = make_metric(metric).value(head(regions), observe.targets)
+    found.remove()
+    assert abs(again - found.metric_after) < 1e-6
