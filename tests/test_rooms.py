@@ -44,6 +44,7 @@ ROOMS = {
     "tasks values methods finetuned",
     "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
     "baselines.losses": "",
+    "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",
     "baselines.validation": "",
     "baselines.network_methods": "losses validation",

@@ -71,7 +71,7 @@ def experiments() -> dict[str, str]:
 
 def data_sets() -> list[str]:
     """Return the names of all data sets."""
-    found = ("data set", "listed data set")
+    found = ("data set", "listed data set", "data set of detection")
     return [name for kind in found for name in units(find_kind(kind))]
 
 

@@ -4,10 +4,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.datasets.any_source import all_names, find_any
 from benchmarks.datasets.contract import DataSource, VariantStatus
-from benchmarks.datasets.listed.contract import LISTED, ListedSource
-from benchmarks.datasets.listed.registry import find_any
-from benchmarks.datasets.registry import source_names
+from benchmarks.datasets.read_source import ReadSource
 from benchmarks.report.render import align
 from metricopt.errors import DataError
 
@@ -96,13 +95,13 @@ def status(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
     return _report(rows, [])
 
 
-def _sources(names: Sequence[str]) -> list[DataSource | ListedSource]:
-    names = names or [*source_names(), *LISTED]
+def _sources(names: Sequence[str]) -> list[DataSource | ReadSource]:
+    names = names or all_names()
     return [find_any(name) for name in names]
 
 
 def _verified(
-    source: DataSource | ListedSource, status: VariantStatus, root: str | Path | None
+    source: DataSource | ReadSource, status: VariantStatus, root: str | Path | None
 ) -> tuple[Row, list[str]]:
     if status.state == "missing":
         return _row(source, status), []
@@ -114,7 +113,7 @@ def _verified(
 
 
 def _row(
-    source: DataSource | ListedSource,
+    source: DataSource | ReadSource,
     status: VariantStatus,
     *,
     state: str | None = None,

@@ -6,8 +6,8 @@ to the cars. Classes 1 to 98 train, 99 to 160 test. No number on it is one of Ca
 
 from pathlib import Path
 
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
-from benchmarks.datasets.listed.readers import Reader
 from metricopt.errors import DataError
 
 ARCHIVE = "cars196_sop_subset.zip"

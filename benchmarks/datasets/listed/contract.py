@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,15 +11,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from benchmarks.datasets.contract import VariantStatus
-from benchmarks.datasets.files.variants import Variant
+from benchmarks.datasets.files.readers import FolderReader, Reader, ZipReader
 from benchmarks.datasets.listed.lists import PARTS, read_lists
-from benchmarks.datasets.listed.readers import FolderReader, Reader, ZipReader
-from benchmarks.runs.paths import data_root
+from benchmarks.datasets.read_source import ReadSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
-
-FULL = "full"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,74 +59,22 @@ class ListedImages:
             raise DataError(f"{path} does not decode: {error}") from error
 
 
-class ListedSource(ABC):
+class ListedSource(ReadSource):
     """A data set of listed images.
 
     Attributes:
-        name: of the data set; its label in records.
-        folder: its folder in the data root.
         expected: images of training, images, training classes and classes.
-        digest: expected `ListedImages.digest`; empty if it is not known.
-        note: how it differs from an official data set; empty if it is one.
     """
 
-    name: ClassVar[str]
-    folder: ClassVar[str]
     expected: ClassVar[tuple[int, int, int, int]]
-    digest: ClassVar[str] = ""
-    note: ClassVar[str] = ""
-    variants: ClassVar[tuple[str, ...]] = (FULL,)
 
-    def load(
-        self, root: str | Path | None = None, *, offline: bool = False
-    ) -> ListedImages:
-        """Return the data set; its files are downloaded first where that is possible.
+    @property
+    def count(self) -> int:
+        """Number of images."""
+        return self.expected[1]
 
-        Args:
-            root: data root; see `benchmarks.runs.paths.data_root`.
-            offline: never download.
-
-        Raises:
-            DataError: if files are missing, malformed, or not the expected ones.
-        """
-        folder = data_root(root) / self.folder
-        if not offline and not self._is_there(folder):
-            self.fetch(root)
+    def _read(self, folder: Path) -> ListedImages:
         return self._checked(listed(self._reader(folder), self.name))
-
-    @abstractmethod
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Download the missing files and return their paths.
-
-        Raises:
-            DataError: if that fails or is not possible; the message says what to do.
-        """
-
-    def verify(
-        self, root: str | Path | None = None, *, variant: str | None = None
-    ) -> ListedImages:
-        """Read the lists of the local files and check them.
-
-        Raises:
-            DataError: if files are missing, malformed, or not the expected ones.
-        """
-        return self.load(root, offline=True)
-
-    def status(self, root: str | Path | None = None) -> list[VariantStatus]:
-        """Return whether the files are there, without reading them."""
-        folder = data_root(root) / self.folder
-        there = self._is_there(folder)
-        variant = Variant(FULL, (self.expected[1],), (), self.digest, note=self.note)
-        state = "present" if there else "missing"
-        return [
-            VariantStatus(variant, state, str(folder), "not checked" if there else "-")
-        ]
-
-    @abstractmethod
-    def _is_there(self, folder: Path) -> bool:
-        """Return whether the files are in their folder."""
 
     @abstractmethod
     def _reader(self, folder: Path) -> Reader:
@@ -198,7 +142,7 @@ def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Reader | No
     if all((inside / name).is_file() for name in PARTS):
         return FolderReader(inside)
     path = folder / archive
-    return ZipReader(path) if path.is_file() else None
+    return ZipReader(path, PARTS[0]) if path.is_file() else None
 
 
 def _counts(numbers: tuple[int, int, int, int]) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource
 from benchmarks.datasets.listed.lists import HEADER, PARTS
-from benchmarks.datasets.listed.readers import Reader
 
 SIDE, EACH = 40, 6
 CORNERS = (3, 4, 5, 6, 8, 40)

@@ -6,8 +6,8 @@ Source: Song et al., CVPR 2016.
 from pathlib import Path
 
 from benchmarks.datasets.files.download import download
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
-from benchmarks.datasets.listed.readers import Reader
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks.datasets.files.readers import FolderReader
 from benchmarks.datasets.listed import decoded
 from benchmarks.datasets.listed.contract import listed
 from benchmarks.datasets.listed.decoded import DecodedPixels, LazyPixels, pixels, square
-from benchmarks.datasets.listed.readers import FolderReader
 from benchmarks.datasets.listed.registry import load_listed
 from metricopt.errors import DataError
 from tests.benchmarks.datasets.listed.miniature import write_miniature

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from benchmarks.datasets.files.readers import FolderReader, ZipReader
 from benchmarks.datasets.listed.contract import LISTED, listed
-from benchmarks.datasets.listed.readers import FolderReader, ZipReader
 from benchmarks.datasets.listed.registry import find_listed, load_listed
 from benchmarks.datasets.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
 from metricopt.errors import ConfigError, DataError
@@ -42,7 +42,8 @@ def test_images_of_training_come_first(folder):
 
 def test_a_folder_and_its_archive_are_the_same_data_set(folder, tmp_path):
     unpacked = read(folder)
-    packed = listed(ZipReader(zipped(folder, tmp_path / "a.zip", UNPACKED)), "mini")
+    archive = zipped(folder, tmp_path / "a.zip", UNPACKED)
+    packed = listed(ZipReader(archive, TRAIN), "mini")
     assert packed.digest == unpacked.digest
     assert packed.read(7).tobytes() == unpacked.read(7).tobytes()
     again = pickle.loads(pickle.dumps(packed.reader))
@@ -116,7 +117,7 @@ def test_an_archive_that_is_none_is_named(tmp_path):
     path = tmp_path / ARCHIVE
     path.write_bytes(b"<html>")
     with pytest.raises(DataError, match=r"cannot be read .*; get it again"):
-        ZipReader(path)
+        ZipReader(path, TRAIN)
 
 
 def test_the_official_data_set_says_what_to_do_where_it_is_missing(tmp_path):

@@ -1,0 +1,1 @@
+"""Losses of the regions of a detector."""

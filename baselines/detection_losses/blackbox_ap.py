@@ -1,0 +1,55 @@
+"""Black-box AP loss of a detector: every class ranks the regions of a mini-batch."""
+
+import torch
+from torch import Tensor
+
+from baselines.losses.blackbox_ranking import ap_loss, standardise
+from metricopt.detection.region_outputs import RegionOutputs
+from metricopt.errors import ConfigError
+from metricopt.losses.detection import DetectionLoss
+
+
+class DetectionAP(DetectionLoss):
+    """Mean of 1 - AP over the classes instead of cross-entropy; boxes as ever.
+
+    Logits are standardised over the mini-batch first; margin and lam apply after that.
+
+    Args:
+        margin: by how many standard deviations a region with the object has to be
+            ahead, at least 0.
+        lam: strength of the interpolation, above 0.
+        interclass: share of the AP of all logits in one ranking, in [0, 1].
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+
+    Source: Rolinek et al., CVPR 2020, Sec. 5.3. Differs: no earlier mini-batches are
+    remembered. Their margin, lam and interclass are not known.
+    """
+
+    def __init__(
+        self, *, margin: float = 0.02, lam: float = 0.5, interclass: float = 0.1
+    ) -> None:
+        super().__init__()
+        if margin < 0 or lam <= 0 or not 0 <= interclass <= 1:
+            raise ConfigError(
+                "the AP loss needs margin >= 0, lam > 0 and interclass in [0, 1], got "
+                f"{margin}, {lam} and {interclass}"
+            )
+        self.margin, self.lam, self.interclass = margin, lam, interclass
+
+    def _of_classes(self, found: RegionOutputs, labels: Tensor) -> Tensor:
+        kinds = torch.arange(1, found.classes + 1, device=labels.device)
+        present = found.present.flatten(1)[..., None]
+        relevant = (labels.flatten(1)[..., None] == kinds) & present
+        logits = found.logits[..., 1:].flatten(1, 2)
+        # A region that is not there ranks last, and its logits are no part of a mean.
+        least = logits.detach().masked_fill(~present, torch.inf).amin(1, keepdim=True)
+        scores = standardise(torch.where(present, logits, least))
+        return ap_loss(
+            scores,
+            relevant,
+            margin=self.margin,
+            lam=self.lam,
+            interclass=self.interclass,
+        )

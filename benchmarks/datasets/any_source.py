@@ -1,0 +1,24 @@
+"""Data sets of any kind by name."""
+
+from benchmarks.datasets.contract import DataSource
+from benchmarks.datasets.detection.contract import DETECTION
+from benchmarks.datasets.listed.contract import LISTED
+from benchmarks.datasets.read_source import ReadSource
+from benchmarks.datasets.registry import find_source, source_names
+
+
+def find_any(name: str) -> DataSource | ReadSource:
+    """Return the source of a data set of any kind.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names of
+            one kind.
+    """
+    if name in LISTED:
+        return LISTED.get(name)()
+    return DETECTION.get(name)() if name in DETECTION else find_source(name)
+
+
+def all_names() -> list[str]:
+    """Return the names of all data sets, kind by kind."""
+    return [*source_names(), *LISTED, *DETECTION]

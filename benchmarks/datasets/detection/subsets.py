@@ -1,0 +1,76 @@
+"""Small data sets in the layout of PASCAL VOC, for runs on a CPU and checks."""
+
+from pathlib import Path
+
+from benchmarks.datasets.detection.contract import DETECTION, DetectionSource
+from benchmarks.datasets.detection.voc_classes import VOC_CLASSES
+from benchmarks.datasets.files.readers import Reader, ZipReader
+from metricopt.errors import DataError
+
+
+class SubsetSource(DetectionSource):
+    """A zip file that has no download.
+
+    Attributes:
+        archive: name of the file.
+    """
+
+    archive: str
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Return nothing if the file is there; it has no download.
+
+        Raises:
+            DataError: if it is missing.
+        """
+        self.load(root, offline=True)
+        return []
+
+    def _is_there(self, folder: Path) -> bool:
+        return (folder / self.archive).is_file()
+
+    def _reader(self, folder: Path) -> Reader:
+        path = folder / self.archive
+        if not path.is_file():
+            raise DataError(
+                f"{self.name} needs {self.archive} in {folder}; it has no download, so "
+                "copy the file there, or run tier smoke or paper"
+            )
+        year, name = self.lists["train"][0]
+        return ZipReader(path, f"{year}/ImageSets/Main/{name}.txt")
+
+
+@DETECTION.register("bccd-voc-subset")
+class BCCDSubset(SubsetSource):
+    """Blood cells: 205 images train, 87 of its validation images are the test.
+
+    Source: BCCD Dataset, MIT licence; 256 x 192 pixels instead of 640 x 480.
+    """
+
+    name = "bccd-voc-subset"
+    folder = "bccd_voc_subset"
+    archive = "bccd_voc_subset.zip"
+    expected = (205, 87)
+    digest = "f81e06c848918c05be4c75f346aa58af805e0a89fcda9da0f0ea7e20da71e065"
+    classes = ("Platelets", "RBC", "WBC")
+    lists = {"train": (("BCCD", "train"),), "test": (("BCCD", "val"),)}  # noqa: RUF012
+    note = "292 images of BCCD at 256 x 192 pixels"
+
+
+@DETECTION.register("voc2007-subset")
+class VOC2007Subset(SubsetSource):
+    """92 images of PASCAL VOC 2007: too few to train on, real files to read."""
+
+    name = "voc2007-subset"
+    folder = "voc2007_subset"
+    archive = "voc2007_subset.zip"
+    expected = (68, 24)
+    digest = "0ecec1b08ca719aa06a239c4da0e003cd161572f1789cb62ede98b1b5331bdca"
+    classes = VOC_CLASSES
+    lists = {  # noqa: RUF012
+        "train": (("VOC2007", "trainval"),),
+        "test": (("VOC2007", "test"),),
+    }
+    note = "92 images of PASCAL VOC 2007"

@@ -1,0 +1,86 @@
+"""Sources whose images are read one by one, and the registry look-up of any source."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.datasets.contract import VariantStatus
+from benchmarks.datasets.files.variants import Variant
+from benchmarks.runs.paths import data_root
+
+FULL = "full"
+
+
+class ReadSource(ABC):
+    """A data set whose images stay in their files.
+
+    Attributes:
+        name: of the data set; its label in records.
+        folder: its folder in the data root.
+        digest: expected digest of what is read; empty if it is not known.
+        note: how it differs from an official data set; empty if it is one.
+    """
+
+    name: ClassVar[str]
+    folder: ClassVar[str]
+    digest: ClassVar[str] = ""
+    note: ClassVar[str] = ""
+    variants: ClassVar[tuple[str, ...]] = (FULL,)
+
+    def load(self, root: str | Path | None = None, *, offline: bool = False) -> Any:
+        """Return the data set; its files are downloaded first where that is possible.
+
+        Args:
+            root: data root; see `benchmarks.runs.paths.data_root`.
+            offline: never download.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        folder = data_root(root) / self.folder
+        if not offline and not self._is_there(folder):
+            self.fetch(root)
+        return self._read(folder)
+
+    @abstractmethod
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Download the missing files and return their paths.
+
+        Raises:
+            DataError: if that fails or is not possible; the message says what to do.
+        """
+
+    def verify(
+        self, root: str | Path | None = None, *, variant: str | None = None
+    ) -> Any:
+        """Read the local files that say what is in the images, and check them.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        return self.load(root, offline=True)
+
+    def status(self, root: str | Path | None = None) -> list[VariantStatus]:
+        """Return whether the files are there, without reading them."""
+        folder = data_root(root) / self.folder
+        there = self._is_there(folder)
+        variant = Variant(FULL, (self.count,), (), self.digest, note=self.note)
+        state = "present" if there else "missing"
+        return [
+            VariantStatus(variant, state, str(folder), "not checked" if there else "-")
+        ]
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of images."""
+
+    @abstractmethod
+    def _is_there(self, folder: Path) -> bool:
+        """Return whether the files are in their folder."""
+
+    @abstractmethod
+    def _read(self, folder: Path) -> Any:
+        """Return the data set in its folder, checked."""
