@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy, smooth_l1_loss
 from metricopt.detection.matching import intersection_over_union
 from metricopt.detection.region_outputs import RegionOutputs, region_outputs
 from metricopt.detection.truths import present
+from metricopt.errors import DataError
 
 FOREGROUND = 0.5
 """Overlap with an object from which a region is to find it."""
@@ -34,6 +35,7 @@ class DetectionLoss(nn.Module):
 
         Raises:
             ShapeError: if outputs are not packed.
+            DataError: if an object is of a class the detector does not have.
         """
         return self.row_losses(outputs[None], targets[None])[0]
 
@@ -45,6 +47,12 @@ class DetectionLoss(nn.Module):
             targets: shape [B, n, G, 6].
         """
         found = region_outputs(outputs)
+        greatest = int(targets[..., 4].max())
+        if greatest > found.classes:
+            raise DataError(
+                f"a detector of {found.classes} classes needs labels from 1 to "
+                f"{found.classes}, got {greatest}"
+            )
         overlaps = intersection_over_union(found.proposals, targets[..., :4])
         overlaps = overlaps.masked_fill(~present(targets)[..., None, :], 0.0)
         best, place = overlaps.max(-1)

@@ -6,7 +6,7 @@ import torch
 from baselines.detection_losses.blackbox_ap import DetectionAP
 from metricopt.detection.head import DetectorHead, Regions
 from metricopt.detection.region_outputs import RegionOutputs, region_outputs
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, DataError
 from metricopt.losses.detection import DetectionLoss
 from tests.metricopt.detection.detectors import CLASSES, detector, images
 
@@ -79,6 +79,15 @@ def test_regions_that_are_not_there_say_nothing(loss, problem):
 def test_images_without_an_object_are_no_error(loss, problem):
     outputs, truths = problem
     assert loss(outputs, torch.zeros_like(truths)).isfinite()
+
+
+@pytest.mark.parametrize("loss", [DetectionLoss(), DetectionAP()])
+def test_a_class_the_detector_does_not_have_is_refused(loss, problem):
+    outputs, truths = problem
+    with pytest.raises(DataError, match="labels from 1 to 2, got 3"):
+        loss(
+            outputs, truths + torch.tensor([0, 0, 0, 0, 2, 0]) * (truths[..., 4:5] == 1)
+        )
 
 
 def test_wrong_settings_are_refused():

@@ -1,0 +1,95 @@
+"""Faster R-CNN on one small feature map, for runs on a CPU."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from benchmarks.networks.detection.contract import DETECTORS
+
+RATIOS = (0.7, 1.0, 1.4)
+"""Heights of anchors by their widths."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What decides a small detector, beside its backbone.
+
+    Attributes:
+        channels: of the feature map.
+        sides: least and greatest side that images are scaled to.
+        anchors: their sizes, in pixels of the scaled image.
+        pooled: cells of a side of a region.
+        hidden: width of both layers of the box head.
+    """
+
+    channels: int
+    sides: tuple[int, int]
+    anchors: tuple[int, ...]
+    pooled: int
+    hidden: int
+
+
+@DETECTORS.register("squeezenet1_1")
+def squeezenet1_1(classes: int) -> nn.Module:
+    """Return a Faster R-CNN on SqueezeNet 1.1 up to stride 8, 1.1 million weights.
+
+    Images are scaled to 192 x 256 pixels. One level of anchors suits cells, all of
+    which are between a twelfth and a third of the image wide.
+
+    Args:
+        classes: number of classes, without the background.
+
+    Source: Ren et al., NeurIPS 2015; Iandola et al., arXiv:1602.07360, 2016.
+    """
+    # Not above: a look-up of any network imports this file, and torchvision takes
+    # seconds to import.
+    from torchvision.models import squeezenet1_1
+
+    stages = squeezenet1_1(weights=None).features[:8]
+    reduced = nn.Sequential(nn.Conv2d(256, 128, 1), nn.ReLU())
+    backbone = nn.Sequential(OrderedDict(features=stages, reduced=reduced))
+    form = _Form(128, (192, 256), (16, 24, 36, 54, 80), pooled=7, hidden=128)
+    return _faster_rcnn(backbone, classes, form)
+
+
+@DETECTORS.register("tiny")
+def tiny(classes: int) -> nn.Module:
+    """Return a Faster R-CNN on three convolutions, for smoke runs at 64 x 96 pixels.
+
+    Args:
+        classes: number of classes, without the background.
+    """
+    stages: list[nn.Module] = []
+    for before, width in ((3, 16), (16, 32), (32, 32)):
+        stages += [nn.Conv2d(before, width, 3, 2, 1), nn.ReLU()]
+    form = _Form(32, (64, 96), (12, 16, 24), pooled=4, hidden=32)
+    return _faster_rcnn(nn.Sequential(*stages), classes, form)
+
+
+def _faster_rcnn(backbone: nn.Sequential, classes: int, form: _Form) -> nn.Module:
+    """Return a detector with one level of anchors and a small box head."""
+    from torchvision.models.detection import FasterRCNN
+    from torchvision.models.detection.anchor_utils import AnchorGenerator
+    from torchvision.models.detection.faster_rcnn import FastRCNNPredictor, TwoMLPHead
+    from torchvision.ops import MultiScaleRoIAlign
+
+    whole: Any = backbone
+    whole.out_channels = form.channels
+    found: nn.Module = FasterRCNN(
+        backbone,
+        min_size=form.sides[0],
+        max_size=form.sides[1],
+        rpn_anchor_generator=AnchorGenerator((form.anchors,), (RATIOS,)),
+        box_roi_pool=MultiScaleRoIAlign(["0"], form.pooled, 2),
+        box_head=TwoMLPHead(form.channels * form.pooled**2, form.hidden),
+        box_predictor=FastRCNNPredictor(form.hidden, classes + 1),
+        rpn_pre_nms_top_n_train=1_000,
+        rpn_pre_nms_top_n_test=1_000,
+        rpn_post_nms_top_n_train=300,
+        rpn_post_nms_top_n_test=300,
+        rpn_batch_size_per_image=128,
+        box_batch_size_per_image=128,
+    )
+    return found
