@@ -38,11 +38,18 @@ class DetectionAP(DetectionLoss):
             )
         self.margin, self.lam, self.interclass = margin, lam, interclass
 
-    def _of_classes(self, found: RegionOutputs, labels: Tensor) -> Tensor:
-        kinds = torch.arange(1, found.classes + 1, device=labels.device)
-        present = found.present.flatten(1)[..., None]
-        relevant = (labels.flatten(1)[..., None] == kinds) & present
-        logits = found.logits[..., 1:].flatten(1, 2)
+    def of_classes(self, logits: Tensor, labels: Tensor, present: Tensor) -> Tensor:
+        """Return the AP loss of every row, shape [B].
+
+        Args:
+            logits: of R regions, the background first, shape [B, R, C + 1].
+            labels: of the regions, 0 for the background, shape [B, R].
+            present: which regions count, bool, shape [B, R].
+        """
+        kinds = torch.arange(1, logits.shape[-1], device=labels.device)
+        present = present[..., None]
+        relevant = (labels[..., None] == kinds) & present
+        logits = logits[..., 1:]
         # A region that is not there ranks last, and its logits are no part of a mean.
         least = logits.detach().masked_fill(~present, torch.inf).amin(1, keepdim=True)
         scores = standardise(torch.where(present, logits, least))
@@ -53,3 +60,7 @@ class DetectionAP(DetectionLoss):
             lam=self.lam,
             interclass=self.interclass,
         )
+
+    def _of_classes(self, found: RegionOutputs, labels: Tensor) -> Tensor:
+        rows = found.logits.flatten(1, 2), labels.flatten(1), found.present.flatten(1)
+        return self.of_classes(*rows)

@@ -53,7 +53,13 @@ class GlobalRandomness:
             torch.cuda.set_rng_state(state, device)
 
 
-def has_dropout(network: nn.Module) -> bool:
-    """Return whether a network holds a dropout layer."""
+def draws_globally(network: nn.Module) -> bool:
+    """Return whether a network uses torch's global generator in training.
+
+    Layers for dropout do, and any module that says so by an attribute `draws_globally`.
+    """
     kinds: Any = _DropoutNd
-    return any(isinstance(layer, kinds) for layer in network.modules())
+    return any(
+        isinstance(layer, kinds) or getattr(layer, "draws_globally", False)
+        for layer in network.modules()
+    )

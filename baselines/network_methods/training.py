@@ -22,7 +22,7 @@ from baselines.network_methods.optimization import (
     make_optimizer,
     make_rates,
 )
-from baselines.network_methods.randomness import GlobalRandomness, has_dropout
+from baselines.network_methods.randomness import GlobalRandomness, draws_globally
 from baselines.network_methods.selection import (
     BestState,
     Epoch,
@@ -112,7 +112,7 @@ class TrainingRun:
         self.seconds: list[float] = []
         self._score = self._score_of(observe)
         self.best = BestState(network, keep_best=training.keep_best)
-        self._randomness = self._seeded() if has_dropout(network) else None
+        self._randomness = self._seeded() if draws_globally(network) else None
 
     @property
     def epoch(self) -> int:

@@ -5,32 +5,22 @@ of Recall@k serves all columns, as in the paper. The control arms, MetricOpt on 
 the oracle and the arms at equal queries are ours.
 """
 
-from dataclasses import replace
-
 from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.image_arms import (
-    DEVIATION,
-    metricopt,
-    oracle,
-    query_budgets,
-)
-from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared import moved_by_film
+from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.experiments.shared.retrieval import (
     LABELS,
     LOSSES,
     PROBLEMS,
     SIZES,
-    RetrievalSize,
     backbone,
     network_of,
     retrieval_pipeline,
 )
 from benchmarks.pipelines.retrieval.theta import fetch_base
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout, finetuned
+from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.spec import RunSpec, Unit
 
 METRIC, ALSO = "mean-recall", "map@r"
@@ -40,42 +30,6 @@ BLOCKS = tuple(
     Block(name, f"networks trained with {label}", paper_part=name)
     for name, label in LOSSES.items()
 )
-ROWS = (
-    Row("untouched", "base loss, untouched (phi = 0)", paper_row=""),
-    finetuned("loss-only", "base loss fine-tune, last step"),
-    finetuned("loss-only-dense", "base loss fine-tune, dense eval", "loss-only"),
-    *outputs.search_rows("loss-only"),
-    finetuned("metricopt", "MetricOpt (SGD)", "loss-only", "+metricopt"),
-    *(
-        replace(row, base_row="untouched")
-        for row in outputs.rows("portfolio", outputs.OURS, "cma-es-no-harm")
-        if row.name in ("portfolio", outputs.OURS, "cma-es-no-harm")
-    ),
-    Row(
-        "oracle-test",
-        "oracle: CMA-ES on test itself",
-        note="no result: one search on the test split, to show what the adapter can "
-        "express at least",
-        sees="test",
-    ),
-)
-
-
-def plans(size: RetrievalSize) -> dict[str, Plan]:
-    """Return how every row is filled, by row."""
-    ours = replace(outputs.ours(offsets=False), meta_tests=size.seeds, pictured=True)
-    no_harm = outputs.no_harm_plans(size.queries, deviation=DEVIATION)
-    return {
-        "untouched": arms.untouched(),
-        "loss-only": arms.loss_only(size),
-        "loss-only-dense": arms.dense(size, size.steps),
-        **arms.searches(size, size.queries, deviation=DEVIATION),
-        "metricopt": replace(metricopt(size), pictured=True),
-        "portfolio": replace(outputs.line_plans()["portfolio"], offsets=False),
-        outputs.OURS: ours,
-        "cma-es-no-harm": replace(no_harm["cma-es-no-harm"], offsets=False),
-        "oracle-test": oracle("oracle", size),
-    }
 
 
 def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
@@ -93,7 +47,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
             PROBLEMS[tier].dataset,
             METRIC,
             size.steps,
-            on_pipeline(retrieval_pipeline(tier, loss), plans(size)),
+            on_pipeline(retrieval_pipeline(tier, loss), moved_by_film.plans(size)),
             (*also, Unit(ALSO)),
         )
         for loss in LOSSES
@@ -135,15 +89,15 @@ def layout(tier: str) -> TableLayout:
             "test is one of training or observe."
         ),
         blocks=BLOCKS,
-        rows=ROWS,
+        rows=moved_by_film.ROWS,
         columns=columns(tier),
         paper_table="Table 5",
-        loss_only_row="loss-only",
-        untouched_row="untouched",
-        query_budgets=(outputs.QUERIES, *query_budgets(size)),
-        query_arms=(*arms.SEARCHES, "metricopt", "portfolio", outputs.OURS),
+        loss_only_row=moved_by_film.BASE,
+        untouched_row=moved_by_film.UNTOUCHED,
+        query_budgets=moved_by_film.budgets(size),
+        query_arms=moved_by_film.QUERY_ARMS,
         network_of=network_of,
-        rival_row="loss-only-dense",
+        rival_row=moved_by_film.RIVAL,
         notes=NOTES,
     )
 

@@ -92,8 +92,8 @@ class AdaptedPipeline(Pipeline):
         """What draws the mini-batches of fine-tuning."""
 
     @property
-    def embedding_losses(self) -> Portfolio:
-        """The portfolio of a network that returns embeddings; empty for any other."""
+    def own_losses(self) -> Portfolio:
+        """The portfolio of a network whose outputs are no class scores."""
         return {}
 
     @abstractmethod
@@ -212,7 +212,7 @@ class AdaptedPipeline(Pipeline):
                 self.seeds,
                 self._rates,
                 suite_portfolio,
-                self.embedding_losses,
+                self.own_losses,
             ),
         )
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.suppression import suppressed
 
 SMALLEST = 1e-2
 """Pixels of a side below which a box is none, as in torchvision."""
@@ -64,9 +65,6 @@ def detections(outputs: Tensor, kept: Kept = USUAL) -> Detections:
     Raises:
         ShapeError: if outputs are not packed.
     """
-    # Not above: the library does without torchvision where nothing is detected.
-    from torchvision.ops import batched_nms  # type: ignore[import-untyped]
-
     found = region_outputs(outputs)
     scores = found.logits.softmax(-1)[..., 1:]  # without the background
     wide = (found.boxes[..., 2:] - found.boxes[..., :2]).amin(-1) >= SMALLEST
@@ -76,7 +74,7 @@ def detections(outputs: Tensor, kept: Kept = USUAL) -> Detections:
     every = Detections(image, kind + 1, score, box, region)
     # Boxes of different images or classes never suppress each other.
     group = image * found.classes + kind
-    every = every.at(batched_nms(box.float(), score.float(), group, kept.overlap))
+    every = every.at(suppressed(box.float(), score.float(), group, kept.overlap))
     every = every.at(every.image.argsort(stable=True))
     return every.at((rank_within(every.image) < kept.most).nonzero()[:, 0])
 

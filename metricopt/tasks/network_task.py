@@ -41,14 +41,14 @@ class Drawing:
         rates: learning rates found so far, for tasks with the same train split, loss,
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
         portfolio: makes the losses of the portfolio from what is known of the data.
-        embedding_losses: the portfolio of a network that returns embeddings.
+        own_losses: the portfolio of a network whose outputs are no class scores.
     """
 
     sampler: Sampler | None = None
     seeds: Seeds | None = None
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
     portfolio: Callable[[LossFacts], Portfolio] = make_portfolio
-    embedding_losses: Portfolio = field(default_factory=dict)
+    own_losses: Portfolio = field(default_factory=dict)
 
 
 class NetworkTask(Task):
@@ -89,7 +89,7 @@ class NetworkTask(Task):
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
         self._make_portfolio = drawing.portfolio
-        self._embedding_losses = drawing.embedding_losses
+        self._own_losses = drawing.own_losses
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
 
     @cached_property
@@ -124,7 +124,7 @@ class NetworkTask(Task):
             return {}
         if self.statistics.kind.reads != "scores":
             # Its own loss, too, leaves candidates on its way.
-            losses = self._embedding_losses or {"its own loss": self._loss}
+            losses = self._own_losses or {"its own loss": self._loss}
         elif not are_labels(self._train.targets):
             return {}
         else:

@@ -1,15 +1,27 @@
-"""What a reader calls the pre-trained network of a run."""
+"""What pre-trained networks start from, and what a reader calls one."""
 
 import hashlib
 
+from benchmarks.pipelines.detection.settings import (
+    DetectionProblem,
+    DetectorBackbone,
+)
 from benchmarks.pipelines.images.settings import Backbone, ImageProblem
+from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from benchmarks.pipelines.retrieval.settings import EmbeddingBackbone, RetrievalProblem
 from benchmarks.runs.codec import canonical, encode
 
+SQUEEZENET = BaseWeights(
+    "file",
+    "squeezenet1_1.safetensors",
+    "1fe8e164fc591d1e6445b4656eb4c55fa48d5f23ce05564d5f0c2404d4590b68",
+)
+"""SqueezeNet 1.1 of torchvision for ImageNet, rounded to half precision."""
+
 
 def network_name(
-    problem: ImageProblem | RetrievalProblem,
-    backbone: Backbone | EmbeddingBackbone,
+    problem: ImageProblem | RetrievalProblem | DetectionProblem,
+    backbone: Backbone | EmbeddingBackbone | DetectorBackbone,
     replicate: int,
 ) -> str:
     """Return a readable identity of a pre-trained network."""

@@ -7,9 +7,9 @@ parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queri
 from dataclasses import dataclass
 
 from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.networks import network_name
+from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
 from benchmarks.pipelines.film_settings import FilmSettings
-from benchmarks.pipelines.retrieval.base_weights import BaseWeights
+from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from benchmarks.pipelines.retrieval.settings import (
     EmbeddingBackbone,
     EmbeddingTraining,
@@ -88,12 +88,6 @@ LABELS = {
     ),
     "smoke": "a tiny network on drawn shapes",
 }
-SQUEEZENET = BaseWeights(
-    "file",
-    "squeezenet1_1.safetensors",
-    "1fe8e164fc591d1e6445b4656eb4c55fa48d5f23ce05564d5f0c2404d4590b68",
-)
-"""Weights of torchvision for ImageNet, rounded to half precision."""
 
 
 def backbone(tier: str, loss: str) -> EmbeddingBackbone:

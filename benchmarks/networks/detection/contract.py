@@ -1,22 +1,88 @@
-"""The contract of a detector: torchvision's Faster R-CNN, small or as published."""
+"""The contract of a detector, whichever package it is built of: its back end.
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+Detectors compute losses in their forward pass and return lists of any length. Here a
+forward pass for training returns what a loss of the classes needs, and the box head is
+a network of its own, from regions of one shape to outputs of one shape.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor, nn
 
 from metricopt.errors import ConfigError
 from metricopt.registry import Registry
 from metricopt.seeding import globally_seeded
 
-if TYPE_CHECKING:
-    from torch import nn
+Scene = tuple[Sequence[Tensor], Sequence[Mapping[str, Tensor]]]
+"""Images [3, H, W] in [0, 1] of any sizes, and the `boxes` and `labels` of each."""
 
-DETECTORS: Registry[Callable[[int], "nn.Module"]] = Registry(
+
+class BoxHead(Protocol):
+    """A network from regions [n, P, F] to packed outputs [n, P, 5 C + 6].
+
+    Attributes:
+        sites: where FiLM stands by default.
+    """
+
+    sites: tuple[str, ...]
+
+    def regions(self, images: Sequence[Tensor]) -> Tensor:
+        """Return all that the head needs of n images, shape [n, P, F]."""
+
+
+class Detector(nn.Module, ABC):
+    """A detector of two stages: proposals of regions, and the head that reads them.
+
+    Attributes:
+        back_end: the package it is built of, and the network as that package calls it.
+        draws_globally: training samples regions by torch's global generator.
+    """
+
+    back_end: str
+    draws_globally = True
+
+    @property
+    @abstractmethod
+    def trunk(self) -> nn.Module:
+        """The part that may start from weights for ImageNet; see `Pretrained`."""
+
+    @abstractmethod
+    def forward(self, scene: Scene) -> tuple[Tensor, Tensor, Tensor]:
+        """Sample regions of images, as training does.
+
+        Args:
+            scene: images with their objects.
+
+        Returns:
+            Logits of R regions, the background first, [R, C + 1]; their labels, 0 for
+            the background, [R]; and the loss of all but the classes, a scalar.
+        """
+
+    @abstractmethod
+    def head(self, proposals: int) -> Any:
+        """Return the box head, which shares the weights of the detector.
+
+        Args:
+            proposals: regions P of every image, the likeliest ones.
+
+        Returns:
+            An `nn.Module` that is a `BoxHead`; the detector is in evaluation mode.
+        """
+
+    @abstractmethod
+    def proposals(self, images: Sequence[Tensor], count: int) -> list[Tensor]:
+        """Return the likeliest proposals of every image, in its pixels, [P, 4]."""
+
+
+DETECTORS: Registry[Callable[[int], Detector]] = Registry(
     "detector", "benchmarks.networks.detection"
 )
 """From a number of classes, without the background, to a detector."""
 
 
-def build_detector(name: str, classes: int, seed: int) -> "nn.Module":
+def build_detector(name: str, classes: int, seed: int) -> Detector:
     """Return a detector with random weights, drawn from a seed of its own.
 
     Args:
@@ -25,7 +91,8 @@ def build_detector(name: str, classes: int, seed: int) -> "nn.Module":
         seed: of the weights.
 
     Raises:
-        ConfigError: if there is no such detector, or no class.
+        ConfigError: if there is no such detector, no class, or its back end is not
+            installed.
     """
     make = DETECTORS.get(name)
     if classes < 1:

@@ -1,15 +1,17 @@
 """Faster R-CNN with ResNet-50 and a feature pyramid, as torchvision builds it."""
 
-from torch import nn
+from typing import Any
 
-from benchmarks.networks.detection.contract import DETECTORS
+from benchmarks.networks.detection.contract import DETECTORS, Detector
+from benchmarks.networks.detection.torchvision_back_end import TorchvisionDetector
+from benchmarks.networks.pretrained import Pretrained
 
 SIDES = (480, 800)
 """Least and greatest side in pixels: images of PASCAL VOC are about 375 x 500."""
 
 
 @DETECTORS.register("resnet50-fpn")
-def resnet50_fpn(classes: int) -> nn.Module:
+def resnet50_fpn(classes: int) -> Detector:
     """Return the detector, 41 million weights; images are scaled to 480 x 640 or so.
 
     Args:
@@ -25,10 +27,10 @@ def resnet50_fpn(classes: int) -> nn.Module:
     from torchvision.ops import FrozenBatchNorm2d
 
     # Weights for ImageNet are put in later, so batch norm has to be frozen by hand.
-    backbone = resnet_fpn_backbone(
+    backbone: Any = resnet_fpn_backbone(
         backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d
     )
-    found: nn.Module = FasterRCNN(
-        backbone, classes + 1, min_size=SIDES[0], max_size=SIDES[1]
-    )
-    return found
+    trunk = backbone.body
+    trunk.pretrained = Pretrained("ResNet50_Weights.IMAGENET1K_V1", ("fc",), ())
+    network = FasterRCNN(backbone, classes + 1, min_size=SIDES[0], max_size=SIDES[1])
+    return TorchvisionDetector(network, trunk, "Faster R-CNN, ResNet-50 with FPN")

@@ -6,7 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from benchmarks.networks.detection.contract import DETECTORS
+from benchmarks.networks.detection.contract import DETECTORS, Detector
+from benchmarks.networks.detection.torchvision_back_end import TorchvisionDetector
+from benchmarks.networks.pretrained import Pretrained
 
 RATIOS = (0.7, 1.0, 1.4)
 """Heights of anchors by their widths."""
@@ -32,10 +34,10 @@ class _Form:
 
 
 @DETECTORS.register("squeezenet1_1")
-def squeezenet1_1(classes: int) -> nn.Module:
+def squeezenet1_1(classes: int) -> Detector:
     """Return a Faster R-CNN on SqueezeNet 1.1 up to stride 8, 1.1 million weights.
 
-    Images are scaled to 192 x 256 pixels. One level of anchors suits cells, all of
+    Images are scaled to 240 x 320 pixels. One level of anchors suits cells, all of
     which are between a twelfth and a third of the image wide.
 
     Args:
@@ -49,13 +51,17 @@ def squeezenet1_1(classes: int) -> nn.Module:
 
     stages = squeezenet1_1(weights=None).features[:8]
     reduced = nn.Sequential(nn.Conv2d(256, 128, 1), nn.ReLU())
-    backbone = nn.Sequential(OrderedDict(features=stages, reduced=reduced))
-    form = _Form(128, (192, 256), (16, 24, 36, 54, 80), pooled=7, hidden=128)
-    return _faster_rcnn(backbone, classes, form)
+    backbone: Any = nn.Sequential(OrderedDict(features=stages, reduced=reduced))
+    later = tuple(f"features.{place}" for place in range(8, 13))
+    backbone.pretrained = Pretrained(
+        "SqueezeNet1_1_Weights.IMAGENET1K_V1", ("classifier", *later), ("reduced",)
+    )
+    form = _Form(128, (240, 320), (20, 30, 45, 68, 100), pooled=7, hidden=128)
+    return _faster_rcnn("SqueezeNet 1.1 to stride 8", backbone, classes, form)
 
 
 @DETECTORS.register("tiny")
-def tiny(classes: int) -> nn.Module:
+def tiny(classes: int) -> Detector:
     """Return a Faster R-CNN on three convolutions, for smoke runs at 64 x 96 pixels.
 
     Args:
@@ -65,10 +71,12 @@ def tiny(classes: int) -> nn.Module:
     for before, width in ((3, 16), (16, 32), (32, 32)):
         stages += [nn.Conv2d(before, width, 3, 2, 1), nn.ReLU()]
     form = _Form(32, (64, 96), (12, 16, 24), pooled=4, hidden=32)
-    return _faster_rcnn(nn.Sequential(*stages), classes, form)
+    return _faster_rcnn("three convolutions", nn.Sequential(*stages), classes, form)
 
 
-def _faster_rcnn(backbone: nn.Sequential, classes: int, form: _Form) -> nn.Module:
+def _faster_rcnn(
+    name: str, backbone: nn.Sequential, classes: int, form: _Form
+) -> Detector:
     """Return a detector with one level of anchors and a small box head."""
     from torchvision.models.detection import FasterRCNN
     from torchvision.models.detection.anchor_utils import AnchorGenerator
@@ -77,7 +85,7 @@ def _faster_rcnn(backbone: nn.Sequential, classes: int, form: _Form) -> nn.Modul
 
     whole: Any = backbone
     whole.out_channels = form.channels
-    found: nn.Module = FasterRCNN(
+    network = FasterRCNN(
         backbone,
         min_size=form.sides[0],
         max_size=form.sides[1],
@@ -90,6 +98,6 @@ def _faster_rcnn(backbone: nn.Sequential, classes: int, form: _Form) -> nn.Modul
         rpn_post_nms_top_n_train=300,
         rpn_post_nms_top_n_test=300,
         rpn_batch_size_per_image=128,
-        box_batch_size_per_image=128,
+        box_batch_size_per_image=64,
     )
-    return found
+    return TorchvisionDetector(network, backbone, f"Faster R-CNN, {name}")

@@ -5,27 +5,14 @@ their classifier is left out.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.networks.pretrained import Pretrained
 from metricopt.errors import ConfigError
 from metricopt.registry import Registry
 from metricopt.seeding import globally_seeded
-
-
-@dataclass(frozen=True)
-class Pretrained:
-    """Weights that torchvision offers for a network.
-
-    Attributes:
-        name: of the weights in torchvision.
-        classifier: the module of torchvision's network that has no counterpart here.
-    """
-
-    name: str
-    classifier: str
 
 
 class EmbeddingNetwork(nn.Sequential):
@@ -56,6 +43,8 @@ class Normalised(nn.Module):
 EMBEDDING_NETWORKS: Registry[Callable[[int], EmbeddingNetwork]] = Registry(
     "embedding network", "benchmarks.networks.embedding"
 )
+ADDED = ("embedding",)
+"""What no network for ImageNet has."""
 
 
 def embedding_network(

@@ -3,11 +3,12 @@
 from torch import nn
 
 from benchmarks.networks.embedding.contract import (
+    ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
-    Pretrained,
     embedding_network,
 )
+from benchmarks.networks.pretrained import Pretrained
 
 
 @EMBEDDING_NETWORKS.register("resnet50")
@@ -56,7 +57,7 @@ def _embedding(
     stages = dict(classifier.named_children())
     features = stages.pop("fc").in_features
     del stages["avgpool"]
-    pretrained = Pretrained(weights, "fc")
+    pretrained = Pretrained(weights, ("fc",), ADDED)
     return embedding_network(
         stages, features, size, sites=(site,), pretrained=pretrained
     )

@@ -1,11 +1,12 @@
 """SqueezeNet of torchvision, embedding images: the network for a CPU."""
 
 from benchmarks.networks.embedding.contract import (
+    ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
-    Pretrained,
     embedding_network,
 )
+from benchmarks.networks.pretrained import Pretrained
 
 FEATURES = 512
 
@@ -30,5 +31,7 @@ def squeezenet1_1(size: int) -> EmbeddingNetwork:
         FEATURES,
         size,
         sites=("features.12.expand1x1", "features.12.expand3x3"),
-        pretrained=Pretrained("SqueezeNet1_1_Weights.IMAGENET1K_V1", "classifier"),
+        pretrained=Pretrained(
+            "SqueezeNet1_1_Weights.IMAGENET1K_V1", ("classifier",), ADDED
+        ),
     )

@@ -6,7 +6,7 @@ being trained, takes precedence over a released one.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.codec import canonical
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
-from metricopt.errors import DivergedError
+from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.seeding import Seeds
 from metricopt.tasks.examples import Examples
@@ -172,6 +172,24 @@ def train_artifact(
     }
     judged = judge(run.network).items()
     return Artifact(state, facts | {name: round(value, 6) for name, value in judged})
+
+
+def freeze(network: nn.Module, names: Sequence[str]) -> None:
+    """Keep the weights of some modules as they are.
+
+    Args:
+        network: changed in place.
+        names: of its modules.
+
+    Raises:
+        ConfigError: if there is no module of that name.
+    """
+    modules = dict(network.named_modules())
+    for name in names:
+        if name not in modules:
+            known = ", ".join(filter(None, modules))
+            raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
+        modules[name].requires_grad_(False)
 
 
 @torch.no_grad()

@@ -128,7 +128,7 @@ class RetrievalPipeline(AdaptedPipeline):
         return self.pretrained.loss
 
     @property
-    def embedding_losses(self) -> Portfolio:
+    def own_losses(self) -> Portfolio:
         """All registered losses that learn nothing of their own."""
         backbone = self.settings.backbone
         found = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from baselines.network_methods.optimization import Precision
 from benchmarks.pipelines.film_settings import FilmSettings
-from benchmarks.pipelines.retrieval.base_weights import BaseWeights
+from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from metricopt.errors import ConfigError
 
 

@@ -1,6 +1,6 @@
 """Pre-trained embedding networks: what determines one, and how it is trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,16 @@ from benchmarks.networks.embedding.contract import (
     build_embedding_network,
 )
 from benchmarks.pipelines.device import device
+from benchmarks.pipelines.pretrained.base_weights import load_base
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
     find_artifact,
+    freeze,
     parts,
     predicted,
     train_artifact,
 )
 from benchmarks.pipelines.pretrained.weights import weights_digest
-from benchmarks.pipelines.retrieval.base_weights import load_base
 from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
 from benchmarks.pipelines.retrieval.settings import (
@@ -36,7 +37,6 @@ from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
-from metricopt.errors import ConfigError
 from metricopt.losses.contract import Loss
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.sampling import Sampler
@@ -198,7 +198,7 @@ def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Art
     network = fresh(spec)
     if recipe.principal:
         start_at_components(network, splits.train)
-    _freeze(network, recipe.frozen)
+    freeze(network, recipe.frozen)
     run = TrainingRun(
         network,
         loss_of(spec.backbone, splits.classes),
@@ -241,12 +241,3 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
 def embed(network: nn.Module, images: Photographs) -> Tensor:
     """Return the float32 embeddings of all images, without augmentation, [N, E]."""
     return predicted(network, images, PREDICTED_AT_ONCE)
-
-
-def _freeze(network: EmbeddingNetwork, names: Sequence[str]) -> None:
-    modules = dict(network.named_modules())
-    for name in names:
-        if name not in modules:
-            known = ", ".join(filter(None, modules))
-            raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
-        modules[name].requires_grad_(False)

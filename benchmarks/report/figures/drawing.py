@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.report.figures.ablation_rows import ablation_rows
 from benchmarks.report.figures.ablation_scatter import ablation_scatter
 from benchmarks.report.figures.cost_curves import cost_curves
+from benchmarks.report.figures.detections import detections
 from benchmarks.report.figures.embedding_tsne import embedding_tsne
 from benchmarks.report.figures.first_look import first_look
 from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
@@ -38,6 +39,7 @@ KINDS = (
     ablation_rows,
     gain_over_mismatch,
     neighbours,
+    detections,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 OF_ALL_BLOCKS = (gain_over_size,)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from baselines.network_methods.randomness import GlobalRandomness, has_dropout
+from baselines.network_methods.randomness import GlobalRandomness, draws_globally
 
 CPU = torch.device("cpu")
 
@@ -37,5 +37,7 @@ def test_a_state_can_be_taken_elsewhere():
 
 
 def test_dropout_is_found_wherever_it_is():
-    assert has_dropout(nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Dropout2d(0.1))))
-    assert not has_dropout(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    assert draws_globally(
+        nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Dropout2d(0.1)))
+    )
+    assert not draws_globally(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))

@@ -11,6 +11,7 @@ from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
 from benchmarks.experiments.shared.images import SIZES
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
+from benchmarks.pipelines.detection.settings import DetectionSettings
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.pipelines.tabular_settings import TabularSettings
@@ -32,6 +33,7 @@ SETTINGS = {
     "tabular": TabularSettings,
     "images": ImageSettings,
     "retrieval": RetrievalSettings,
+    "detection": DetectionSettings,
 }
 COMMITTED = sorted((ROOT / "results").glob("*/local/records.jsonl"))
 

@@ -25,7 +25,9 @@ def xml(*objects, size=(40, 30)):
     )
 
 
-def write_devkit(folder, *, train=3, test=2, year=YEAR, lists=("trainval", "test")):
+def write_devkit(
+    folder, *, train=3, test=2, year=YEAR, lists=("trainval", "test"), difficult=1
+):
     """Images of 40 x 30 pixels with a disc each, the last one of training without."""
     root = folder / year
     for part in ("JPEGImages", "Annotations", "ImageSets/Main"):
@@ -35,7 +37,7 @@ def write_devkit(folder, *, train=3, test=2, year=YEAR, lists=("trainval", "test
         Image.new("RGB", (40, 30), (number * 20,) * 3).save(
             root / "JPEGImages" / f"{name}.jpg"
         )
-        objects = [("disc", (1, 1, 10, 20), 0), ("square", (5, 5, 40, 30), 1)]
+        objects = [("disc", (1, 1, 10, 20), 0), ("square", (5, 5, 40, 30), difficult)]
         text = xml(*objects[: 0 if number == train - 1 else 2])
         (root / "Annotations" / f"{name}.xml").write_text(text)
     for part, own in zip(lists, (names[:train], names[train:]), strict=True):

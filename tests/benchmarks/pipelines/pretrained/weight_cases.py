@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.networks.embedding.contract import build_embedding_network
-from benchmarks.pipelines.retrieval.base_weights import BaseWeights
+from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 
 
 def build(name="tiny", size=8, seed=0):

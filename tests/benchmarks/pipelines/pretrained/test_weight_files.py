@@ -6,9 +6,9 @@ import pickle
 import pytest
 import torch
 
-from benchmarks.pipelines.retrieval.base_weights import load_base
+from benchmarks.pipelines.pretrained.base_weights import load_base
 from metricopt.errors import DataError
-from tests.benchmarks.pipelines.retrieval.weight_cases import (
+from tests.benchmarks.pipelines.pretrained.weight_cases import (
     build,
     named,
     same,

@@ -9,15 +9,15 @@ import torch
 import torchvision
 from safetensors.torch import load_file
 
-from benchmarks.pipelines.retrieval import base_weights
-from benchmarks.pipelines.retrieval.base_weights import (
+from benchmarks.pipelines.pretrained import base_weights
+from benchmarks.pipelines.pretrained.base_weights import (
     BaseWeights,
     find_base,
     load_base,
 )
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
-from tests.benchmarks.pipelines.retrieval.weight_cases import (
+from tests.benchmarks.pipelines.pretrained.weight_cases import (
     build,
     same,
     saved,
@@ -78,7 +78,7 @@ def test_torchvision_names_the_weights_and_the_classifier(name):
     pretrained = build(name).pretrained
     weights = torchvision.models.get_weight(pretrained.name)
     assert weights in torchvision.models.get_model_weights(name)
-    assert pretrained.classifier == NETWORKS[name]
+    assert pretrained.left_out == (NETWORKS[name],)
 
 
 def test_random_weights_stay(tmp_path):

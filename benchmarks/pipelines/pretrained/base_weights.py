@@ -1,4 +1,4 @@
-"""Base weights: what an embedding network starts from.
+"""Base weights: what a network starts from before its own training.
 
 They lie in a folder `weights` in the data root or beside it. A user puts files there;
 those of torchvision are downloaded to the one in the data root.
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from torch import nn
+
 from benchmarks.datasets.files.download import download
-from benchmarks.networks.embedding.contract import EmbeddingNetwork
-from benchmarks.pipelines.retrieval.weight_files import (
+from benchmarks.pipelines.pretrained.weight_files import (
     SUFFIXES,
     assign,
+    pretrained_of,
     read_tensors,
 )
 from metricopt.errors import ConfigError, DataError
@@ -66,13 +68,13 @@ class BaseWeights:
 
 
 def load_base(
-    network: EmbeddingNetwork,
+    network: nn.Module,
     settings: BaseWeights,
     root: Path,
     *,
     offline: bool = False,
 ) -> str | None:
-    """Give a network its base weights; the embedding stays unless the file has one.
+    """Give a network its base weights; what was added stays unless the file has it.
 
     Args:
         network: changed in place; its types and device stay.
@@ -105,9 +107,7 @@ def load_base(
     return digest
 
 
-def find_base(
-    network: EmbeddingNetwork, settings: BaseWeights, root: Path
-) -> Path | None:
+def find_base(network: nn.Module, settings: BaseWeights, root: Path) -> Path | None:
     """Return where the base weights lie; None if missing, or if none are needed.
 
     Raises:
@@ -126,12 +126,13 @@ class _Wanted:
     url: str | None = None
 
 
-def _wanted(network: EmbeddingNetwork, settings: BaseWeights) -> _Wanted | None:
+def _wanted(network: nn.Module, settings: BaseWeights) -> _Wanted | None:
     if settings.source == "random":
         return None
     if settings.source == "file":
         return _Wanted(settings.file, settings.sha256)
-    if network.pretrained is None:
+    offered = pretrained_of(network)
+    if offered is None:
         raise ConfigError(
             "torchvision offers no weights for this network; expected the source "
             "'random' or 'file'"
@@ -139,7 +140,7 @@ def _wanted(network: EmbeddingNetwork, settings: BaseWeights) -> _Wanted | None:
     # Not above: it takes seconds to import.
     from torchvision.models import get_weight
 
-    url = get_weight(network.pretrained.name).url
+    url = get_weight(offered.name).url
     name = Path(urlsplit(url).path).name
     # As in resnet50-0676ba61.pth: torchvision's names end in the start of the checksum.
     return _Wanted(name, Path(name).stem.rpartition("-")[2], url)

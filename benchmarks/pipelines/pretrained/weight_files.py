@@ -7,14 +7,15 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as read_safetensors
-from torch import Tensor
+from torch import Tensor, nn
 
-from benchmarks.networks.embedding.contract import EmbeddingNetwork
+from benchmarks.networks.pretrained import Pretrained
 from metricopt.errors import DataError
 
 SUFFIXES = (".safetensors", ".pth", ".pt")
 """Of the formats that can be read."""
 
+COUNTER = ".num_batches_tracked"
 NAMED = 3
 """How many tensors of each kind a message names."""
 
@@ -54,23 +55,31 @@ def read_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
     return state
 
 
-def assign(network: EmbeddingNetwork, state: dict[str, Tensor], file: str) -> None:
-    """Copy a state into a network; it may lack the embedding, nothing else.
+def assign(network: nn.Module, state: dict[str, Tensor], file: str) -> None:
+    """Copy a state into a network; it may lack what was added, nothing else.
 
     Args:
-        network: changed in place, if everything fits.
-        state: tensors by name; those of torchvision's classifier are left out.
+        network: changed in place, if everything fits; see `Pretrained`.
+        state: tensors by name; what has no counterpart in the network is left out.
         file: what the message calls the state.
 
     Raises:
         DataError: if names or shapes differ; the message tells the first of each kind.
     """
-    own, left_out = network.state_dict(), ()
-    if network.pretrained is not None:
-        left_out = (f"{network.pretrained.classifier}.",)
-    given = {n: t for n, t in state.items() if not n.startswith(left_out)}
+    own, offered = network.state_dict(), pretrained_of(network)
+    left_out = _inside(offered.left_out if offered else ())
+    added = _inside(offered.added if offered else ())
+    given = {
+        name: tensor
+        for name, tensor in state.items()
+        if not name.startswith(left_out)
+        # Frozen batch norm counts no mini-batches.
+        and (name in own or not name.endswith(COUNTER))
+    }
+    # Old weights lack the counters, which nothing uses.
+    needed = {n for n in own if not n.startswith(added) and not n.endswith(COUNTER)}
     problems = {
-        "missing": {n for n in own.keys() - given.keys() if _is_needed(n)},
+        "missing": needed - given.keys(),
         "unknown": given.keys() - own.keys(),
         "of another shape": {
             f"{n} {tuple(given[n].shape)} for {tuple(own[n].shape)}"
@@ -87,9 +96,14 @@ def assign(network: EmbeddingNetwork, state: dict[str, Tensor], file: str) -> No
     network.load_state_dict(given, strict=False)
 
 
-def _is_needed(name: str) -> bool:
-    """Whether weights are incomplete without it; old ones lack unused counters."""
-    return not name.startswith("embedding.") and not name.endswith("_batches_tracked")
+def pretrained_of(network: nn.Module) -> Pretrained | None:
+    """Return what torchvision offers for a network; None if nothing."""
+    found: Pretrained | None = getattr(network, "pretrained", None)
+    return found
+
+
+def _inside(modules: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name}." for name in modules)
 
 
 def _first(names: set[str]) -> str:

@@ -1,0 +1,1 @@
+"""Experiments whose result is a figure of a paper."""

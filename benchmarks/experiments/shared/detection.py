@@ -1,0 +1,135 @@
+"""The detection protocol of Table 6: detectors, problems and sizes of every tier.
+
+A detector pre-trained with cross-entropy or the AP loss, FiLM of d = 128 parameters on
+its box head, and T steps of fine-tuning with K = 5 % of T queries.
+"""
+
+from benchmarks.datasets.detection.contract import DETECTION
+from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
+from benchmarks.pipelines.detection.settings import (
+    ClassLoss,
+    DetectionProblem,
+    DetectionSettings,
+    DetectorBackbone,
+    DetectorTraining,
+)
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.pretrained.base_weights import BaseWeights
+from benchmarks.runs.codec import decode, encode
+from benchmarks.runs.spec import RunSpec, Unit
+
+REVISION = 1
+"""Raised when code changes numbers, so that no old record is taken for a new one."""
+PRETRAINING_REVISION = 1
+"""Raised when code changes pre-trained detectors, so that no old one is taken."""
+
+LOSSES: dict[ClassLoss, str] = {"cross-entropy": "cross-entropy", "ap": "AP loss"}
+"""Losses of the classes in Table 6, by name."""
+FILM = FilmSettings("generator", size=128)
+
+SIZES = {
+    "paper": FinetuningSize(
+        replicates=10,
+        value_functions=1,
+        seeds=3,
+        steps=200,
+        observations=10,
+        tasks=1_000,
+        batch_size=32,
+    ),
+    "local": FinetuningSize(
+        replicates=5,
+        value_functions=1,
+        seeds=1,
+        search_tests=1,
+        meta_tests=3,
+        steps=50,
+        observations=3,
+        tasks=120,
+        batch_size=16,
+    ),
+    "smoke": FinetuningSize(
+        replicates=2,
+        value_functions=1,
+        seeds=1,
+        search_tests=1,
+        meta_tests=2,
+        steps=6,
+        observations=2,
+        tasks=6,
+        batch_size=8,
+    ),
+}
+PROBLEMS = {
+    "paper": {
+        "07": DetectionProblem("voc07", observed=0.1),
+        "07+12": DetectionProblem("voc07+12", observed=0.1),
+    },
+    "local": {"bccd": DetectionProblem("bccd-voc-subset", observed=0.2)},
+    "smoke": {"drawn": DetectionProblem("drawn-cells", observed=0.4)},
+}
+"""Problems of the tiers, by the names of their columns."""
+LABELS = {
+    "paper": (
+        "back end torchvision, Faster R-CNN with ResNet-50 and a feature pyramid, on "
+        "PASCAL VOC; the paper's network is R50-C4 of detectron2"
+    ),
+    "local": (
+        "back end torchvision, Faster R-CNN on SqueezeNet 1.1 up to stride 8, on "
+        "bccd-voc-subset: 292 images of blood cells of 256 x 192 pixels, laid out as "
+        "PASCAL VOC is. The network starts from weights for ImageNet and is trained on "
+        "164 images; 41 are observed, 87 are the test. No number here is one of PASCAL "
+        "VOC"
+    ),
+    "smoke": "back end torchvision, a tiny Faster R-CNN, on drawn cells",
+}
+
+
+def backbone(tier: str, loss: ClassLoss) -> DetectorBackbone:
+    """Return the detector of a tier, trained with a loss."""
+    if tier == "paper":
+        training = DetectorTraining(
+            12,
+            batch_size=16,
+            rate=1e-4,
+            precision="bfloat16",
+            frozen=("conv1", "bn1", "layer1"),
+        )
+        return _backbone("resnet50-fpn", BaseWeights("torchvision"), loss, training)
+    if tier == "local":
+        # Chosen by AP50 on observe, one replicate.
+        training = DetectorTraining(15, upside_down=True, frozen=("features.0",))
+        return _backbone("squeezenet1_1", SQUEEZENET, loss, training)
+    training = DetectorTraining(10, rate=1e-2)
+    return _backbone("tiny", BaseWeights(), loss, training)
+
+
+def detection_pipeline(tier: str, problem: DetectionProblem, loss: ClassLoss) -> Unit:
+    """Return the pipeline of a tier and problem, with the detector of a loss."""
+    settings = DetectionSettings(
+        problem,
+        backbone(tier, loss),
+        REVISION,
+        FILM,
+        SIZES[tier].batch_size,
+    )
+    return Unit("detection", encode(settings))
+
+
+def classes_of(tier: str) -> tuple[str, ...]:
+    """Return the names of the classes of a tier."""
+    first = next(iter(PROBLEMS[tier].values()))
+    return DETECTION.get(first.dataset).classes
+
+
+def network_of(spec: RunSpec) -> str:
+    """Return a readable identity of the pre-trained detector of a run."""
+    settings = decode(DetectionSettings, spec.pipeline.settings)
+    return network_name(settings.problem, settings.backbone, spec.replicate)
+
+
+def _backbone(
+    network: str, base: BaseWeights, loss: ClassLoss, training: DetectorTraining
+) -> DetectorBackbone:
+    return DetectorBackbone(network, base, loss, training, PRETRAINING_REVISION)

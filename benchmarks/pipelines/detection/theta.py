@@ -1,0 +1,249 @@
+"""Pre-trained detectors: what determines one, and how it is trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torchvision.ops import box_iou
+
+from baselines.detection_losses.blackbox_ap import DetectionAP
+from baselines.network_methods.batches import PermutedBatches
+from baselines.network_methods.optimization import Training
+from baselines.network_methods.training import OnEpoch, TrainingRun
+from benchmarks.networks.detection.contract import Detector, build_detector
+from benchmarks.pipelines.detection.problem import load_problem
+from benchmarks.pipelines.detection.scenes import Scenes
+from benchmarks.pipelines.detection.settings import (
+    DetectionProblem,
+    DetectorBackbone,
+    DetectorTraining,
+)
+from benchmarks.pipelines.device import device
+from benchmarks.pipelines.pretrained.base_weights import load_base
+from benchmarks.pipelines.pretrained.theta import (
+    PretrainedSpec,
+    find_artifact,
+    freeze,
+    parts,
+    train_artifact,
+)
+from benchmarks.pipelines.pretrained.weights import weights_digest
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.paths import data_root
+from benchmarks.runs.spec import Unit
+from metricopt.detection.head import Regions
+from metricopt.losses.contract import Loss
+from metricopt.losses.detection import DetectionLoss
+
+CHECKED = "ap50"
+"""Metric of a detector on observe, as its record tells it."""
+JUDGED = 100
+"""Proposals of an image that a training's record is judged by."""
+FOUND = 0.5
+"""Overlap from which a proposal is one of an object."""
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class DetectorSpec(PretrainedSpec):
+    """Everything that determines a pre-trained detector.
+
+    Attributes:
+        problem: the images.
+        backbone: detector, base weights, loss and training.
+        replicate: decides splits and seeds.
+    """
+
+    kind = "detector-theta"
+    problem: DetectionProblem
+    backbone: DetectorBackbone
+    replicate: int
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique among the networks that are released."""
+        backbone = self.backbone
+        named = (self.problem.dataset, backbone.network, backbone.loss)
+        return "-".join([*named, f"r{self.replicate}"])
+
+    @property
+    def epochs(self) -> int:
+        """Length of its training."""
+        return self.backbone.training.epochs
+
+    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
+        """Train the detector; see `train_detector`."""
+        return train_detector(self, on_epoch)
+
+    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
+        """Return its average precision and the recall of its proposals on observe."""
+        return {
+            f"{CHECKED} on observe": f"{float(facts['observe_ap50']):.4f}",
+            f"proposal recall at {JUDGED}": (
+                f"{float(facts['observe_proposal_recall']):.4f}"
+            ),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorTheta:
+    """A pre-trained detector with the loss its box head is fine-tuned with.
+
+    Attributes:
+        detector: in evaluation mode.
+        loss: of regions; of the kind the detector was trained with.
+        digest: of all weights, see `weights.weights_digest`.
+    """
+
+    detector: Detector
+    loss: Loss
+    digest: str
+
+
+def find_theta(spec: DetectorSpec, classes: int) -> DetectorTheta:
+    """Return a pre-trained detector, trained now if there is none.
+
+    Args:
+        spec: which one.
+        classes: number of classes, without the background.
+
+    Raises:
+        DataError: if released weights do not match their record, or base weights are
+            missing or others.
+    """
+    tensors = find_artifact(spec).tensors
+    detector = unloaded(spec, classes)
+    detector.load_state_dict(parts(tensors)[0])
+    loss = DetectionAP() if spec.backbone.loss == "ap" else DetectionLoss()
+    return DetectorTheta(detector.eval().to(device()), loss, weights_digest(tensors))
+
+
+def unloaded(spec: DetectorSpec, classes: int) -> Detector:
+    """Return the detector with random weights."""
+    return build_detector(spec.backbone.network, classes, spec.seed)
+
+
+def fresh(spec: DetectorSpec, classes: int) -> Detector:
+    """Return the detector with the base weights."""
+    detector = unloaded(spec, classes)
+    load_base(detector.trunk, spec.backbone.base, data_root(), offline=True)
+    return detector
+
+
+def fetch_base(backbone: DetectorBackbone) -> None:
+    """Download the weights a detector starts from, where torchvision offers them."""
+    if backbone.base.source == "torchvision":
+        detector = build_detector(backbone.network, 1, 0)
+        load_base(detector.trunk, backbone.base, data_root())
+
+
+class SampledRegionLoss(nn.Module):
+    """Loss of a detector in training: of the classes of sampled regions, and the rest.
+
+    Args:
+        backbone: which loss of the classes, and the share of cross-entropy beside it.
+
+    Source: Ren et al., NeurIPS 2015; Rolinek et al., CVPR 2020, Sec. 5.3. Differs: AP
+    ranks the classes without the background, so that some cross-entropy stands beside
+    it, which tells the background from them.
+    """
+
+    def __init__(self, backbone: DetectorBackbone) -> None:
+        super().__init__()
+        self._ap = DetectionAP() if backbone.loss == "ap" else None
+        self._share = backbone.training.cross_entropy if self._ap else 1.0
+
+    def forward(self, sampled: tuple[Tensor, Tensor, Tensor], targets: Any) -> Tensor:
+        """Return the loss of regions as `Detector.forward` samples them, a scalar."""
+        logits, labels, others = sampled
+        labels = labels.long()
+        loss = others + self._share * cross_entropy(logits, labels)
+        if self._ap is not None:
+            everywhere = torch.ones_like(labels, dtype=torch.bool)
+            loss = loss + self._ap.of_classes(
+                logits[None], labels[None], everywhere[None]
+            )
+        return loss.sum()
+
+
+def batches_of(scenes: Scenes, recipe: DetectorTraining) -> PermutedBatches:
+    """Return the augmented mini-batches of a training."""
+    flipped = scenes.flipped(upside_down=recipe.upside_down).to(device())
+    return PermutedBatches(flipped, recipe.batch_size)
+
+
+def training_of(recipe: DetectorTraining) -> Training:
+    """Return the settings of the training loop for a detector."""
+    return Training(
+        epochs=recipe.epochs,
+        learning_rate=recipe.rate,
+        schedule="one-cycle",
+        precision=recipe.precision,
+        keep_best=False,
+    )
+
+
+def train_detector(spec: DetectorSpec, on_epoch: OnEpoch | None = None) -> Artifact:
+    """Train a detector, continuing from its checkpoint if there is one.
+
+    Returns:
+        Its weights (matrices in half precision), and facts: losses by epoch, average
+        precision and recall of the proposals on observe, seconds, digest of the
+        weights. For a network that diverged only that fact.
+    """
+    splits = load_problem(spec.problem, spec.replicate)
+    recipe = spec.backbone.training
+    detector = fresh(spec, len(splits.classes))
+    freeze(detector.trunk, recipe.frozen)
+    run = TrainingRun(
+        detector,
+        SampledRegionLoss(spec.backbone),
+        batches_of(splits.train, recipe),
+        training_of(recipe),
+        generator=spec.seeds.generator("pre-training"),
+    )
+    observe = splits.observe.to(device())
+
+    def judge(network: nn.Module) -> dict[str, float]:
+        assert isinstance(network, Detector)
+        network.eval()
+        regions = Regions(network.head(JUDGED), observe, targets=observe.targets)
+        found = metric_of(Unit(CHECKED)).value(
+            detected(network, regions), regions.targets
+        )
+        return {
+            "observe_ap50": found,
+            "observe_proposal_recall": proposal_recall(network, observe, JUDGED),
+        }
+
+    return train_artifact(spec, run, judge, on_epoch)
+
+
+@torch.no_grad()
+def detected(network: Detector, regions: Regions) -> Tensor:
+    """Return the packed outputs of all images, [N, P, 5 C + 6]."""
+    head = network.head(JUDGED)
+    starts = range(0, len(regions), AT_ONCE)
+    return torch.cat([head(regions.batch(slice(at, at + AT_ONCE))) for at in starts])
+
+
+def proposal_recall(detector: Detector, scenes: Scenes, count: int) -> float:
+    """Return the share of objects that a proposal overlaps by half or more.
+
+    Args:
+        detector: makes the proposals.
+        scenes: images with their objects; difficult ones do not count.
+        count: proposals of an image.
+    """
+    hits = objects = 0
+    for at in range(len(scenes)):
+        image, target = scenes[at]
+        objects += len(target["boxes"])
+        (boxes,) = detector.proposals([image], count)
+        overlaps = box_iou(target["boxes"], boxes)
+        hits += int((overlaps > FOUND).any(1).sum())
+    return hits / max(objects, 1)

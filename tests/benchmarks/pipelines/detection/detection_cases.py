@@ -1,0 +1,20 @@
+"""Detection pipelines of the smoke tier, on drawn cells."""
+
+from benchmarks.experiments import table6
+from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.pipelines.detection.pipeline import DetectionPipeline
+
+
+def spec_of(row="untouched", block="cross-entropy", replicate=0):
+    found = table6.specs("smoke", replicate + 1, True)
+    return next(
+        spec
+        for spec in found
+        if (spec.row, spec.block, spec.replicate) == (row, block, replicate)
+    )
+
+
+def pipeline_of(row="untouched", block="cross-entropy", replicate=0):
+    found = make_pipeline(spec_of(row, block, replicate).pipeline, replicate)
+    assert isinstance(found, DetectionPipeline)
+    return found
