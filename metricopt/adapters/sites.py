@@ -149,7 +149,13 @@ def _site(name: str, module: nn.Module, shapes: Shapes) -> Site:
 
 
 def _channel_dim(module: nn.Module) -> int:
-    """Axis of the channels: last for layers of tokens, but not for LayerNorm2d."""
+    """Axis of the channels: last for layers of tokens, but not for LayerNorm2d.
+
+    A module says so itself by an attribute `channel_dim`.
+    """
+    said: int | None = getattr(module, "channel_dim", None)
+    if said is not None:
+        return said
     last = isinstance(module, (nn.Linear, nn.LayerNorm, nn.RMSNorm))
     return -1 if last and "2d" not in type(module).__name__ else 1
 

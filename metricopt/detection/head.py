@@ -50,7 +50,10 @@ class DetectorHead(nn.Module):
         shape = (whole.backbone.out_channels, *heads.box_roi_pool.output_size)
         self.stem = _Stem(before, shape)
         self.layers = nn.Sequential(*after)
-        self.reading = _Reading(heads.box_predictor, heads.box_coder)
+        predictor = heads.box_predictor
+        self.reading = RegionReading(
+            predictor.cls_score, predictor.bbox_pred, heads.box_coder
+        )
         self.sites = tuple(
             f"layers.{place}"
             for place, layer in enumerate(after)
@@ -88,13 +91,9 @@ class DetectorHead(nn.Module):
         proposals, _ = detector.rpn(seen, features)
         proposals = [boxes[: self.proposals] for boxes in proposals]
         pooled = detector.roi_heads.box_roi_pool(features, proposals, seen.image_sizes)
-        parts = pooled.flatten(1).split([len(boxes) for boxes in proposals])
-        sizes = zip(given, seen.image_sizes, strict=True)
-        rows = [
-            torch.cat([part, boxes, _scale(boxes, image, size)], 1)
-            for part, boxes, (image, size) in zip(parts, proposals, sizes, strict=True)
-        ]
-        return torch.stack([_filled(row, self.proposals) for row in rows])
+        return pack_regions(
+            pooled.flatten(1), proposals, given, seen.image_sizes, self.proposals
+        )
 
 
 class Regions:
@@ -156,12 +155,18 @@ class _Stem(nn.Module):
         return vectors.view(images, regions, -1)
 
 
-class _Reading(nn.Module):
-    """The last layers, with the boxes decoded and cut at the edges of the image."""
+class RegionReading(nn.Module):
+    """The last layers, with the boxes decoded and cut at the edges of the image.
 
-    def __init__(self, predictor: Any, coder: Any) -> None:
+    Args:
+        classes: from vectors [n, P, H] to logits, the background first, [n, P, C + 1].
+        boxes: from vectors to offsets of boxes, [n, P, 4 C + 4].
+        coder: a `torchvision.models.detection._utils.BoxCoder`, or what decodes as it.
+    """
+
+    def __init__(self, classes: nn.Module, boxes: nn.Module, coder: Any) -> None:
         super().__init__()
-        self.classes, self.boxes = predictor.cls_score, predictor.bbox_pred
+        self.classes, self.boxes = classes, boxes
         self._coder = coder
 
     def forward(self, hidden: Tensor, geometry: Tensor) -> Tensor:
@@ -180,6 +185,31 @@ class _Reading(nn.Module):
             geometry[..., :4] * scale,
             geometry[..., 4] > 0,
         ).packed()
+
+
+def pack_regions(
+    features: Tensor,
+    proposals: Sequence[Tensor],
+    images: Sequence[Tensor],
+    sizes: Sequence[tuple[int, int]],
+    count: int,
+) -> Tensor:
+    """Return the regions of n images as a head takes them, shape [n, P, F + 8].
+
+    Args:
+        features: of the regions of all images, [R, F].
+        proposals: of every image, in pixels as the network sees it, [r, 4] each.
+        images: as they were given, [3, H, W] each.
+        sizes: heights and widths as the network sees them.
+        count: regions P of every image; missing ones are zeros.
+    """
+    parts = features.split([len(boxes) for boxes in proposals])
+    pairs = zip(images, sizes, strict=True)
+    rows = [
+        torch.cat([part, boxes, _scale(boxes, image, size)], 1)
+        for part, boxes, (image, size) in zip(parts, proposals, pairs, strict=True)
+    ]
+    return torch.stack([_filled(row, count) for row in rows])
 
 
 def _checked_heads(detector: nn.Module) -> Any:

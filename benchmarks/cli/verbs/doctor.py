@@ -19,10 +19,6 @@ from benchmarks.runs.environment import commit
 from benchmarks.runs.paths import NEEDED_GIGABYTES, ROOT, free_gigabytes, roots
 
 WIDTH = 96
-DETECTRON2 = (
-    "pip install 'git+https://github.com/facebookresearch/detectron2.git' "
-    "--no-build-isolation"
-)
 
 
 def run(options: Namespace) -> int:
@@ -36,12 +32,7 @@ def run(options: Namespace) -> int:
         remedy = "delete .venv and run ./reproduce.sh again"
         return _conclude([f"{', '.join(missing)} missing; {remedy}"])
     _show("GPU", _gpu())
-    if importlib.util.find_spec("detectron2") is None:
-        _show("detectron2", "optional, not installed; install it with")
-        # The command has a line of its own, so that it can be copied.
-        print(f"  {DETECTRON2}")
-    else:
-        _show("detectron2", "installed")
+    _detectron2()
     print(f"\n{_folders()}\n\n{_data_sets()}")
     print("runs download missing data; ./reproduce.sh data fetch does so now\n")
     return _conclude(lacks_space(roots().values()))
@@ -99,6 +90,26 @@ def _gpu() -> str:
     import torch
 
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+
+
+def _detectron2() -> None:
+    from benchmarks.networks.detection.detectron2_back_end import (
+        INSTALL,
+        check_installed,
+    )
+    from metricopt.errors import ConfigError
+
+    if importlib.util.find_spec("detectron2") is None:
+        _show("detectron2", "optional, not installed; install it with")
+        # The commands have lines of their own, so that they can be copied.
+        print("\n".join(f"  {command}" for command in INSTALL))
+        return
+    try:
+        check_installed()
+    except ConfigError as error:
+        _show("detectron2", str(error))
+    else:
+        _show("detectron2", "installed")
 
 
 def _folders() -> str:

@@ -4,6 +4,8 @@ A detector pre-trained with cross-entropy or the AP loss, FiLM of d = 128 parame
 its box head, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
+from typing import Literal
+
 from benchmarks.datasets.detection.contract import DETECTION
 from benchmarks.experiments.shared.arms import FinetuningSize
 from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
@@ -24,6 +26,7 @@ REVISION = 1
 PRETRAINING_REVISION = 1
 """Raised when code changes pre-trained detectors, so that no old one is taken."""
 
+BackEnd = Literal["torchvision", "detectron2"]
 LOSSES: dict[ClassLoss, str] = {"cross-entropy": "cross-entropy", "ap": "AP loss"}
 """Losses of the classes in Table 6, by name."""
 FILM = FilmSettings("generator", size=128)
@@ -70,24 +73,43 @@ PROBLEMS = {
     "smoke": {"drawn": DetectionProblem("drawn-cells", observed=0.4)},
 }
 """Problems of the tiers, by the names of their columns."""
-LABELS = {
-    "paper": (
-        "back end torchvision, Faster R-CNN with ResNet-50 and a feature pyramid, on "
-        "PASCAL VOC; the paper's network is R50-C4 of detectron2"
-    ),
+DATA = {
+    "paper": "on PASCAL VOC",
     "local": (
-        "back end torchvision, Faster R-CNN on SqueezeNet 1.1 up to stride 8, on "
-        "bccd-voc-subset: 292 images of blood cells of 256 x 192 pixels, laid out as "
-        "PASCAL VOC is. The network starts from weights for ImageNet and is trained on "
-        "164 images; 41 are observed, 87 are the test. No number here is one of PASCAL "
-        "VOC"
+        "on bccd-voc-subset: 292 images of blood cells of 256 x 192 pixels, laid out "
+        "as PASCAL VOC is. The network starts from weights for ImageNet and is trained "
+        "on 164 images; 41 are observed, 87 are the test. No number here is one of "
+        "PASCAL VOC"
     ),
-    "smoke": "back end torchvision, a tiny Faster R-CNN, on drawn cells",
+    "smoke": "on drawn cells",
+}
+NETWORKS: dict[tuple[BackEnd, str], str] = {
+    ("torchvision", "paper"): (
+        "Faster R-CNN with ResNet-50 and a feature pyramid; the paper's network is "
+        "R50-C4 of detectron2, which `table6-detectron2` runs"
+    ),
+    ("torchvision", "local"): "Faster R-CNN on SqueezeNet 1.1 up to stride 8",
+    ("torchvision", "smoke"): "a tiny Faster R-CNN",
+    ("detectron2", "paper"): "Faster R-CNN R50-C4",
+    ("detectron2", "local"): "Faster R-CNN R50-C4",
+    ("detectron2", "smoke"): "Faster R-CNN R50-C4 with an eighth of the channels",
 }
 
 
-def backbone(tier: str, loss: ClassLoss) -> DetectorBackbone:
-    """Return the detector of a tier, trained with a loss."""
+def caption(back_end: BackEnd, tier: str) -> str:
+    """Return what numbers of a tier are labelled with: back end, network and data."""
+    network = NETWORKS[back_end, tier]
+    return f"back end {back_end}, {network}, {DATA[tier]}"
+
+
+def backbone(back_end: BackEnd, tier: str, loss: ClassLoss) -> DetectorBackbone:
+    """Return the detector of a back end and tier, trained with a loss."""
+    of_tier = _of_detectron2 if back_end == "detectron2" else _of_torchvision
+    network, base, training = of_tier(tier)
+    return DetectorBackbone(network, base, loss, training, PRETRAINING_REVISION)
+
+
+def _of_torchvision(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
     if tier == "paper":
         training = DetectorTraining(
             12,
@@ -96,20 +118,32 @@ def backbone(tier: str, loss: ClassLoss) -> DetectorBackbone:
             precision="bfloat16",
             frozen=("conv1", "bn1", "layer1"),
         )
-        return _backbone("resnet50-fpn", BaseWeights("torchvision"), loss, training)
+        return "resnet50-fpn", BaseWeights("torchvision"), training
     if tier == "local":
         # Chosen by AP50 on observe, one replicate.
         training = DetectorTraining(15, upside_down=True, frozen=("features.0",))
-        return _backbone("squeezenet1_1", SQUEEZENET, loss, training)
-    training = DetectorTraining(10, rate=1e-2)
-    return _backbone("tiny", BaseWeights(), loss, training)
+        return "squeezenet1_1", SQUEEZENET, training
+    return "tiny", BaseWeights(), DetectorTraining(10, rate=1e-2)
 
 
-def detection_pipeline(tier: str, problem: DetectionProblem, loss: ClassLoss) -> Unit:
+def _of_detectron2(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
+    """Return the detector of the paper; it keeps its first two stages frozen itself."""
+    base = BaseWeights("torchvision")
+    if tier == "paper":
+        training = DetectorTraining(17, batch_size=16, rate=1e-4, precision="bfloat16")
+        return "r50-c4", base, training
+    if tier == "local":
+        return "r50-c4", base, DetectorTraining(15, rate=1e-4, upside_down=True)
+    return "r50-c4-narrow", BaseWeights(), DetectorTraining(10, rate=3e-3)
+
+
+def detection_pipeline(
+    back_end: BackEnd, tier: str, problem: DetectionProblem, loss: ClassLoss
+) -> Unit:
     """Return the pipeline of a tier and problem, with the detector of a loss."""
     settings = DetectionSettings(
         problem,
-        backbone(tier, loss),
+        backbone(back_end, tier, loss),
         REVISION,
         FILM,
         SIZES[tier].batch_size,
@@ -127,9 +161,3 @@ def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained detector of a run."""
     settings = decode(DetectionSettings, spec.pipeline.settings)
     return network_name(settings.problem, settings.backbone, spec.replicate)
-
-
-def _backbone(
-    network: str, base: BaseWeights, loss: ClassLoss, training: DetectorTraining
-) -> DetectorBackbone:
-    return DetectorBackbone(network, base, loss, training, PRETRAINING_REVISION)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.datasets.detection.voc import VOC07, VOC0712
 from benchmarks.execution.runner import run_all
-from benchmarks.experiments import table6
+from benchmarks.experiments.registry import find_experiment
 from benchmarks.experiments.shared.detection import network_of
 from benchmarks.networks.detection import resnet50_fpn
 from benchmarks.pipelines.detection.settings import DetectionSettings
@@ -16,9 +16,11 @@ from benchmarks.runs.store import RunStore
 from tests.benchmarks.datasets.detection.devkit import CLASSES, write_devkit
 from tests.benchmarks.experiments.test_table5 import merged
 
+EXPERIMENT = find_experiment("table6")
+
 
 def test_one_run_fills_all_columns_of_its_problem():
-    layout, specs = table6.layout("local"), table6.specs("local", 1, True)
+    layout, specs = EXPERIMENT.layout("local"), EXPERIMENT.specs("local", 1, True)
     assert [column.label for column in layout.columns] == [
         *("AP50", "Platelets", "RBC", "WBC", "AP50, area", "AP50, COCO")
     ]
@@ -39,7 +41,7 @@ def test_one_run_fills_all_columns_of_its_problem():
     ],
 )
 def test_the_paper_has_a_number_for_either_loss_and_training_set(block, row, expected):
-    layout = table6.layout("paper")
+    layout = EXPERIMENT.layout("paper")
     own = next(each for each in layout.rows if each.name == row)
     columns = [c for c in layout.columns if c.metric.label == "ap50"]
     assert [column.label for column in columns] == ["07: AP50", "07+12: AP50"]
@@ -49,24 +51,24 @@ def test_the_paper_has_a_number_for_either_loss_and_training_set(block, row, exp
 
 def test_every_number_says_back_end_network_and_metric():
     for tier in ("local", "smoke"):
-        layout = table6.layout(tier)
+        layout = EXPERIMENT.layout(tier)
         assert all(column.not_comparable for column in layout.columns)
         assert "back end torchvision" in layout.caption
         assert "11-point" in layout.convention
-    caption = table6.layout("local").caption
+    caption = EXPERIMENT.layout("local").caption
     assert "bccd-voc-subset" in caption
     assert "No number here is one of PASCAL VOC" in caption
 
 
 def test_every_loss_and_replicate_has_a_detector_of_its_own():
-    specs = table6.specs("local", 5, True)
+    specs = EXPERIMENT.specs("local", 5, True)
     names = {(s.block, s.replicate): network_of(s) for s in specs}
     assert len(set(names.values())) == 10
     assert names["ap", 1].startswith("bccd-voc-subset, squeezenet1_1, ap, replicate 1")
 
 
 def test_the_paper_tier_has_the_sizes_of_the_paper():
-    (spec, *_) = table6.specs("paper", 1, True)
+    (spec, *_) = EXPERIMENT.specs("paper", 1, True)
     settings = decode(DetectionSettings, spec.pipeline.settings)
     assert settings.adapter.size == 128
     assert settings.backbone.network == "resnet50-fpn"
@@ -119,7 +121,7 @@ def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
     )
     lists = ("trainval", "val")
     write_devkit(devkit, train=4, test=1, year="VOC2012", lists=lists, difficult=0)
-    specs = [small(s) for s in table6.specs("paper", 1, True) if s.block == "ap"]
+    specs = [small(s) for s in EXPERIMENT.specs("paper", 1, True) if s.block == "ap"]
     chosen = [s for s in specs if s.column == "voc07" or s.row == "untouched"]
     store = RunStore(tmp_path / "store")
     run_all(chosen, store, workers=1)

@@ -1,12 +1,14 @@
 """Detection pipelines of the smoke tier, on drawn cells."""
 
-from benchmarks.experiments import table6
+from benchmarks.experiments.registry import find_experiment
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.detection.pipeline import DetectionPipeline
 
+EXPERIMENT = find_experiment("table6")
+
 
 def spec_of(row="untouched", block="cross-entropy", replicate=0):
-    found = table6.specs("smoke", replicate + 1, True)
+    found = EXPERIMENT.specs("smoke", replicate + 1, True)
     return next(
         spec
         for spec in found
