@@ -20,7 +20,7 @@ from metricopt.errors import ConfigError
 INSTALL = (
     ".venv/bin/pip install 'setuptools<81' ninja",
     ".venv/bin/pip install --no-build-isolation "
-    "'git+https://github.com/facebookresearch/detectron2.git'",
+    "'git+https://github.com/facebookresearch/detectron2'",
 )
 """Commands that install it, about five minutes."""
 CONFIG = "PascalVOC-Detection/faster_rcnn_R_50_C4.yaml"
