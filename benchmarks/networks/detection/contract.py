@@ -71,10 +71,6 @@ class Detector(nn.Module, ABC):
             An `nn.Module` that is a `BoxHead`; the detector is in evaluation mode.
         """
 
-    @abstractmethod
-    def proposals(self, images: Sequence[Tensor], count: int) -> list[Tensor]:
-        """Return the likeliest proposals of every image, in its pixels, [P, 4]."""
-
 
 DETECTORS: Registry[Callable[[int], Detector]] = Registry(
     "detector", "benchmarks.networks.detection"

@@ -128,21 +128,6 @@ class Detectron2Detector(Detector):
         """Return the box head; see `Detector.head`."""
         return Detectron2Head(self, proposals)
 
-    @torch.no_grad()
-    def proposals(self, images: Sequence[Tensor], count: int) -> list[Tensor]:
-        """Return the likeliest proposals of every image, in its pixels, [P, 4]."""
-        self.eval()
-        seen, _ = self.transform(list(images))
-        _, found, _ = self._proposed(seen, None)
-        scaled = []
-        for each, size, image in zip(found, seen.image_sizes, images, strict=True):
-            boxes = each.proposal_boxes.tensor[:count]
-            high, wide = (
-                own / one for own, one in zip(image.shape[-2:], size, strict=True)
-            )
-            scaled.append(boxes * boxes.new_tensor([wide, high, wide, high]))
-        return scaled
-
     def regions(self, images: Sequence[Tensor], count: int) -> Tensor:
         """Return the vectors of the likeliest proposals, with their geometry."""
         from detectron2.structures import Boxes

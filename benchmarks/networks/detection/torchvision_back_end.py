@@ -1,6 +1,5 @@
 """Detectors of torchvision behind the contract."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -55,24 +54,6 @@ class TorchvisionDetector(Detector):
         """Return the box head; see `Detector.head`."""
         return DetectorHead(self.network, proposals)
 
-    @torch.no_grad()
-    def proposals(self, images: Sequence[Tensor], count: int) -> list[Tensor]:
-        """Return the likeliest proposals of every image, in its pixels, [P, 4]."""
-        network = self.network.eval()
-        seen, _ = network.transform(list(images))
-        found, _ = network.rpn(seen, self._features(seen.tensors))
-        parts = zip(found, seen.image_sizes, images, strict=True)
-        return [
-            boxes[:count] * boxes.new_tensor(_ratios(size, image.shape[-2:]))
-            for boxes, size, image in parts
-        ]
-
     def _features(self, images: Tensor) -> dict[str, Tensor]:
         found = self.network.backbone(images)
         return {"0": found} if isinstance(found, Tensor) else found
-
-
-def _ratios(seen: tuple[int, int], original: Sequence[int]) -> list[float]:
-    """Return what scales x1, y1, x2, y2 from one size to another."""
-    high, wide = (own / one for own, one in zip(original, seen, strict=True))
-    return [wide, high, wide, high]

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torchvision.ops import box_iou
 
 from baselines.detection_losses.blackbox_ap import DetectionAP
 from baselines.network_methods.batches import PermutedBatches
@@ -28,6 +27,7 @@ from benchmarks.pipelines.pretrained.theta import (
     find_artifact,
     freeze,
     parts,
+    predicted,
     train_artifact,
 )
 from benchmarks.pipelines.pretrained.weights import weights_digest
@@ -36,6 +36,9 @@ from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
 from metricopt.detection.head import Regions
+from metricopt.detection.matching import intersection_over_union
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import counted
 from metricopt.losses.contract import Loss
 from metricopt.losses.detection import DetectionLoss
 
@@ -210,40 +213,25 @@ def train_detector(spec: DetectorSpec, on_epoch: OnEpoch | None = None) -> Artif
 
     def judge(network: nn.Module) -> dict[str, float]:
         assert isinstance(network, Detector)
-        network.eval()
-        regions = Regions(network.head(JUDGED), observe, targets=observe.targets)
-        found = metric_of(Unit(CHECKED)).value(
-            detected(network, regions), regions.targets
-        )
+        head: Any = network.head(JUDGED)
+        regions = Regions(head, observe, targets=observe.targets)
+        outputs = predicted(head, regions, AT_ONCE)
         return {
-            "observe_ap50": found,
-            "observe_proposal_recall": proposal_recall(network, observe, JUDGED),
+            "observe_ap50": metric_of(Unit(CHECKED)).value(outputs, observe.targets),
+            "observe_proposal_recall": proposal_recall(outputs, observe.targets),
         }
 
     return train_artifact(spec, run, judge, on_epoch)
 
 
-@torch.no_grad()
-def detected(network: Detector, regions: Regions) -> Tensor:
-    """Return the packed outputs of all images, [N, P, 5 C + 6]."""
-    head = network.head(JUDGED)
-    starts = range(0, len(regions), AT_ONCE)
-    return torch.cat([head(regions.batch(slice(at, at + AT_ONCE))) for at in starts])
-
-
-def proposal_recall(detector: Detector, scenes: Scenes, count: int) -> float:
-    """Return the share of objects that a proposal overlaps by half or more.
+def proposal_recall(outputs: Tensor, truths: Tensor) -> float:
+    """Return the share of objects that a proposal overlaps by more than half.
 
     Args:
-        detector: makes the proposals.
-        scenes: images with their objects; difficult ones do not count.
-        count: proposals of an image.
+        outputs: of the regions of N images, packed, shape [N, P, 5 C + 6].
+        truths: their objects, shape [N, G, 6]; difficult ones do not count.
     """
-    hits = objects = 0
-    for at in range(len(scenes)):
-        image, target = scenes[at]
-        objects += len(target["boxes"])
-        (boxes,) = detector.proposals([image], count)
-        overlaps = box_iou(target["boxes"], boxes)
-        hits += int((overlaps > FOUND).any(1).sum())
-    return hits / max(objects, 1)
+    found, objects = region_outputs(outputs), counted(truths)
+    overlaps = intersection_over_union(found.proposals, truths[..., :4])
+    near = (overlaps > FOUND) & found.present[..., None]
+    return int((near.any(1) & objects).sum()) / max(int(objects.sum()), 1)

@@ -6,6 +6,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.networks.detection.contract import build_detector
 from metricopt.detection.detections import detections
+from metricopt.detection.region_outputs import region_outputs
 from metricopt.errors import ConfigError
 
 # torchvision publishes 41,755,286 for 90 classes and the background.
@@ -71,7 +72,10 @@ def test_the_parts_of_the_loss_are_those_of_torchvision(name):
 def test_proposals_are_in_the_pixels_of_the_image():
     network = build_detector("squeezenet1_1", 1, seed=0)
     small = torch.rand(3, 48, 64, generator=torch.Generator().manual_seed(1))
-    (found,) = network.proposals([small], 50)
+    head = network.head(50)
+    with torch.no_grad():
+        outputs = region_outputs(head(head.regions([small])))
+    found = outputs.proposals[0][outputs.present[0]]
     assert len(found) == 50
     assert (found >= 0).all()
     assert 32 < found[:, 2].max() <= 64
