@@ -1,6 +1,6 @@
 """Detection: a pre-trained detector with FiLM on its box head."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,9 +12,9 @@ from baselines.detection_losses.blackbox_ap import DetectionAP
 from baselines.network_methods.batches import Batches, SampledBatches
 from baselines.network_methods.optimization import Training
 from benchmarks.datasets.detection.contract import DETECTION
-from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.choices import Adapted, Choice
-from benchmarks.pipelines.contract import PIPELINES, Prerequisite
+from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.detection.pictured import pictured
 from benchmarks.pipelines.detection.problem import DetectionSplits, load_problem
 from benchmarks.pipelines.detection.settings import DetectionSettings
@@ -26,17 +26,15 @@ from benchmarks.pipelines.detection.theta import (
     training_of,
     unloaded,
 )
-from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
-from benchmarks.pipelines.pretrained.network import PretrainedNetwork
+from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
 from benchmarks.runs.codec import changed, encode
 from metricopt.adapters.film import FiLM
 from metricopt.detection.head import Regions
 from metricopt.losses.contract import Loss
 from metricopt.losses.detection import DetectionLoss
 from metricopt.losses.portfolio import Portfolio
-from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge
@@ -47,7 +45,7 @@ SIDE = 500
 
 
 @PIPELINES.register("detection")
-class DetectionPipeline(AdaptedPipeline):
+class DetectionPipeline(PretrainedPipeline):
     """A detection problem with its detector; see `Pipeline`.
 
     Proposals and what is pooled from them do not depend on the adapter: they are
@@ -58,12 +56,7 @@ class DetectionPipeline(AdaptedPipeline):
 
     settings_type = DetectionSettings
     settings: DetectionSettings
-    shares_columns = False
     examples_at_once = 16
-
-    def __init__(self, settings: DetectionSettings, replicate: int) -> None:
-        super().__init__(settings, replicate)
-        self.device = device()
 
     @cached_property
     def problem(self) -> DetectionSplits:
@@ -82,26 +75,10 @@ class DetectionPipeline(AdaptedPipeline):
         return Splits(train, observe, test, problem.variant, problem.digest)
 
     @property
-    def seeds(self) -> Seeds:
-        """Seeds of everything that is random here."""
-        return Seeds(self.theta_spec.name, self.replicate)
-
-    @property
-    def recorded_seeds(self) -> dict[str, int]:
-        """Seeds that records name, by purpose."""
-        own = {"theta": self.theta_spec.seed, "adapter": self.seeds.seed("adapter")}
-        return super().recorded_seeds | own
-
-    @property
     def theta_spec(self) -> DetectorSpec:
         """Which detector theta is."""
         settings = self.settings
         return DetectorSpec(settings.problem, settings.backbone, self.replicate)
-
-    @property
-    def prerequisites(self) -> Sequence[Prerequisite]:
-        """The pre-trained detector."""
-        return [PretrainedNetwork(self.theta_spec)]
 
     def forecast(self) -> Forecast:
         """Return what its detector takes, without data."""
@@ -157,15 +134,14 @@ class DetectionPipeline(AdaptedPipeline):
         return head
 
     @property
-    def key(self) -> dict[str, Any]:
-        """Identity of what is made on this pipeline: of this very detector."""
-        return super().key | {"theta": self.pretrained.digest}
+    def theta_digest(self) -> str:
+        """Digest of all weights."""
+        return self.pretrained.digest
 
     @property
     def network_data(self) -> dict[str, str]:
         """What records say of the pre-trained detector."""
-        detector = self.pretrained.detector
-        return {"theta": self.pretrained.digest, "back end": detector.back_end}
+        return super().network_data | {"back end": self.pretrained.detector.back_end}
 
     @cached_property
     def adapter(self) -> FiLM:

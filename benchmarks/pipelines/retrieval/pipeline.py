@@ -1,6 +1,6 @@
 """Retrieval: a pre-trained embedding network with FiLM on its last stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -13,14 +13,13 @@ from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
 from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.networks.embedding.contract import EmbeddingNetwork
-from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.choices import Adapted, Choice
-from benchmarks.pipelines.contract import PIPELINES, Prerequisite
-from benchmarks.pipelines.device import device
+from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
-from benchmarks.pipelines.pretrained.network import PretrainedNetwork
+from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
 from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.pictured import pictured
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
@@ -38,7 +37,6 @@ from benchmarks.runs.codec import changed, encode
 from metricopt.adapters.film import FiLM
 from metricopt.losses.contract import Loss
 from metricopt.losses.portfolio import Portfolio
-from metricopt.seeding import Seeds
 from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
@@ -46,7 +44,7 @@ from metricopt.tasks.judge import Judge
 
 
 @PIPELINES.register("retrieval")
-class RetrievalPipeline(AdaptedPipeline):
+class RetrievalPipeline(PretrainedPipeline):
     """A retrieval problem with its network; see `Pipeline`.
 
     Every image of a part is a query among all others of that part. Fine-tuning sees
@@ -56,12 +54,7 @@ class RetrievalPipeline(AdaptedPipeline):
 
     settings_type = RetrievalSettings
     settings: RetrievalSettings
-    shares_columns = False
     examples_at_once = 128
-
-    def __init__(self, settings: RetrievalSettings, replicate: int) -> None:
-        super().__init__(settings, replicate)
-        self.device = device()
 
     @cached_property
     def problem(self) -> RetrievalSplits:
@@ -81,26 +74,10 @@ class RetrievalPipeline(AdaptedPipeline):
         )
 
     @property
-    def seeds(self) -> Seeds:
-        """Seeds of everything that is random here."""
-        return Seeds(self.theta_spec.name, self.replicate)
-
-    @property
-    def recorded_seeds(self) -> dict[str, int]:
-        """Seeds that records name, by purpose."""
-        own = {"theta": self.theta_spec.seed, "adapter": self.seeds.seed("adapter")}
-        return super().recorded_seeds | own
-
-    @property
     def theta_spec(self) -> EmbeddingSpec:
         """Which network theta is."""
         settings = self.settings
         return EmbeddingSpec(settings.problem, settings.backbone, self.replicate)
-
-    @property
-    def prerequisites(self) -> Sequence[Prerequisite]:
-        """The pre-trained network."""
-        return [PretrainedNetwork(self.theta_spec)]
 
     def forecast(self) -> Forecast:
         """Return what its network takes, without data."""
@@ -164,14 +141,9 @@ class RetrievalPipeline(AdaptedPipeline):
         return self.theta if from_theta else fresh(self.theta_spec).to(self.device)
 
     @property
-    def key(self) -> dict[str, Any]:
-        """Identity of what is made on this pipeline: of this very network."""
-        return super().key | {"theta": self.pretrained.digest}
-
-    @property
-    def network_data(self) -> dict[str, str]:
-        """What records say of the pre-trained network."""
-        return {"theta": self.pretrained.digest}
+    def theta_digest(self) -> str:
+        """Digest of all weights."""
+        return self.pretrained.digest
 
     @cached_property
     def adapter(self) -> FiLM:
