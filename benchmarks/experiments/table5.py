@@ -76,7 +76,8 @@ def columns(tier: str) -> tuple[Column, ...]:
 def layout(tier: str) -> TableLayout:
     """Return what Table 5 looks like at a tier."""
     size = SIZES[tier]
-    return TableLayout(
+    return moved_by_film.table(
+        size,
         experiment="table5",
         title="Table 5 of MetricOpt (CVPR 2021): Recall@k of image retrieval",
         caption=(
@@ -89,15 +90,9 @@ def layout(tier: str) -> TableLayout:
             "test is one of training or observe."
         ),
         blocks=BLOCKS,
-        rows=moved_by_film.ROWS,
         columns=columns(tier),
         paper_table="Table 5",
-        loss_only_row=moved_by_film.BASE,
-        untouched_row=moved_by_film.UNTOUCHED,
-        query_budgets=moved_by_film.budgets(size),
-        query_arms=moved_by_film.QUERY_ARMS,
         network_of=network_of,
-        rival_row=moved_by_film.RIVAL,
         notes=NOTES,
     )
 

@@ -101,7 +101,8 @@ def columns(tier: str) -> tuple[Column, ...]:
 def layout(name: str, back_end: BackEnd, tier: str) -> TableLayout:
     """Return what Table 6 looks like at a tier."""
     size = SIZES[tier]
-    return TableLayout(
+    return moved_by_film.table(
+        size,
         experiment=name,
         title="Table 6 of MetricOpt (CVPR 2021): AP50 of object detection",
         caption=(
@@ -114,15 +115,9 @@ def layout(name: str, back_end: BackEnd, tier: str) -> TableLayout:
             "VOC 2007; a detection is right if its overlap is above one half."
         ),
         blocks=BLOCKS,
-        rows=moved_by_film.ROWS,
         columns=columns(tier),
         paper_table="Table 6",
-        loss_only_row=moved_by_film.BASE,
-        untouched_row=moved_by_film.UNTOUCHED,
-        query_budgets=moved_by_film.budgets(size),
-        query_arms=moved_by_film.QUERY_ARMS,
         network_of=network_of,
-        rival_row=moved_by_film.RIVAL,
         notes=NOTES,
     )
 

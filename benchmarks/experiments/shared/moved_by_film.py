@@ -1,6 +1,7 @@
 """The rows of tables on networks that FiLM alone moves: no output offset could."""
 
 from dataclasses import replace
+from typing import Any
 
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -12,7 +13,7 @@ from benchmarks.experiments.shared.image_arms import (
     query_budgets,
 )
 from benchmarks.experiments.shared.plans import Plan
-from benchmarks.report.layout import Row, finetuned
+from benchmarks.report.layout import Row, TableLayout, finetuned
 
 UNTOUCHED, BASE, RIVAL = "untouched", "loss-only", "loss-only-dense"
 QUERY_ARMS = (*arms.SEARCHES, "metricopt", "portfolio", outputs.OURS)
@@ -54,6 +55,14 @@ def plans(size: FinetuningSize) -> dict[str, Plan]:
     }
 
 
-def budgets(size: FinetuningSize) -> tuple[int, ...]:
-    """Return the numbers of queries at which arms are compared."""
-    return (outputs.QUERIES, *query_budgets(size))
+def table(size: FinetuningSize, **own: Any) -> TableLayout:
+    """Return a layout with these rows, and fields of its own."""
+    return TableLayout(
+        rows=ROWS,
+        loss_only_row=BASE,
+        untouched_row=UNTOUCHED,
+        rival_row=RIVAL,
+        query_budgets=(outputs.QUERIES, *query_budgets(size)),
+        query_arms=QUERY_ARMS,
+        **own,
+    )
