@@ -13,6 +13,7 @@ from benchmarks.report.render import to_csv, to_latex, to_markdown
 from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries
 from benchmarks.report.sections.gain_by_size import gain_by_size
 from benchmarks.report.sections.identified import identified
+from benchmarks.report.sections.proposals import proposals
 from benchmarks.report.sections.queries_to_reach import queries_to_reach
 from benchmarks.report.sections.side_by_side import (
     EXPLAINED,
@@ -92,6 +93,7 @@ def build(
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
     parts = _head_parts(layout, records, cells)
     parts += gain_by_size(layout, cells) + identified(cells)
+    parts += proposals(layout, records)
     if reference is not None:
         parts += _beside_parts(layout, records, reference)
     parts += _gap_parts(layout, cells) + equal_queries(layout, records)

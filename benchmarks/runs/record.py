@@ -18,6 +18,8 @@ DIGITS = 6
 """Decimals kept of metric values."""
 VALUE_FUNCTION = "value function"
 """Name of the seconds that its training took."""
+PROPOSAL_RECALL = "proposal recall"
+"""Name, in the data of a run on a detector, of the recall of its proposals."""
 
 Values = Mapping[str, Sequence[float | None]]
 """One value per meta-test by metric, in native units; None for a non-finite one."""
@@ -51,7 +53,8 @@ class RunRecord:
         spec: what was run.
         status: `done`, `diverged` or `failed`.
         message: why it is not done; empty if it is.
-        data: `variant` and `digest` of the data set, and `theta` of the network.
+        data: `variant` and `digest` of the data set, and what is known of the
+            pre-trained network: `theta`, and more for some.
         environment: versions, device, commit.
         seeds: the seeds used, by purpose.
         queries: metric queries charged to one row, shared ones included.

@@ -75,6 +75,20 @@ class Statistics(ABC):
         """
         return self
 
+    def sizes(self, targets: Tensor) -> dict[str, int]:
+        """Return how much a split holds, by name.
+
+        First what is judged one by one, then, where it is something else, what goes
+        together: of examples that are compared, those of a class.
+
+        Args:
+            targets: of all examples, shape [N].
+        """
+        examples = {"examples": len(targets)}
+        if not self.compares:
+            return examples
+        return examples | {"classes": len(targets.unique())}
+
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Return places of about `count` examples that stand for all in `smooth`.
 

@@ -14,7 +14,7 @@ from metricopt.detection.curves import ELEVEN, Curves
 from metricopt.detection.detections import Detections
 from metricopt.detection.judged import judged
 from metricopt.detection.region_outputs import region_outputs
-from metricopt.detection.truths import are_truths, present
+from metricopt.detection.truths import are_truths, counted, present
 from metricopt.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
@@ -48,6 +48,10 @@ class DetectionStatistics(Statistics):
     def suits(self, outputs: Tensor, targets: Tensor) -> bool:
         """Return whether there is an object."""
         return are_truths(targets) and bool(present(targets).any())
+
+    def sizes(self, targets: Tensor) -> dict[str, int]:
+        """Return how many objects count, and how many images hold them."""
+        return {"objects": int(counted(targets).sum()), "images": len(targets)}
 
     def groups(
         self,
@@ -95,6 +99,12 @@ def _log_odds(outputs: Tensor, found: Detections) -> Tensor:
     return own.gather(1, label)[:, 0] - others
 
 
+def _nothing(curves: Curves, scores: Tensor, count: int) -> Tensor:
+    """Return what no detection gives, zeros [B, C, J] with a gradient of 0."""
+    zeros = curves.hits.new_zeros(*curves.objects.shape, count)
+    return zeros + scores.sum()
+
+
 def _steps(scores: Tensor, thresholds: Tensor, *, smooth: bool) -> Tensor:
     """Return how far scores [..., L] are above thresholds [..., J], [..., J, L]."""
     above = scores[..., None, :] - thresholds[..., None]
@@ -106,7 +116,7 @@ def _steps(scores: Tensor, thresholds: Tensor, *, smooth: bool) -> Tensor:
 def _above(curves: Curves, scores: Tensor, *, smooth: bool) -> tuple[Tensor, Tensor]:
     """Return the weights of hits and of false alarms above scores, each [B, C, J]."""
     if not len(scores):
-        nothing = curves.hits.new_zeros(*curves.objects.shape, len(THRESHOLDS))
+        nothing = _nothing(curves, scores, len(THRESHOLDS))
         return nothing, nothing
     own = scores[curves.place]
     thresholds = own.new_tensor([math.log(t / (1 - t)) for t in THRESHOLDS])
@@ -123,7 +133,7 @@ def _smooth_precisions(curves: Curves, scores: Tensor) -> Tensor:
     are counted above its score, hits up to its recall.
     """
     if not len(scores):
-        return curves.precisions_at(RECALLS)
+        return _nothing(curves, scores, len(RECALLS))
     _, where = curves.best()
     reached = curves.reached(RECALLS)
     length = where.shape[-1]

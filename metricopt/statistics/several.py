@@ -40,6 +40,10 @@ class SeveralStatistics(Statistics):
         kinds = tuple(kind.fitted(targets) for kind in self.kinds)
         return replace(self, kinds=kinds)
 
+    def sizes(self, targets: Tensor) -> dict[str, int]:
+        """Return how much a split holds, to all of its kinds."""
+        return self.kinds[0].sizes(targets)
+
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Return places of about `count` examples, as its kinds want them."""
         return self.kinds[0].draw(targets, count, generator)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from metricopt import FiLM, FinetuneOptions, finetune
+from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
 from metricopt.losses.detection import DetectionLoss
 from metricopt.metrics.callables import make_metric
@@ -51,3 +52,29 @@ def test_a_detector_of_ones_own(metric):
         again = make_metric(metric).value(head(regions), observe.targets)
     found.remove()
     assert abs(again - found.metric_after) < 1e-6
+
+
+def test_a_detector_that_finds_nothing_stays_as_it_is():
+    network = detector()
+    with torch.no_grad():
+        network.roi_heads.box_predictor.cls_score.bias[0] = 1e3  # background, surely
+    head = DetectorHead(network, proposals=20)
+    train, observe = Regions(head, images(20, 1)), Regions(head, images(30, 2))
+    assert not detections(head(observe.batch(slice(None)))).score.numel()
+    for method in ("metricopt-outputs", "cma-es"):
+        found = finetune(
+            head,
+            train=train,
+            observe=observe,
+            loss=DetectionLoss(),
+            metric="ap50",
+            options=FinetuneOptions(
+                adapter=FiLM(head, train.batch(slice(2)), sites=head.sites, size=8),
+                method=method,
+                no_harm=True,
+                queries=16,
+            ),
+        )
+        assert found.metric_after == found.metric_before == 0
+        assert not found.phi.any()
+        assert found.evidence.reason.endswith("The untouched network is kept.")

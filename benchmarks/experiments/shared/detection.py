@@ -53,7 +53,7 @@ SIZES = {
         batch_size=16,
     ),
     "smoke": FinetuningSize(
-        replicates=2,
+        replicates=1,
         value_functions=1,
         seeds=1,
         search_tests=1,
@@ -73,6 +73,8 @@ PROBLEMS = {
     "smoke": {"drawn": DetectionProblem("drawn-cells", observed=0.4)},
 }
 """Problems of the tiers, by the names of their columns."""
+PROPOSALS = {"smoke": 24}
+"""Regions of an image where they are not 100; drawn cells are four at most."""
 DATA = {
     "paper": "on PASCAL VOC",
     "local": (
@@ -99,7 +101,7 @@ NETWORKS: dict[tuple[BackEnd, str], str] = {
 def caption(back_end: BackEnd, tier: str) -> str:
     """Return what numbers of a tier are labelled with: back end, network and data."""
     network = NETWORKS[back_end, tier]
-    return f"back end {back_end}, {network}, {DATA[tier]}"
+    return f"Back end {back_end}, {network}, {DATA[tier]}"
 
 
 def backbone(back_end: BackEnd, tier: str, loss: ClassLoss) -> DetectorBackbone:
@@ -147,6 +149,7 @@ def detection_pipeline(
         REVISION,
         FILM,
         SIZES[tier].batch_size,
+        PROPOSALS.get(tier, 100),
     )
     return Unit("detection", encode(settings))
 

@@ -24,6 +24,8 @@ class _Form:
         anchors: their sizes, in pixels of the scaled image.
         pooled: cells of a side of a region.
         hidden: width of both layers of the box head.
+        regions: likeliest regions of an image before non-maximum suppression, and
+            after it.
     """
 
     channels: int
@@ -31,6 +33,7 @@ class _Form:
     anchors: tuple[int, ...]
     pooled: int
     hidden: int
+    regions: tuple[int, int] = (1_000, 300)
 
 
 @DETECTORS.register("squeezenet1_1")
@@ -70,7 +73,7 @@ def tiny(classes: int) -> Detector:
     stages: list[nn.Module] = []
     for before, width in ((3, 16), (16, 32), (32, 32)):
         stages += [nn.Conv2d(before, width, 3, 2, 1), nn.ReLU()]
-    form = _Form(32, (64, 96), (12, 16, 24), pooled=4, hidden=32)
+    form = _Form(32, (64, 96), (12, 16, 24), pooled=4, hidden=32, regions=(200, 50))
     return _faster_rcnn("three convolutions", nn.Sequential(*stages), classes, form)
 
 
@@ -93,10 +96,10 @@ def _faster_rcnn(
         box_roi_pool=MultiScaleRoIAlign(["0"], form.pooled, 2),
         box_head=TwoMLPHead(form.channels * form.pooled**2, form.hidden),
         box_predictor=FastRCNNPredictor(form.hidden, classes + 1),
-        rpn_pre_nms_top_n_train=1_000,
-        rpn_pre_nms_top_n_test=1_000,
-        rpn_post_nms_top_n_train=300,
-        rpn_post_nms_top_n_test=300,
+        rpn_pre_nms_top_n_train=form.regions[0],
+        rpn_pre_nms_top_n_test=form.regions[0],
+        rpn_post_nms_top_n_train=form.regions[1],
+        rpn_post_nms_top_n_test=form.regions[1],
         rpn_batch_size_per_image=128,
         box_batch_size_per_image=64,
     )

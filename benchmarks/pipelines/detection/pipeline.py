@@ -30,6 +30,7 @@ from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
 from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.record import PROPOSAL_RECALL
 from metricopt.adapters.film import FiLM
 from metricopt.detection.head import Regions
 from metricopt.losses.contract import Loss
@@ -141,7 +142,11 @@ class DetectionPipeline(PretrainedPipeline):
     @property
     def network_data(self) -> dict[str, str]:
         """What records say of the pre-trained detector."""
-        return super().network_data | {"back end": self.pretrained.detector.back_end}
+        own = {
+            "back end": self.pretrained.detector.back_end,
+            PROPOSAL_RECALL: self.pretrained.proposal_recall,
+        }
+        return super().network_data | own
 
     @cached_property
     def adapter(self) -> FiLM:

@@ -34,6 +34,7 @@ from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.paths import data_root
+from benchmarks.runs.record import PROPOSAL_RECALL
 from benchmarks.runs.spec import Unit
 from metricopt.detection.head import Regions
 from metricopt.detection.matching import intersection_over_union
@@ -86,9 +87,7 @@ class DetectorSpec(PretrainedSpec):
         """Return its average precision and the recall of its proposals on observe."""
         return {
             f"{CHECKED} on observe": f"{float(facts['observe_ap50']):.4f}",
-            f"proposal recall at {JUDGED}": (
-                f"{float(facts['observe_proposal_recall']):.4f}"
-            ),
+            f"{PROPOSAL_RECALL} at {JUDGED}": _recall(facts),
         }
 
 
@@ -100,11 +99,13 @@ class DetectorTheta:
         detector: in evaluation mode.
         loss: of regions; of the kind the detector was trained with.
         digest: of all weights, see `weights.weights_digest`.
+        proposal_recall: of `JUDGED` proposals of an image of observe, as text.
     """
 
     detector: Detector
     loss: Loss
     digest: str
+    proposal_recall: str
 
 
 def find_theta(spec: DetectorSpec, classes: int) -> DetectorTheta:
@@ -118,11 +119,17 @@ def find_theta(spec: DetectorSpec, classes: int) -> DetectorTheta:
         DataError: if released weights do not match their record, or base weights are
             missing or others.
     """
-    tensors = find_artifact(spec).tensors
+    artifact = find_artifact(spec)
+    tensors = artifact.tensors
     detector = unloaded(spec, classes)
     detector.load_state_dict(parts(tensors)[0])
     loss = DetectionAP() if spec.backbone.loss == "ap" else DetectionLoss()
-    return DetectorTheta(detector.eval().to(device()), loss, weights_digest(tensors))
+    return DetectorTheta(
+        detector.eval().to(device()),
+        loss,
+        weights_digest(tensors),
+        _recall(artifact.facts),
+    )
 
 
 def unloaded(spec: DetectorSpec, classes: int) -> Detector:
@@ -222,6 +229,10 @@ def train_detector(spec: DetectorSpec, on_epoch: OnEpoch | None = None) -> Artif
         }
 
     return train_artifact(spec, run, judge, on_epoch)
+
+
+def _recall(facts: Mapping[str, Any]) -> str:
+    return f"{float(facts['observe_proposal_recall']):.4f}"
 
 
 def proposal_recall(outputs: Tensor, truths: Tensor) -> float:

@@ -108,6 +108,9 @@ def propose(
         return nothing.refused(f"The metric was the same at all {queries} queries.")
     if missing := lacking(search.statistics):
         return nothing.refused(missing)
+    if search.along.are_none:
+        reason = "No small step from phi = 0 changes what is known of the outputs."
+        return unexplained(best, replace(evidence, reason=reason))
     if search.is_hopeless:
         reason = "No statistics of the outputs that are known here explain the metric."
         return unexplained(best, replace(evidence, reason=reason))

@@ -26,7 +26,7 @@ class Coordinates:
 
     Attributes:
         scale: what a unit of a coordinate is in phi, shape [d]: it moves the
-            statistics by about 1.
+            statistics by about 1. 0 for parts of phi that move none.
         vectors: of phi, that which moves the statistics most first, shape [r, d].
         moves: what a unit of each does to the statistics, shape [q, r].
     """
@@ -34,6 +34,11 @@ class Coordinates:
     scale: Tensor
     vectors: Tensor
     moves: Tensor
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing moves the statistics."""
+        return len(self.vectors) == 0
 
     def combination(self, length: float, generator: torch.Generator) -> Tensor:
         """Return a random phi [d] that moves the statistic that moves most by `length`.
@@ -65,7 +70,7 @@ def coordinates(
     for place in statistics.parts.values():
         # As far as the statistic goes that the part moves most.
         steepest = slopes[:, place].norm(dim=1).max()
-        scale[place] = 1 / steepest.clamp_min(SMALL)
+        scale[place] = 1 / steepest if steepest > SMALL else 0.0
     left, values, right = torch.linalg.svd(slopes * scale, full_matrices=False)
     kept = values > LEADING * values[0]
     return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])

@@ -11,27 +11,22 @@ from metricopt.outputs import are_labels
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
-FEWEST, FEWEST_CLASSES = 50, 10
-"""Examples of the observe split, or classes of those that are compared, below which
-nothing is cross-fitted."""
+FEWEST, FEWEST_TOGETHER = 50, 10
+"""Of an observe split, what is judged one by one (examples, or objects of images), and
+what goes together (classes that are compared, or images), below which nothing is
+cross-fitted."""
 
 
 def lacking(statistics: ObservedStatistics) -> str:
     """Return what an observe split lacks to be cross-fitted; empty if nothing."""
-    examples = len(statistics)
-    if examples < FEWEST:
-        return (
-            f"An observe split of {examples} examples is too small to cross-fit, which "
-            f"needs {FEWEST}; nothing was searched."
-        )
-    if not statistics.compares:
-        return ""
-    classes = len(statistics.targets.unique())
-    if classes < FEWEST_CLASSES:
-        return (
-            f"An observe split of {classes} classes is too small to cross-fit, which "
-            f"needs {FEWEST_CLASSES}; nothing was searched."
-        )
+    sizes = statistics.kind.sizes(statistics.targets).items()
+    least = (FEWEST, FEWEST_TOGETHER)
+    for (what, count), needed in zip(sizes, least, strict=False):
+        if count < needed:
+            return (
+                f"An observe split of {count} {what} is too small to cross-fit, which "
+                f"needs {needed}."
+            )
     return ""
 
 

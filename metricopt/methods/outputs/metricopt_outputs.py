@@ -94,8 +94,10 @@ class MetricOptOutputs(Method):
         root: Tensor | None = None
         kept = 1
         # What cannot be cross-fitted in the end needs no queries either.
-        few = any(lacking(search.statistics) for search in searches)
-        while archive.remaining > kept and not few:
+        vain = any(
+            search.along.are_none or lacking(search.statistics) for search in searches
+        )
+        while archive.remaining > kept and not vain:
             if all(search.settled for search in searches):
                 break
             for search in searches:

@@ -53,7 +53,7 @@ def test_every_number_says_back_end_network_and_metric():
     for tier in ("local", "smoke"):
         layout = EXPERIMENT.layout(tier)
         assert all(column.not_comparable for column in layout.columns)
-        assert "back end torchvision" in layout.caption
+        assert "Back end torchvision" in layout.caption
         assert "11-point" in layout.convention
     caption = EXPERIMENT.layout("local").caption
     assert "bccd-voc-subset" in caption

@@ -157,4 +157,4 @@ def test_a_forecast_needs_no_data(monkeypatch, tmp_path):
     monkeypatch.setenv("METRICOPT_DATA", str(tmp_path))
     told = pipeline_of().forecast()
     assert told.operations > 1e9
-    assert told.feature_bytes > 84 * 100 * 32 * 4
+    assert told.feature_bytes > 84 * 24 * 32 * 4

@@ -1,5 +1,7 @@
 """Folds and samples of examples, and of classes where examples are compared."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -9,6 +11,8 @@ from metricopt.methods.outputs.folds import (
     lacking,
     parts_of,
 )
+from metricopt.statistics.detection import DetectionStatistics
+from metricopt.statistics.several import SeveralStatistics
 from tests.metricopt.embedding_network import embedding_task, observed, seeded
 
 
@@ -41,5 +45,27 @@ def test_bootstrap_samples_draw_classes():
 )
 def test_what_is_too_small_is_said(classes, each, said):
     found = lacking(observed(classes=classes, each=each))
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("images", "each", "difficult", "said"),
+    [
+        (41, 3, 0, ""),
+        (10, 5, 0, ""),
+        (10, 4, 0, "40 objects"),
+        (9, 30, 0, "9 images"),
+        (60, 2, 2, "0 objects"),
+    ],
+)
+def test_images_are_as_many_as_their_objects_and_go_together(
+    images, each, difficult, said
+):
+    truths = torch.ones(images, each, 6)
+    truths[..., 5] = 0.0
+    truths[:, :difficult, 5] = 1.0
+    kind = SeveralStatistics((DetectionStatistics(),))
+    found = lacking(SimpleNamespace(targets=truths, kind=kind))
     assert said in found
     assert bool(found) == bool(said)

@@ -1,0 +1,36 @@
+"""The section on proposals: one number for every detector, whatever its runs."""
+
+from dataclasses import replace
+
+from benchmarks.report.page import build
+from benchmarks.report.sections.proposals import PROPOSALS, proposals
+from benchmarks.runs.record import PROPOSAL_RECALL
+from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record
+
+
+def on_detector(row, replicate, recall):
+    data = {
+        "variant": "a9a-sample",
+        "theta": f"detector {replicate}",
+        PROPOSAL_RECALL: recall,
+    }
+    return make_record(row, replicate, [0.2, 0.3], data=data)
+
+
+def test_every_detector_counts_once():
+    records = [
+        on_detector(row, number, recall)
+        for row in ("loss-only", "metricopt")
+        for number, recall in enumerate([".9000", ".9200", ".9400"])
+    ]
+    found = proposals(LAYOUT, records)
+    assert found[0] == PROPOSALS
+    (line,) = [each for each in found[2].splitlines() if "a9a/mcr" in each]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells == ["Balanced", "a9a/mcr", ".9200±.0200", "3"]
+    layout = replace(LAYOUT, network_of=lambda spec: str(spec.replicate))
+    assert PROPOSALS in build(layout, records)["table.md"].decode()
+
+
+def test_other_networks_have_no_such_section():
+    assert proposals(LAYOUT, LOSS_ONLY) == []
