@@ -6,6 +6,7 @@ import torch
 from metricopt import FiLM, FinetuneOptions, finetune
 from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
+from metricopt.errors import DataError
 from metricopt.losses.detection import DetectionLoss
 from metricopt.metrics.callables import make_metric
 from metricopt.metrics.detection.own import DetectionMetric
@@ -78,3 +79,20 @@ def test_a_detector_that_finds_nothing_stays_as_it_is():
         assert found.metric_after == found.metric_before == 0
         assert not found.phi.any()
         assert found.evidence.reason.endswith("The untouched network is kept.")
+
+
+def test_a_class_the_detector_does_not_know_is_named_before_any_step():
+    head = DetectorHead(detector(), proposals=20)
+    wrong = [
+        (image, target | {"labels": target["labels"] + 1})
+        for image, target in images(30, 2)
+    ]
+    train, observe = Regions(head, images(20, 1)), Regions(head, wrong)
+    with pytest.raises(DataError, match="labels up to 2, the classes of the detector"):
+        finetune(
+            head, train=train, observe=observe, loss=DetectionLoss(), metric="ap50"
+        )
+    with pytest.raises(DataError, match="labels from 1 to 2, got 3"):
+        finetune(
+            head, train=observe, observe=train, loss=DetectionLoss(), metric="ap50"
+        )

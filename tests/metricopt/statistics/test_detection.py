@@ -97,3 +97,37 @@ def test_nothing_found_is_no_error(problem):
     sure[..., 0] += 100.0  # all is background
     for values in (KIND.exact(sure, truths), KIND.smooth(sure, truths)):
         assert not values["precisions"].any()
+
+
+def test_a_class_that_is_never_found_has_no_precision_and_no_gradient(problem):
+    outputs, truths = problem
+    outputs = outputs.clone()
+    outputs[..., 2] = -1e3  # the second class is never above the least score
+    averages = [
+        make_metric("ap50", label=label).values(outputs, truths) for label in (1, 2)
+    ]
+    assert (averages[1] == 0).all()
+    found = make_metric("ap50").values(outputs, truths)
+    torch.testing.assert_close(found, averages[0] / 2)
+    for wanted in (None, torch.full((3, 12), 2.0)):
+        outputs.requires_grad_()
+        smooth = KIND.smooth(outputs, truths, wanted)
+        rates = smooth["rates"].view(3, CLASSES, -1)
+        assert (rates[:, 1] == 0).all()
+        sum(values.sum() for values in smooth.values()).backward()
+        assert outputs.grad.isfinite().all()
+        assert (outputs.grad[..., 1] != 0).any()
+        outputs = outputs.detach()
+
+
+def test_nothing_found_at_all_has_a_gradient_of_zero(problem):
+    outputs, truths = problem
+    outputs = outputs.clone()
+    outputs[..., 0] = 1e3  # background everywhere
+    outputs.requires_grad_()
+    smooth, exact = KIND.smooth(outputs, truths), KIND.exact(outputs, truths)
+    for name, values in smooth.items():
+        assert torch.equal(values, exact[name])
+        assert not values.any()
+    sum(values.sum() for values in smooth.values()).backward()
+    assert not outputs.grad.any()
