@@ -5,14 +5,22 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LRScheduler, MultiStepLR, OneCycleLR
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    LRScheduler,
+    MultiStepLR,
+    OneCycleLR,
+)
 
+from baselines.optimizers.powersign import PowerSign
 from metricopt.errors import ConfigError
 from metricopt.losses.contract import Loss
 
-Optimizer = Literal["adam", "sgd"]
-RateSchedule = Literal["one-cycle", "steps", "constant"]
+Optimizer = Literal["adam", "sgd", "rmsprop", "powersign"]
+RateSchedule = Literal["one-cycle", "steps", "cosine", "constant"]
 Precision = Literal["float32", "bfloat16"]
+RMSPROP = {"alpha": 0.9, "eps": 1.0}
+"""Of NASNet's training on ImageNet: Zoph et al., CVPR 2018, Appendix A.3."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +30,15 @@ class Training:
     Attributes:
         epochs: length of the training; an epoch draws about as many examples as exist.
         learning_rate: greatest rate.
-        optimizer: "adam" or "sgd".
-        momentum: of SGD.
+        optimizer: "adam", "sgd", "rmsprop" with the settings of NASNet, or "powersign"
+            with signs that count less along half a cosine.
+        momentum: of SGD and RMSProp.
         nesterov: whether the momentum of SGD is Nesterov's.
         weight_decay: factor of the squared weights in the loss. Parameters of a loss
-            decay with Adam, but not with SGD.
+            decay with Adam alone.
         schedule: of the rate. "one-cycle": up, then down to almost nothing, and with
             Adam its first momentum the other way round; "steps": divided by 10 after
-            1/2 and 3/4 of the steps; "constant".
+            1/2 and 3/4 of the steps; "cosine": down to 0; "constant".
         warm_up: share of the steps of "one-cycle" in which the rate rises.
         precision: of the forward pass; "bfloat16" by autocast, its outputs are float32.
         channels_last: whether images are kept with their channels last in memory.
@@ -64,7 +73,7 @@ class Training:
             self.head_factor != 1 and self.optimizer != "adam"
         ):
             raise ConfigError(
-                "head_factor must be > 0, and 1 with SGD, got "
+                "head_factor must be > 0, and 1 without Adam, got "
                 f"{self.head_factor} with {self.optimizer!r}"
             )
         if not 0 < self.warm_up < 1 or not 0 <= self.momentum < 1:
@@ -84,7 +93,7 @@ class Training:
 
 
 def make_optimizer(
-    network: nn.Module, loss: Loss, training: Training
+    network: nn.Module, loss: Loss, training: Training, steps_per_epoch: int
 ) -> torch.optim.Optimizer:
     """Return the optimiser over the weights of a network and what its loss learns."""
     weights = list(network.parameters())
@@ -101,12 +110,17 @@ def make_optimizer(
     ]
     if learned:
         groups.append({"params": learned, "weight_decay": 0.0})
-    return torch.optim.SGD(
-        groups,
-        lr=training.learning_rate,
-        momentum=training.momentum,
-        nesterov=training.nesterov and training.momentum > 0,
-    )
+    rate, momentum = training.learning_rate, training.momentum
+    if training.optimizer == "powersign":
+        return PowerSign(groups, rate, steps_per_epoch * training.epochs)
+    if training.optimizer == "rmsprop":
+        # Not above: timm takes seconds to import. Its epsilon is inside the root, as
+        # in TensorFlow, which the published settings are for; torch's is outside.
+        from timm.optim import RMSpropTF
+
+        return RMSpropTF(groups, rate, momentum=momentum, **RMSPROP)
+    nesterov = training.nesterov and momentum > 0
+    return torch.optim.SGD(groups, rate, momentum=momentum, nesterov=nesterov)
 
 
 def _with_head(
@@ -141,5 +155,7 @@ def make_rates(
             pct_start=training.warm_up,
             cycle_momentum=training.optimizer == "adam",
         )
+    if training.schedule == "cosine":
+        return CosineAnnealingLR(optimizer, steps)
     ends = [steps // 2, steps * 3 // 4] if training.schedule == "steps" else []
     return MultiStepLR(optimizer, ends)

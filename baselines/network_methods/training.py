@@ -106,8 +106,9 @@ class TrainingRun:
             network.to(memory_format=torch.channels_last)
         if isinstance(loss, nn.Module):
             loss.to(self.device)
-        self.optimizer = make_optimizer(network, loss, training)
-        self.rates = make_rates(self.optimizer, training, batches.steps_per_epoch)
+        steps = batches.steps_per_epoch
+        self.optimizer = make_optimizer(network, loss, training, steps)
+        self.rates = make_rates(self.optimizer, training, steps)
         self.losses: list[float] = []
         self.seconds: list[float] = []
         self._score = self._score_of(observe)

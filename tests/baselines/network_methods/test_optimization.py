@@ -10,12 +10,15 @@ from baselines.network_methods.optimization import (
     make_optimizer,
     make_rates,
 )
+from baselines.optimizers.powersign import PowerSign
 from metricopt.errors import ConfigError
 
 
 def rates_of(training, steps_per_epoch=4):
     """The rate, and the first momentum of Adam, at every step."""
-    optimizer = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training)
+    optimizer = make_optimizer(
+        nn.Linear(2, 2), nn.CrossEntropyLoss(), training, steps_per_epoch
+    )
     schedule = make_rates(optimizer, training, steps_per_epoch)
     (group,) = optimizer.param_groups
     rates, momenta = [], []
@@ -58,16 +61,43 @@ def test_a_constant_rate_stays():
     assert set(rates_of(Training(3, 0.07, schedule="constant"))[0]) == {0.07}
 
 
+def test_a_cosine_ends_at_zero():
+    rates, _ = rates_of(Training(4, 0.2, optimizer="powersign", schedule="cosine"))
+    assert rates[0] == 0.2
+    assert rates[8] == pytest.approx(0.1)
+    assert rates[-1] < 0.01
+
+
+def test_powersign_lasts_as_long_as_the_training():
+    training = Training(3, 0.2, optimizer="powersign", weight_decay=1e-4)
+    made = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training, 5)
+    assert isinstance(made, PowerSign)
+    (group,) = made.param_groups
+    assert (group["lr"], group["decay_steps"], group["weight_decay"]) == (0.2, 15, 1e-4)
+
+
+def test_a_step_of_rmsprop_by_hand():
+    weight = nn.Linear(1, 1, bias=False)
+    before = weight.weight.item()
+    training = Training(1, 0.5, optimizer="rmsprop", momentum=0.0)
+    made = make_optimizer(weight, nn.CrossEntropyLoss(), training, 1)
+    weight.weight.grad = torch.full((1, 1), 2.0)
+    made.step()
+    # The mean square begins at 1, as in TensorFlow; epsilon 1 is inside the root.
+    expected = before - 0.5 * 2 / (0.9 * 1 + 0.1 * 4 + 1) ** 0.5
+    assert weight.weight.item() == pytest.approx(expected)
+
+
 def test_what_a_loss_learns_decays_with_adam_and_not_with_sgd():
     network, loss = nn.Linear(2, 4), make_loss("aucpr", classes=4)
     sgd = Training(1, 0.1, optimizer="sgd", weight_decay=5e-4)
-    groups = make_optimizer(network, loss, sgd).param_groups
+    groups = make_optimizer(network, loss, sgd, 1).param_groups
     assert [group["weight_decay"] for group in groups] == [5e-4, 0.0]
     assert [len(group["params"]) for group in groups] == [2, 2]
     adam = Training(1, 0.1, weight_decay=5e-4)
-    (group,) = make_optimizer(network, loss, adam).param_groups
+    (group,) = make_optimizer(network, loss, adam, 1).param_groups
     assert (group["weight_decay"], len(group["params"])) == (5e-4, 4)
-    plain = make_optimizer(network, make_loss("cross-entropy", classes=4), sgd)
+    plain = make_optimizer(network, make_loss("cross-entropy", classes=4), sgd, 1)
     assert len(plain.param_groups) == 1
 
 
@@ -76,7 +106,7 @@ def test_sgd_has_the_momentum_it_is_given():
         training = Training(
             1, 0.1, optimizer="sgd", momentum=momentum, nesterov=nesterov
         )
-        made = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training)
+        made = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training, 1)
         (group,) = made.param_groups
         assert (group["momentum"], group["nesterov"]) == (momentum, nesterov)
 
@@ -99,7 +129,7 @@ def test_settings_out_of_range_are_named(setting, value):
 def test_the_last_layer_may_learn_faster():
     network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.Flatten())
     training = Training(3, 0.1, head_factor=10.0)
-    optimizer = make_optimizer(network, nn.CrossEntropyLoss(), training)
+    optimizer = make_optimizer(network, nn.CrossEntropyLoss(), training, 4)
     others, head = optimizer.param_groups
     assert [tuple(w.shape) for w in head["params"]] == [(4, 3), (4,)]
     assert [tuple(w.shape) for w in others["params"]] == [(3, 2), (3,)]
@@ -111,10 +141,13 @@ def test_the_last_layer_may_learn_faster():
 
 
 @pytest.mark.parametrize(
-    ("factor", "optimizer"), [(0.0, "adam"), (-1.0, "adam"), (2.0, "sgd")]
+    ("factor", "optimizer"),
+    [(0.0, "adam"), (-1.0, "adam"), (2.0, "sgd"), (2.0, "powersign")],
 )
 def test_a_rate_of_the_last_layer_that_cannot_be_is_named(factor, optimizer):
-    said = f"head_factor must be > 0, and 1 with SGD, got {factor} with '{optimizer}'"
+    said = (
+        f"head_factor must be > 0, and 1 without Adam, got {factor} with '{optimizer}'"
+    )
     with pytest.raises(ConfigError, match=said):
         Training(1, 0.1, optimizer=optimizer, head_factor=factor)
 

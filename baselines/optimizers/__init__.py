@@ -1,0 +1,1 @@
+"""Optimisers of the weights of a network."""

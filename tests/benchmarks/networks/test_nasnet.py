@@ -1,0 +1,69 @@
+"""NASNet-A: the published sizes, and timm's wiring where both have the same cells."""
+
+import pytest
+import torch
+from timm.models.nasnet import NASNetALarge
+
+from benchmarks.networks.nasnet import nasnet_a, nasnet_a_cifar, nasnet_a_mobile
+
+
+def linear(classes):
+    return lambda features: torch.nn.Linear(features, classes)
+
+
+def weights(network):
+    return sum(weight.numel() for weight in network.parameters())
+
+
+def test_mobile_is_the_published_one():
+    # 5,289,978 with 1,000 classes, as in the weights that were published for it.
+    network = nasnet_a_mobile(linear(1000)).eval()
+    assert weights(network) == 5_289_978
+    with torch.no_grad():
+        assert network[:-3](torch.zeros(1, 3, 64, 64)).shape == (1, 1056, 2, 2)
+
+
+def test_that_of_cifar_has_three_million_weights():
+    network = nasnet_a_cifar(linear(10)).eval()
+    assert round(weights(network) / 1e6, 1) == 3.3
+    with torch.no_grad():
+        assert network[:-3](torch.zeros(1, 3, 32, 32)).shape == (1, 768, 8, 8)
+
+
+def test_every_stage_has_so_many_cells():
+    network = nasnet_a(linear(10), cells=2, features=48, stem=6)
+    # A stem, 3 x 2 cells and two reductions, then four layers.
+    assert len(network) == 1 + 3 * 2 + 2 + 4
+    assert network.eval()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("size", [64, 96])
+def test_up_to_the_first_reduction_it_is_that_of_timm(size):
+    torch.manual_seed(0)
+    other = NASNetALarge(num_classes=10, stem_size=8, num_features=96).eval()
+    own = nasnet_a(linear(10), cells=6, features=96, stem=8, imagenet=True).eval()
+    assert weights(own) == weights(other)
+    pairs = zip(own.state_dict().values(), _as_they_run(other, own), strict=True)
+    for mine, theirs in pairs:
+        mine.copy_(theirs)
+    images = torch.randn(2, 3, size, size)
+    with torch.no_grad():
+        stages = other.forward_intermediates(
+            images, indices=[2], intermediates_only=True
+        )
+        features, _ = own[:7](images)
+    torch.testing.assert_close(features.relu(), stages[0])
+
+
+def _as_they_run(other, own):
+    """Values of timm's state in the order of ours, which is that of the layers."""
+    names = [name for name in other.layer_names]
+    state = other.state_dict()
+    ordered = [
+        value
+        for layer in (*names, "last_linear")
+        for name, value in state.items()
+        if name.startswith(f"{layer}.")
+    ]
+    assert len(ordered) == len(own.state_dict())
+    return ordered
