@@ -124,11 +124,11 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     return to_markdown(text_table(lines, ["on test", "untouched", *after]))
 
 
-def retrieval_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
-    """Return every row of Table 5 with its metric queries as Markdown.
+def whole_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return every row of a table with its metric queries as Markdown.
 
     Args:
-        layout: that of Table 5.
+        layout: of an experiment with one problem and several blocks.
         records: all its records of one tier.
     """
     lines = []
@@ -177,7 +177,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "when-it-pays": _pays_table,
     "unseen": partial(_committed_table, unseen_table, "unseen"),
     "unseen-images": partial(_committed_table, unseen_table, "unseen-images"),
-    "retrieval": partial(_committed_table, retrieval_table, "table5"),
+    "retrieval": partial(_committed_table, whole_table, "table5"),
+    "detection": partial(_committed_table, whole_table, "table6"),
     "little-to-observe": partial(_committed_table, _harm_table, "harmless"),
     "little-to-observe-images": partial(
         _committed_table, _harm_table, "harmless-images"

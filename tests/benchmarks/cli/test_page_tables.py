@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cli.page_tables import first_table, retrieval_table, unseen_table
+from benchmarks.cli.page_tables import first_table, unseen_table, whole_table
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
@@ -82,7 +82,7 @@ def test_black_boxes_by_hand():
     assert values == [".2000", ".5000", ".3000", ".3000", ".4000"]
 
 
-def test_retrieval_by_hand():
+def test_a_whole_table_by_hand():
     """A line has all metrics of the same runs; rows without a run show none."""
     layout = find_experiment("table5").layout("local")
     place = {"block": "recall", "column": "cars196-sop-format", "metric": "mean-recall"}
@@ -90,7 +90,7 @@ def test_retrieval_by_hand():
     records = [replace(r, test=r.test | {"recall@1": (0.25,)}) for r in runs]
     lines = [
         [text.strip() for text in line.strip("|").split("|")]
-        for line in retrieval_table(layout, records).splitlines()
+        for line in whole_table(layout, records).splitlines()
     ]
     assert lines[0][:4] == ["loss", "method", "queries", "R@1 ↑"]
     (found,) = [line for line in lines if line[:2] == ["recall", "CMA-ES"]]
