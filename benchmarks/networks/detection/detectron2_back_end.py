@@ -24,6 +24,8 @@ INSTALL = (
 )
 """Commands that install it, about five minutes."""
 CONFIG = "PascalVOC-Detection/faster_rcnn_R_50_C4.yaml"
+SIDES = (480, 800)
+"""Least and greatest side that photographs are scaled to."""
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -41,7 +43,7 @@ def r50_c4(classes: int) -> Detector:
     Differs: the stride of a block is in its 3 x 3 convolution, as in torchvision's
     weights for ImageNet, from which it starts.
     """
-    return Detectron2Detector(classes, (480, 800), {}, "Faster R-CNN R50-C4")
+    return Detectron2Detector(classes, SIDES, {}, "Faster R-CNN R50-C4")
 
 
 @DETECTORS.register("r50-c4-narrow")

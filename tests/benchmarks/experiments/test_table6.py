@@ -1,5 +1,6 @@
 """Table 6: two base losses, AP by class, the paper's numbers, a miniature of VOC."""
 
+import importlib.util
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from benchmarks.datasets.detection.voc import VOC07, VOC0712
 from benchmarks.execution.runner import run_all
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.experiments.shared.detection import network_of
-from benchmarks.networks.detection import resnet50_fpn
+from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.pipelines.detection.settings import DetectionSettings
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import Spending
@@ -108,11 +109,23 @@ def small(spec):
     )
 
 
-def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
-    """Every row, with ResNet-50 and a feature pyramid, on files in VOC's layout."""
+BACK_ENDS = {
+    "table6": "torchvision, Faster R-CNN, ResNet-50 with FPN",
+    "table6-detectron2": "detectron2, Faster R-CNN R50-C4",
+}
+HAS_DETECTRON2 = importlib.util.find_spec("detectron2") is not None
+
+
+@pytest.mark.filterwarnings("ignore" if HAS_DETECTRON2 else "default")
+@pytest.mark.parametrize("name", BACK_ENDS)
+def test_tier_paper_runs_on_a_miniature_of_its_data(name, tmp_path, monkeypatch):
+    """Every row, with the detectors of that tier, on files in VOC's layout."""
+    if name == "table6-detectron2" and not HAS_DETECTRON2:
+        pytest.skip("detectron2 not installed")
     monkeypatch.setenv("METRICOPT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(resnet50_fpn, "SIDES", (64, 96))
+    monkeypatch.setattr(detectron2_back_end, "SIDES", (64, 96))
     for source, expected in ((VOC07, (8, 3)), (VOC0712, (12, 3))):
         monkeypatch.setattr(source, "expected", expected)
         monkeypatch.setattr(source, "classes", CLASSES)
@@ -121,7 +134,8 @@ def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
     )
     lists = ("trainval", "val")
     write_devkit(devkit, train=4, test=1, year="VOC2012", lists=lists, difficult=0)
-    specs = [small(s) for s in EXPERIMENT.specs("paper", 1, True) if s.block == "ap"]
+    every = find_experiment(name).specs("paper", 1, True)
+    specs = [small(spec) for spec in every if spec.block == "ap"]
     chosen = [s for s in specs if s.column == "voc07" or s.row == "untouched"]
     store = RunStore(tmp_path / "store")
     run_all(chosen, store, workers=1)
@@ -131,6 +145,6 @@ def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):
     }
     assert {r.data["variant"] for r in records} == {"voc07", "voc07+12"}
     said = {r.data["back end"] for r in records}
-    assert said == {"torchvision, Faster R-CNN, ResNet-50 with FPN"}
+    assert said == {BACK_ENDS[name]}
     pictured = {r.spec.row for r in records if "scenes" in r.notes}
     assert pictured == {"metricopt", "metricopt-outputs"}
