@@ -2,6 +2,7 @@
 
 from benchmarks.datasets.contract import DataSource
 from benchmarks.datasets.detection.contract import DETECTION
+from benchmarks.datasets.folders.contract import FOLDERS
 from benchmarks.datasets.listed.contract import LISTED
 from benchmarks.datasets.read_source import ReadSource
 from benchmarks.datasets.registry import find_source, source_names
@@ -14,11 +15,13 @@ def find_any(name: str) -> DataSource | ReadSource:
         ConfigError: if there is no such data set; the message lists the known names of
             one kind.
     """
-    if name in LISTED:
-        return LISTED.get(name)()
-    return DETECTION.get(name)() if name in DETECTION else find_source(name)
+    for kind in (LISTED, FOLDERS, DETECTION):
+        if name in kind:
+            found: ReadSource = kind.get(name)()
+            return found
+    return find_source(name)
 
 
 def all_names() -> list[str]:
     """Return the names of all data sets, kind by kind."""
-    return [*source_names(), *LISTED, *DETECTION]
+    return [*source_names(), *LISTED, *FOLDERS, *DETECTION]

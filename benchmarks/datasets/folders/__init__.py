@@ -1,0 +1,1 @@
+"""Photographs in a folder for every class, as those of ImageNet are."""

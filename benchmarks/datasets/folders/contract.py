@@ -1,0 +1,195 @@
+"""The contract of a data set whose images lie in a folder for every class."""
+
+import hashlib
+import io
+from abc import abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from benchmarks.datasets.files.readers import Reader
+from benchmarks.datasets.read_source import ReadSource
+from metricopt.errors import DataError
+from metricopt.registry import Registry
+
+TRAIN, TEST = "train", "val"
+"""Folders of the parts, as torchvision's `ImageNet` unpacks them."""
+SUFFIXES = (".jpeg", ".jpg", ".png")
+NAMED = 3
+"""Folders that an error names before it counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class FolderImages:
+    """All images of a data set, read one by one.
+
+    Attributes:
+        label: of the data set, for records and captions.
+        digest: sha256 of the path and the size of every image.
+        classes: names of the C folders, in alphabetical order.
+        targets: class of every image, int64 in [0, C), shape [N].
+        paths: of the images, relative to the data set.
+        train_rows: images of the training part, which come first.
+        reader: reads their files.
+    """
+
+    label: str
+    digest: str
+    classes: tuple[str, ...]
+    targets: Tensor
+    paths: tuple[str, ...]
+    train_rows: int
+    reader: Reader
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, place: int) -> Image.Image:
+        """Return an image as RGB, whether it was grey, CMYK or of a palette.
+
+        Raises:
+            DataError: if it does not decode, or is cut off; the message names it.
+        """
+        path = self.paths[place]
+        try:
+            with Image.open(io.BytesIO(self.reader.read(path))) as image:
+                return image.convert("RGB")
+        except DataError:
+            raise
+        except Exception as error:  # Pillow raises many kinds
+            raise DataError(f"{path} does not decode: {error}") from error
+
+
+class FolderSource(ReadSource):
+    """A data set of images in `train/CLASS` and `val/CLASS`.
+
+    Attributes:
+        expected: images of training and test, and classes.
+    """
+
+    expected: ClassVar[tuple[int, int, int]]
+
+    @property
+    def count(self) -> int:
+        """Number of images."""
+        return sum(self.expected[:2])
+
+    @abstractmethod
+    def _reader(self, folder: Path) -> Reader:
+        """Return the reader of the files in their folder.
+
+        Raises:
+            DataError: if they are missing; the message says what to do.
+        """
+
+    def _read(self, folder: Path) -> FolderImages:
+        images = in_folders(self._reader(folder), self.name)
+        train = images.train_rows
+        found = (train, len(images) - train, len(images.classes))
+        if found != self.expected:
+            raise DataError(
+                f"{self.name} must have {_counts(self.expected)}, got {_counts(found)}"
+            )
+        if self.digest and images.digest != self.digest:
+            raise DataError(
+                f"{self.name} must have the digest {self.digest}, got {images.digest}"
+            )
+        return images
+
+
+FOLDERS: Registry[type[FolderSource]] = Registry(
+    "data set of class folders", "benchmarks.datasets.folders"
+)
+"""All data sets of class folders by name."""
+
+
+def in_folders(reader: Reader, label: str) -> FolderImages:
+    """Return the images of class folders; every check is made before one is read.
+
+    Files that are no images are left alone.
+
+    Args:
+        reader: of the data set; paths begin with `train/` or `val/`.
+        label: of the data set.
+
+    Raises:
+        DataError: if a part or a class is missing, a class folder holds no image, or
+            an image is not in a class folder itself.
+    """
+    sizes = reader.sizes
+    parts = {part: _by_class(sizes, part, label) for part in (TRAIN, TEST)}
+    classes = _shared_classes(parts, label)
+    paths: list[str] = []
+    targets: list[int] = []
+    for part in parts.values():
+        for target, name in enumerate(classes):
+            own = sorted(part[name])
+            paths += own
+            targets += [target] * len(own)
+    facts = "\n".join(f"{path} {sizes[path]}" for path in paths)
+    return FolderImages(
+        label,
+        hashlib.sha256(facts.encode()).hexdigest(),
+        classes,
+        torch.tensor(targets),
+        tuple(paths),
+        sum(len(each) for each in parts[TRAIN].values()),
+        reader,
+    )
+
+
+def _by_class(sizes: Mapping[str, int], part: str, label: str) -> dict[str, list[str]]:
+    """Return the paths of a part by class folder; a folder may hold no image."""
+    found: dict[str, list[str]] = defaultdict(list)
+    misplaced = []
+    for path in sizes:
+        pieces = PurePosixPath(path).parts
+        if pieces[0] != part:
+            continue
+        image = path.lower().endswith(SUFFIXES)
+        if len(pieces) == 3:
+            own = found[pieces[1]]
+            if image:
+                own.append(path)
+        elif image:
+            misplaced.append(path)
+    _check(label, "images that are not in a class folder itself", misplaced)
+    if not found:
+        raise DataError(f"{label} needs {part}/CLASS/*.JPEG, got no such folder")
+    empty = [f"{part}/{name}" for name, own in found.items() if not own]
+    _check(label, "class folders without an image", empty)
+    return found
+
+
+def _shared_classes(
+    parts: Mapping[str, Mapping[str, Sequence[str]]], label: str
+) -> tuple[str, ...]:
+    """Return the classes of both parts, in alphabetical order."""
+    counts = Counter(name for part in parts.values() for name in part)
+    alone = [
+        f"{part}/{name}"
+        for part, names in parts.items()
+        for name in names
+        if counts[name] == 1
+    ]
+    _check(label, "class folders that the other part lacks", alone)
+    return tuple(sorted(counts))
+
+
+def _check(label: str, what: str, wrong: Sequence[str]) -> None:
+    """Raise a DataError that counts and names what is wrong, if anything is."""
+    if wrong:
+        more = ", ..." if len(wrong) > NAMED else ""
+        named = ", ".join(sorted(wrong)[:NAMED])
+        raise DataError(f"{label} has {len(wrong)} {what} ({named}{more})")
+
+
+def _counts(numbers: tuple[int, int, int]) -> str:
+    train, test, classes = numbers
+    return f"{train:,} images to train and {test:,} to test, of {classes:,} classes"
