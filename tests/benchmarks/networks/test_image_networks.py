@@ -9,7 +9,13 @@ from torch import nn
 from benchmarks.networks.contract import IMAGE_NETWORKS, build_network
 from metricopt.errors import ConfigError
 
-INPUTS = {"digit-net": (1, 8, 8), "small": (3, 32, 32), "resnet32": (3, 32, 32)}
+INPUTS = {
+    "digit-net": (1, 8, 8),
+    "small": (3, 32, 32),
+    "resnet32": (3, 32, 32),
+    "nasnet-a-cifar": (3, 16, 16),
+    "nasnet-a-mobile": (3, 64, 64),
+}
 
 
 def build(name, seed=0):
@@ -35,7 +41,8 @@ def test_the_seed_alone_decides_the_weights(name):
     assert torch.equal(torch.get_rng_state(), state)
     pairs = zip(one.state_dict().values(), same.state_dict().values(), strict=True)
     assert all(torch.equal(left, right) for left, right in pairs)
-    assert not torch.equal(one[0].weight, other[0].weight)
+    first, different = (next(network.parameters()) for network in (one, other))
+    assert not torch.equal(first, different)
 
 
 def test_convolutions_have_hes_initialisation():
