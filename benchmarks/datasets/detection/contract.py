@@ -1,7 +1,6 @@
 """The contract of a data set of objects in images, in the layout of PASCAL VOC."""
 
 import hashlib
-import io
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from benchmarks.datasets.detection.annotations import Annotation, read_annotation
+from benchmarks.datasets.files.decoding import rgb
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.read_source import ReadSource
 from metricopt.detection.truths import COLUMNS
@@ -60,12 +59,7 @@ class DetectionImages:
                 says; the message names it.
         """
         path = self.paths[place]
-        content = self.reader.read(path)
-        try:
-            with Image.open(io.BytesIO(content)) as image:
-                array = np.array(image.convert("RGB"))
-        except Exception as error:  # Pillow raises many kinds
-            raise DataError(f"{path} does not decode: {error}") from error
+        array = np.array(rgb(self.reader, path))
         found, expected = list(array.shape[:2]), self.sizes[place].tolist()
         if found != expected:
             raise DataError(

@@ -1,7 +1,6 @@
 """The contract of a data set whose images lie in a folder for every class."""
 
 import hashlib
-import io
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from benchmarks.datasets.files.decoding import rgb
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.read_source import ReadSource
 from metricopt.errors import DataError
@@ -51,19 +51,8 @@ class FolderImages:
         return len(self.paths)
 
     def read(self, place: int) -> Image.Image:
-        """Return an image as RGB, whether it was grey, CMYK or of a palette.
-
-        Raises:
-            DataError: if it does not decode, or is cut off; the message names it.
-        """
-        path = self.paths[place]
-        try:
-            with Image.open(io.BytesIO(self.reader.read(path))) as image:
-                return image.convert("RGB")
-        except DataError:
-            raise
-        except Exception as error:  # Pillow raises many kinds
-            raise DataError(f"{path} does not decode: {error}") from error
+        """Return an image as RGB; see `rgb`."""
+        return rgb(self.reader, self.paths[place])
 
 
 class FolderSource(ReadSource):

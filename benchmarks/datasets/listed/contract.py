@@ -1,7 +1,6 @@
 """The contract of a listed data set: photographs that no array of one shape holds."""
 
 import hashlib
-import io
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from benchmarks.datasets.files.decoding import rgb
 from benchmarks.datasets.files.readers import FolderReader, Reader, ZipReader
 from benchmarks.datasets.listed.lists import PARTS, read_lists
 from benchmarks.datasets.read_source import ReadSource
@@ -44,19 +44,8 @@ class ListedImages:
         return len(self.paths)
 
     def read(self, place: int) -> Image.Image:
-        """Return an image as RGB.
-
-        Raises:
-            DataError: if it does not decode; the message names it.
-        """
-        path = self.paths[place]
-        try:
-            with Image.open(io.BytesIO(self.reader.read(path))) as image:
-                return image.convert("RGB")
-        except DataError:
-            raise
-        except Exception as error:  # Pillow raises many kinds
-            raise DataError(f"{path} does not decode: {error}") from error
+        """Return an image as RGB; see `rgb`."""
+        return rgb(self.reader, self.paths[place])
 
 
 class ListedSource(ReadSource):

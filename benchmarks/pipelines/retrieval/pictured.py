@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from benchmarks.pipelines.retrieval.photographs import Photographs
+from benchmarks.pipelines.photographs import Photographs
 from metricopt.seeding import make_generator
 
 NEIGHBOURS = 4

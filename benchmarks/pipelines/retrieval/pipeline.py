@@ -19,8 +19,8 @@ from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
+from benchmarks.pipelines.photographs import Photographs
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
-from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.pictured import pictured
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings

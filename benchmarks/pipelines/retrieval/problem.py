@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.datasets.listed.registry import load_listed
-from benchmarks.pipelines.retrieval.photographs import Photographs, photographs
+from benchmarks.pipelines.photographs import Photographs, photographs
 from benchmarks.pipelines.retrieval.settings import RetrievalProblem
 from metricopt.errors import DataError
 from metricopt.seeding import make_generator

@@ -16,6 +16,7 @@ from benchmarks.networks.embedding.contract import (
     build_embedding_network,
 )
 from benchmarks.pipelines.device import device
+from benchmarks.pipelines.photographs import Photographs
 from benchmarks.pipelines.pretrained.base_weights import load_base
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
@@ -26,7 +27,6 @@ from benchmarks.pipelines.pretrained.theta import (
     train_artifact,
 )
 from benchmarks.pipelines.pretrained.weights import weights_digest
-from benchmarks.pipelines.retrieval.photographs import Photographs
 from benchmarks.pipelines.retrieval.problem import RetrievalSplits, load_problem
 from benchmarks.pipelines.retrieval.settings import (
     EmbeddingBackbone,

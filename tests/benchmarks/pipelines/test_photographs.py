@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks.datasets.listed.registry import load_listed
-from benchmarks.pipelines.retrieval.photographs import CENTRE, SCALE, photographs
+from benchmarks.pipelines.photographs import CENTRE, SCALE, photographs
 from metricopt.tasks.examples import Examples
 
 

@@ -1,4 +1,4 @@
-"""Listed images decoded to one size: once, into a file, or whenever they are needed."""
+"""Photographs decoded to one size: once, into a file, or whenever they are needed."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,7 +14,6 @@ from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.datasets.listed.contract import ListedImages
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
 from metricopt.files import write_atomically
@@ -26,6 +25,27 @@ AT_ONCE, THREADS = 256, 8
 NAMED = 3
 REVISION = 2
 """Raised when the way images are decoded changes."""
+
+
+class ReadImages(Protocol):
+    """Images of any sizes that are read one by one."""
+
+    @property
+    def label(self) -> str:
+        """Label of the data set."""
+
+    @property
+    def digest(self) -> str:
+        """Identity of what is read."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, place: int) -> Image.Image:
+        """Return an image as RGB.
+
+        Raises:
+            DataError: if it does not decode; the message names it.
+        """
 
 
 class Pixels(ABC):
@@ -63,7 +83,7 @@ class LazyPixels(Pixels):
         side: pixels of a side.
     """
 
-    def __init__(self, images: ListedImages, side: int) -> None:
+    def __init__(self, images: ReadImages, side: int) -> None:
         self._images, self._side = images, side
 
     def at(self, places: Tensor) -> Tensor:
@@ -74,7 +94,7 @@ class LazyPixels(Pixels):
         return torch.from_numpy(found)
 
 
-def pixels(images: ListedImages, side: int, *, limit: int = LIMIT) -> Pixels:
+def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
     """Return images at a size: from a file if it is not too large, made now if needed.
 
     Raises:
@@ -100,7 +120,7 @@ def square(image: Image.Image, side: int) -> Image.Image:
     return image.resize((side, side), Image.Resampling.BICUBIC)
 
 
-def _try_all(images: ListedImages) -> None:
+def _try_all(images: ReadImages) -> None:
     """Decode every image once in the life of a cache, before any work needs one."""
     mark = cache_root() / "decoded" / f"{images.label}-{images.digest[:16]}.tried"
     if mark.exists():
@@ -117,7 +137,7 @@ def _try_all(images: ListedImages) -> None:
     write_atomically(mark, b"")
 
 
-def _write(images: ListedImages, side: int, path: Path) -> None:
+def _write(images: ReadImages, side: int, path: Path) -> None:
     """Decode all images into a file, which appears only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
@@ -145,7 +165,7 @@ def _write(images: ListedImages, side: int, path: Path) -> None:
 
 
 def _decode(
-    images: ListedImages, places: Sequence[int], side: int
+    images: ReadImages, places: Sequence[int], side: int
 ) -> tuple[Array, list[str]]:
     """Return images [n, side, side, 3], black where one does not decode, and those."""
     failures = []
@@ -162,7 +182,7 @@ def _decode(
     return np.stack(found), sorted(failures)
 
 
-def _refusal(images: ListedImages, failures: Sequence[str]) -> DataError:
+def _refusal(images: ReadImages, failures: Sequence[str]) -> DataError:
     named = "; ".join(failures[:NAMED])
     return DataError(
         f"{len(failures)} of {len(images)} images of {images.label} do not decode "

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks.datasets.files import decoded
+from benchmarks.datasets.files.decoded import DecodedPixels, LazyPixels, pixels, square
 from benchmarks.datasets.files.readers import FolderReader
-from benchmarks.datasets.listed import decoded
 from benchmarks.datasets.listed.contract import listed
-from benchmarks.datasets.listed.decoded import DecodedPixels, LazyPixels, pixels, square
 from benchmarks.datasets.listed.registry import load_listed
 from metricopt.errors import DataError
 from tests.benchmarks.datasets.listed.miniature import write_miniature
@@ -82,7 +82,7 @@ def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
     program = textwrap.dedent(
         """
         import time
-        from benchmarks.datasets.listed import decoded
+        from benchmarks.datasets.files import decoded
         from benchmarks.datasets.listed.registry import load_listed
         slow, decoded.AT_ONCE = decoded._decode, 8
         def wait(*arguments):

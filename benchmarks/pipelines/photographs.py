@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from benchmarks.datasets.listed.contract import ListedImages
-from benchmarks.datasets.listed.decoded import Pixels, pixels
+from benchmarks.datasets.files.decoded import Pixels, ReadImages, pixels
 
 CENTRE, SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and deviation of the channels of ImageNet, as torchvision's networks expect."""
@@ -85,7 +84,7 @@ class Photographs:
 
 
 def photographs(
-    data: ListedImages, places: Tensor, targets: Tensor, side: int
+    data: ReadImages, places: Tensor, targets: Tensor, side: int
 ) -> Photographs:
     """Return some images of a data set at a size, with labels [N].
 
