@@ -8,11 +8,13 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from baselines.network_methods.team import team
 from baselines.validation import labels
 from metricopt.errors import ConfigError
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
 
+WHOLE = slice(None)
 MiniBatch = tuple[Tensor, Tensor]
 """Inputs [n, ...] and labels [n]."""
 
@@ -29,20 +31,31 @@ class AugmentedExamples(Protocol):
     def batch(self, index: slice | Tensor) -> Tensor:
         """Return the inputs of some examples as they are, shape [n, ...]."""
 
-    def augmented(self, index: Tensor, generator: torch.Generator) -> Tensor:
-        """Return the inputs of some examples, changed at random, shape [n, ...]."""
+    def augmented(
+        self, index: Tensor, generator: torch.Generator, share: slice = WHOLE
+    ) -> Tensor:
+        """Return the inputs of some examples, changed at random, shape [n, ...].
+
+        Args:
+            index: the examples of a mini-batch.
+            generator: all of it is drawn for, whatever is returned.
+            share: the places of it that are returned.
+        """
 
 
 class Batches(ABC):
-    """What mini-batches are drawn from.
+    """What mini-batches are drawn from; of each this process gets its share.
 
     Args:
         targets: labels of all training examples, shape [N].
-        batch_size: examples n of one mini-batch, at least 2.
+        batch_size: examples n of one mini-batch, at least 2, over all processes.
         balanced: whether every class is equally frequent in a mini-batch.
 
+    Attributes:
+        share: places of a mini-batch that this process takes; see `team.Team`.
+
     Raises:
-        ConfigError: if `batch_size` is less than 2.
+        ConfigError: if `batch_size` is less than 2, or no multiple of the processes.
     """
 
     def __init__(self, targets: Tensor, batch_size: int, *, balanced: bool) -> None:
@@ -51,6 +64,7 @@ class Batches(ABC):
         self.targets = targets
         self.batch_size = batch_size
         self.balanced = balanced
+        self.share = team().share(batch_size)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -121,9 +135,11 @@ class SampledBatches(Batches):
     def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
         """Yield that many mini-batches."""
         drawn = self._sampler.draw(count, generator)
-        for places, index in zip(drawn, drawn.to(self.targets.device), strict=True):
+        for places, every in zip(drawn, drawn.to(self.targets.device), strict=True):
+            index = every[self.share]
             if self._augment:
-                yield self._examples.augmented(places, generator), self.targets[index]
+                inputs = self._examples.augmented(places, generator, self.share)
+                yield inputs, self.targets[index]
             else:
                 yield self._examples.batch(index), self.targets[index]
 
@@ -164,8 +180,8 @@ class PermutedBatches(Batches):
         order = torch.randperm(len(self._examples), generator=generator)
         used = order[: self.steps_per_epoch * self.batch_size]
         for index in used.split(self.batch_size):
-            inputs = self._examples.augmented(index, generator)
-            yield inputs, self.targets[index.to(self.targets.device)]
+            inputs = self._examples.augmented(index, generator, self.share)
+            yield inputs, self.targets[index[self.share].to(self.targets.device)]
 
     def draw(self, count: int, generator: torch.Generator) -> Iterator[MiniBatch]:
         """Yield that many mini-batches, of as many permutations as it takes."""

@@ -30,6 +30,7 @@ from baselines.network_methods.selection import (
     Score,
     balanced_once,
 )
+from baselines.network_methods.team import team
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss, RowLoss
 from metricopt.outputs import each
@@ -100,12 +101,15 @@ class TrainingRun:
         if training.keep_best and observe is None:
             raise ConfigError("keep_best needs observe: examples, or a score of epochs")
         self.training, self.batches, self.generator = training, batches, generator
+        self.team = team()
+        self.team.check(loss)
         self.device = batches.targets.device
         self.network, self.loss = network.to(self.device), loss
         if training.channels_last:
             network.to(memory_format=torch.channels_last)
         if isinstance(loss, nn.Module):
             loss.to(self.device)
+        self._together = self.team.together(self.network)
         steps = batches.steps_per_epoch
         self.optimizer = make_optimizer(network, loss, training, steps)
         self.rates = make_rates(self.optimizer, training, steps)
@@ -158,9 +162,9 @@ class TrainingRun:
         With precision "float32", they are returned unchanged, whatever their type.
         """
         if self.training.precision == "float32":
-            return self.network(inputs)
+            return self._together(inputs)
         with torch.autocast(inputs.device.type, torch.bfloat16):
-            outputs = self.network(inputs)
+            outputs = self._together(inputs)
         return each(Tensor.float, outputs)
 
     @contextmanager
@@ -191,14 +195,22 @@ class TrainingRun:
             "best": self.best.state(),
             "losses": self.losses,
             "seconds": self.seconds,
+            "processes": self.team.size,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from the state of a run that was made in the same way.
 
         Raises:
-            ConfigError: if it was trained by other settings.
+            ConfigError: if it was trained by other settings, or another number of
+                processes.
         """
+        processes = state.get("processes", 1)  # none in an earlier form
+        if processes != self.team.size:
+            raise ConfigError(
+                f"a training that {processes} processes began must go on with as many, "
+                f"got {self.team.size}; remove its checkpoint to begin anew"
+            )
         if state["training"] != asdict(self.training):
             raise ConfigError(
                 f"expected the state of {asdict(self.training)}, got that of "
@@ -235,7 +247,7 @@ class TrainingRun:
             self.rates.step()
             total = total + value.detach()
             count += 1
-        return float(total) / count
+        return float(self.team.mean(total)) / count
 
     def _score_of(self, observe: Examples | Score | None) -> Score | None:
         if observe is None or callable(observe):
@@ -276,7 +288,7 @@ def train(
         run.restore(found)
     while run.epoch < run.training.epochs:
         epoch = run.run_epoch(hooks)
-        if checkpoint is not None:
+        if checkpoint is not None and run.team.leads:
             write_checkpoint(checkpoint, key, run.state())
         hooks.after_epoch(epoch)
     run.best.put_back()

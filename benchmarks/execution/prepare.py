@@ -10,6 +10,7 @@ import torch
 from tabulate import tabulate
 from tqdm import tqdm
 
+from baselines.network_methods.team import team
 from benchmarks.pipelines.contract import Pipeline, Prerequisite, make_pipeline
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import RunSpec
@@ -43,11 +44,12 @@ def prepare(specs: Sequence[RunSpec]) -> None:
 def train_all(networks: Sequence[Prerequisite]) -> None:
     """Train networks that were not trained here yet, one after the other."""
     missing = [network for network in networks if not network.is_made]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(os.cpu_count() or 1)
+    threads, own = torch.get_num_threads(), team()
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // own.size))
     try:
         for number, network in enumerate(missing, start=1):
-            tqdm.write(f"network {number} of {len(missing)}: {network.name}")
+            if own.leads:
+                tqdm.write(f"network {number} of {len(missing)}: {network.name}")
             _make(network)
     finally:
         torch.set_num_threads(threads)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
+from baselines.network_methods.batches import WHOLE
 from benchmarks.datasets.files.decoded import Pixels, ReadImages, pixels
 
 CENTRE, SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -59,20 +60,23 @@ class Photographs:
         chosen = index if isinstance(index, slice) else index.cpu()
         return self._normalised(self._source.at(self._places[chosen]))
 
-    def augmented(self, index: Tensor, generator: torch.Generator) -> Tensor:
+    def augmented(
+        self, index: Tensor, generator: torch.Generator, share: slice = WHOLE
+    ) -> Tensor:
         """Return random crops, scaled to the full size; half of them are mirrored.
 
         Args:
             index: which images, shape [n].
             generator: on the CPU.
+            share: the places of them that are read and returned.
 
         Returns:
             Normalised images, float32, shape [n, 3, side, side], channels last.
 
         Source: Szegedy et al., CVPR 2015, with another least area.
         """
-        images = self.batch(index)
-        crops = _crops(len(index), self.least_area, generator)
+        crops = _crops(len(index), self.least_area, generator)[share]
+        images = self.batch(index[share])
         grid = affine_grid(crops, list(images.shape), False)
         cut = grid_sample(images, grid.to(images), align_corners=False)
         return cut.contiguous(memory_format=torch.channels_last)

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from baselines.network_methods.batches import WHOLE
+
 CLASSES = 4
 
 
@@ -22,10 +24,10 @@ class ToyImages:
     def batch(self, index):
         return self.inputs[index]
 
-    def augmented(self, index, generator):
+    def augmented(self, index, generator, share=WHOLE):
         self.augmentations += 1
         shift = int(torch.randint(8, (), generator=generator))
-        return self.inputs[index].roll(shift, dims=3)
+        return self.inputs[index[share]].roll(shift, dims=3)
 
 
 def image_network(outputs=CLASSES, seed=0):

@@ -2,15 +2,20 @@
 
 from argparse import Namespace
 
+from baselines.network_methods.team import joined
 from benchmarks.cli.jobs import jobs_of
 from benchmarks.execution.prepare import networks_of, release_all, train_all
 
 
 def run(options: Namespace) -> int:
-    """Train the networks of some experiments; an interrupted training goes on."""
-    jobs = jobs_of(options, offline=False)
-    networks = networks_of([spec for job in jobs for spec in job.specs])
-    train_all(networks)
-    if options.release:
-        print(release_all(networks))
+    """Train the networks of some experiments; an interrupted training goes on.
+
+    Under `torchrun` all its processes train one network after another together.
+    """
+    with joined() as team:
+        jobs = jobs_of(options, offline=False)
+        networks = networks_of([spec for job in jobs for spec in job.specs])
+        train_all(networks)
+        if options.release and team.leads:
+            print(release_all(networks))
     return 0

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from baselines.network_methods.batches import WHOLE
 from benchmarks.datasets.detection.contract import DetectionImages
 from metricopt.detection.truths import counted
 
@@ -62,15 +63,18 @@ class Scenes:
         chosen = index if isinstance(index, slice) else index.cpu()
         return _two_lists([self[at] for at in places[chosen].tolist()])
 
-    def augmented(self, index: Tensor, generator: torch.Generator) -> Any:
+    def augmented(
+        self, index: Tensor, generator: torch.Generator, share: slice = WHOLE
+    ) -> Any:
         """Return some images and their targets, a random half of them mirrored.
 
         Args:
             index: which images, shape [n].
             generator: on the CPU.
+            share: the places of them that are read and returned.
         """
-        chances = torch.rand(2, len(index), generator=generator) < 0.5
-        found = [self[at] for at in index.tolist()]
+        chances = torch.rand(2, len(index), generator=generator)[:, share] < 0.5
+        found = [self[at] for at in index[share].tolist()]
         for axis, chosen in ((1, chances[0]), (0, chances[1])):
             if axis or self.upside_down:
                 found = [

@@ -5,6 +5,8 @@ import copy
 import torch
 from torch import Tensor
 
+from baselines.network_methods.batches import WHOLE
+
 
 class Images:
     """Labelled images, kept as bytes; a batch is normalised when it is asked for.
@@ -55,7 +57,9 @@ class Images:
         """Return images as they are, [n, C, H, W], channels last in memory."""
         return self._normalised(self._inner()[index])
 
-    def augmented(self, index: Tensor, generator: torch.Generator) -> Tensor:
+    def augmented(
+        self, index: Tensor, generator: torch.Generator, share: slice = WHOLE
+    ) -> Tensor:
         """Return random crops of the padded images; colour images are flipped, too.
 
         The padding is an eighth of the height: 4 of 32 pixels. Half of the colour
@@ -65,6 +69,7 @@ class Images:
         Args:
             index: which images, shape [n].
             generator: on the CPU.
+            share: the places of them that are returned.
 
         Returns:
             Normalised images, float32, shape [n, C, H, W], channels last in memory.
@@ -74,15 +79,18 @@ class Images:
         device = self._padded.device
         shape = (len(index), 1)
         top, left = (
-            torch.randint(2 * self.padding + 1, shape, generator=generator).to(device)
+            torch.randint(2 * self.padding + 1, shape, generator=generator)
             for _ in range(2)
         )
         mirrored = torch.rand(shape, generator=generator) < 0.5
-        mirrored = (mirrored & (len(self.centre) == 3)).to(device)
+        mirrored = mirrored & (len(self.centre) == 3)
+        index, top, left, mirrored = (
+            each[share].to(device) for each in (index, top, left, mirrored)
+        )
         rows = top + torch.arange(self.height, device=device)
         columns = torch.arange(self.width, device=device)
         columns = left + torch.where(mirrored, columns.flip(0), columns)
-        picked = index.to(device)[:, None, None]
+        picked = index[:, None, None]
         crops = self._padded[picked, rows[:, :, None], columns[:, None, :]]
         return self._normalised(crops)
 

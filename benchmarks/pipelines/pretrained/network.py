@@ -3,6 +3,7 @@
 from tqdm import tqdm
 
 from baselines.network_methods.selection import Epoch
+from baselines.network_methods.team import team
 from benchmarks.pipelines.contract import Prerequisite
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
@@ -37,8 +38,10 @@ class PretrainedNetwork(Prerequisite):
 
     def make(self) -> None:
         """Train it, with a bar of its epochs."""
-        epochs = self.spec.epochs
-        with tqdm(total=epochs, unit="epoch", desc=self.name) as bar:
+        hidden = not team().leads
+        with tqdm(
+            total=self.spec.epochs, unit="epoch", desc=self.name, disable=hidden
+        ) as bar:
 
             def show(epoch: Epoch) -> None:
                 bar.update(epoch.number - bar.n)

@@ -1,0 +1,71 @@
+"""A small training, by one process or by several under `torchrun`.
+
+`python -m tests.baselines.network_methods.train_together FOLDER [EPOCH]` writes its
+losses and weights; after that epoch the process kills itself.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from baselines.network_methods.batches import PermutedBatches, SampledBatches
+from baselines.network_methods.optimization import Training
+from baselines.network_methods.team import joined
+from baselines.network_methods.training import Hooks, TrainingRun, train
+from metricopt.seeding import make_generator
+from metricopt.tasks.sampling import Split
+from tests.baselines.toy_images import ToyImages
+
+EPOCHS, BATCH = 4, 16
+
+
+class KillAfter(Hooks):
+    """Kills its process after an epoch, whose checkpoint is then written."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def after_epoch(self, epoch):
+        if epoch.number == self.epoch:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def network():
+    """A network without batch norm, whose statistics would be of a share."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 4))
+
+
+def batches(kind):
+    images = ToyImages()
+    if kind == "permuted":
+        return PermutedBatches(images, BATCH)
+    split = Split(images.inputs, images.targets)
+    return SampledBatches(split, BATCH, balanced=kind == "balanced")
+
+
+def main(folder, epoch=None):
+    torch.set_num_threads(1)
+    with joined() as team:
+        for kind in ("permuted", "sampled", "balanced"):
+            run = TrainingRun(
+                network(),
+                nn.CrossEntropyLoss(),
+                batches(kind),
+                Training(EPOCHS, 0.05, optimizer="sgd", keep_best=False),
+                generator=make_generator("together"),
+            )
+            hooks = KillAfter(epoch) if kind == "permuted" else None
+            train(run, hooks=hooks, checkpoint=folder / f"{kind}.ckpt", key=kind)
+            name = f"{kind}-{team.rank}-of-{team.size}.pt"
+            state = {"losses": run.losses, "weights": run.network.state_dict()}
+            torch.save(state, folder / name)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
