@@ -34,6 +34,12 @@ def test_batches_are_normalised_pixels(shapes):
     assert torch.equal(bytes_.round().to(torch.uint8), shapes.pixels(2))
 
 
+def test_a_share_is_a_part_of_the_whole(shapes):
+    index = torch.arange(8)
+    whole = shapes.augmented(index, seeded(0))
+    assert torch.equal(whole[4:], shapes.augmented(index, seeded(0), slice(4, 8)))
+
+
 def test_crops_depend_on_the_generator_alone(shapes):
     index = torch.arange(8)
     one, same, other = (shapes.augmented(index, seeded(s)) for s in (0, 0, 1))

@@ -67,6 +67,17 @@ def test_boxes_are_mirrored_with_their_image(upside_down):
     assert seen == expected
 
 
+def test_a_share_is_a_part_of_the_whole():
+    scenes, places = load_problem(DRAWN, 0).train, torch.arange(12)
+    whole, part = (
+        scenes.augmented(places, torch.Generator().manual_seed(0), share)
+        for share in (slice(None), slice(6, 12))
+    )
+    for one, other in zip(whole[0][6:], part[0], strict=True):
+        assert torch.equal(one, other)
+    assert len(part[1]) == 6
+
+
 def patch(image, box):
     x1, y1, x2, y2 = box.int().tolist()
     return image[:, y1:y2, x1:x2]

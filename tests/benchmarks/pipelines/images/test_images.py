@@ -103,6 +103,15 @@ def test_the_generator_alone_decides_the_crops(batches):
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
+def test_a_share_is_a_part_of_the_whole(batches):
+    index = torch.arange(12)
+    whole, part = (
+        batches.augmented(index, torch.Generator().manual_seed(3), share)
+        for share in (slice(None), slice(4, 8))
+    )
+    assert torch.equal(whole[4:8], part)
+
+
 def test_grey_images_are_not_mirrored():
     image = torch.arange(64, dtype=torch.uint8).reshape(1, 8, 8, 1)
     batches = Images(image, torch.zeros(1), torch.zeros(1), torch.ones(1))
