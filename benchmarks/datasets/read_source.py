@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.datasets.contract import VariantStatus
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.files.variants import Variant
 from benchmarks.runs.paths import data_root
+from metricopt.errors import DataError
 
 FULL = "full"
 
@@ -17,12 +19,14 @@ class ReadSource(ABC):
     Attributes:
         name: of the data set; its label in records.
         folder: its folder in the data root.
+        expected: numbers that say what it consists of; see `_counts`.
         digest: expected digest of what is read; empty if it is not known.
         note: how it differs from an official data set; empty if it is one.
     """
 
     name: ClassVar[str]
     folder: ClassVar[str]
+    expected: ClassVar[tuple[int, ...]]
     digest: ClassVar[str] = ""
     note: ClassVar[str] = ""
     variants: ClassVar[tuple[str, ...]] = (FULL,)
@@ -80,6 +84,34 @@ class ReadSource(ABC):
     @abstractmethod
     def _is_there(self, folder: Path) -> bool:
         """Return whether the files are in their folder."""
+
+    @abstractmethod
+    def _reader(self, folder: Path) -> Reader:
+        """Return the reader of the files in their folder.
+
+        Raises:
+            DataError: if they are missing; the message says what to do.
+        """
+
+    def _check(self, found: tuple[int, ...], digest: str) -> None:
+        """Check that what was read is what is expected.
+
+        Raises:
+            DataError: if it consists of other numbers, or has another digest.
+        """
+        if found != self.expected:
+            expected = self._counts(self.expected)
+            raise DataError(
+                f"{self.name} must have {expected}, got {self._counts(found)}"
+            )
+        if self.digest and digest != self.digest:
+            raise DataError(
+                f"{self.name} must have the digest {self.digest}, got {digest}"
+            )
+
+    @abstractmethod
+    def _counts(self, numbers: tuple[int, ...]) -> str:
+        """Return in words what it consists of."""
 
     @abstractmethod
     def _read(self, folder: Path) -> Any:

@@ -1,7 +1,6 @@
 """The contract of a data set of objects in images, in the layout of PASCAL VOC."""
 
 import hashlib
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,27 +86,14 @@ class DetectionSource(ReadSource):
         """Number of images."""
         return sum(self.expected)
 
-    @abstractmethod
-    def _reader(self, folder: Path) -> Reader:
-        """Return the reader of the files in their folder.
-
-        Raises:
-            DataError: if they are missing; the message says what to do.
-        """
-
     def _read(self, folder: Path) -> DetectionImages:
         images = in_devkit(self._reader(folder), self.lists, self.classes, self.name)
         found = (len(images.parts["train"]), len(images.parts["test"]))
-        if found != self.expected:
-            raise DataError(
-                f"{self.name} must have {self.expected} images to train and test, got "
-                f"{found}"
-            )
-        if self.digest and images.digest != self.digest:
-            raise DataError(
-                f"{self.name} must have the digest {self.digest}, got {images.digest}"
-            )
+        self._check(found, images.digest)
         return images
+
+    def _counts(self, numbers: tuple[int, ...]) -> str:
+        return f"{numbers} images to train and test"
 
 
 DETECTION: Registry[type[DetectionSource]] = Registry(

@@ -5,45 +5,19 @@ from pathlib import Path
 from benchmarks.datasets.detection.contract import DETECTION, DetectionSource
 from benchmarks.datasets.detection.voc_classes import VOC_CLASSES
 from benchmarks.datasets.files.readers import Reader, ZipReader
-from metricopt.errors import DataError
+from benchmarks.datasets.subset_source import SubsetSource
 
 
-class SubsetSource(DetectionSource):
-    """A zip file that has no download.
+class DevkitSubset(SubsetSource, DetectionSource):
+    """A zip file with a devkit."""
 
-    Attributes:
-        archive: name of the file.
-    """
-
-    archive: str
-
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing if the file is there; it has no download.
-
-        Raises:
-            DataError: if it is missing.
-        """
-        self.load(root, offline=True)
-        return []
-
-    def _is_there(self, folder: Path) -> bool:
-        return (folder / self.archive).is_file()
-
-    def _reader(self, folder: Path) -> Reader:
-        path = folder / self.archive
-        if not path.is_file():
-            raise DataError(
-                f"{self.name} needs {self.archive} in {folder}; it has no download, so "
-                "copy the file there, or run tier smoke or paper"
-            )
+    def _opened(self, folder: Path) -> Reader:
         year, name = self.lists["train"][0]
-        return ZipReader(path, f"{year}/ImageSets/Main/{name}.txt")
+        return ZipReader(folder / self.archive, f"{year}/ImageSets/Main/{name}.txt")
 
 
 @DETECTION.register("bccd-voc-subset")
-class BCCDSubset(SubsetSource):
+class BCCDSubset(DevkitSubset):
     """Blood cells: 205 images train, 87 of its validation images are the test.
 
     Source: BCCD Dataset, MIT licence; 256 x 192 pixels instead of 640 x 480.
@@ -60,7 +34,7 @@ class BCCDSubset(SubsetSource):
 
 
 @DETECTION.register("voc2007-subset")
-class VOC2007Subset(SubsetSource):
+class VOC2007Subset(DevkitSubset):
     """92 images of PASCAL VOC 2007: too few to train on, real files to read."""
 
     name = "voc2007-subset"

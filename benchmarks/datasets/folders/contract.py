@@ -1,7 +1,6 @@
 """The contract of a data set whose images lie in a folder for every class."""
 
 import hashlib
-from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from benchmarks.datasets.files.decoding import rgb
 from benchmarks.datasets.files.readers import Reader
+from benchmarks.datasets.files.refusal import refuse
 from benchmarks.datasets.read_source import ReadSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
@@ -21,8 +21,6 @@ from metricopt.registry import Registry
 TRAIN, TEST = "train", "val"
 """Folders of the parts, as torchvision's `ImageNet` unpacks them."""
 SUFFIXES = (".jpeg", ".jpg", ".png")
-NAMED = 3
-"""Folders that an error names before it counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,27 +67,16 @@ class FolderSource(ReadSource):
         """Number of images."""
         return sum(self.expected[:2])
 
-    @abstractmethod
-    def _reader(self, folder: Path) -> Reader:
-        """Return the reader of the files in their folder.
-
-        Raises:
-            DataError: if they are missing; the message says what to do.
-        """
-
     def _read(self, folder: Path) -> FolderImages:
         images = in_folders(self._reader(folder), self.name)
         train = images.train_rows
         found = (train, len(images) - train, len(images.classes))
-        if found != self.expected:
-            raise DataError(
-                f"{self.name} must have {_counts(self.expected)}, got {_counts(found)}"
-            )
-        if self.digest and images.digest != self.digest:
-            raise DataError(
-                f"{self.name} must have the digest {self.digest}, got {images.digest}"
-            )
+        self._check(found, images.digest)
         return images
+
+    def _counts(self, numbers: tuple[int, ...]) -> str:
+        train, test, classes = numbers
+        return f"{train:,} images to train and {test:,} to test, of {classes:,} classes"
 
 
 FOLDERS: Registry[type[FolderSource]] = Registry(
@@ -148,11 +135,11 @@ def _by_class(sizes: Mapping[str, int], part: str, label: str) -> dict[str, list
                 own.append(path)
         elif image:
             misplaced.append(path)
-    _check(label, "images that are not in a class folder itself", misplaced)
+    refuse(label, "images that are not in a class folder itself", sorted(misplaced))
     if not found:
         raise DataError(f"{label} needs {part}/CLASS/*.JPEG, got no such folder")
     empty = [f"{part}/{name}" for name, own in found.items() if not own]
-    _check(label, "class folders without an image", empty)
+    refuse(label, "class folders without an image", sorted(empty))
     return found
 
 
@@ -167,18 +154,5 @@ def _shared_classes(
         for name in names
         if counts[name] == 1
     ]
-    _check(label, "class folders that the other part lacks", alone)
+    refuse(label, "class folders that the other part lacks", sorted(alone))
     return tuple(sorted(counts))
-
-
-def _check(label: str, what: str, wrong: Sequence[str]) -> None:
-    """Raise a DataError that counts and names what is wrong, if anything is."""
-    if wrong:
-        more = ", ..." if len(wrong) > NAMED else ""
-        named = ", ".join(sorted(wrong)[:NAMED])
-        raise DataError(f"{label} has {len(wrong)} {what} ({named}{more})")
-
-
-def _counts(numbers: tuple[int, int, int]) -> str:
-    train, test, classes = numbers
-    return f"{train:,} images to train and {test:,} to test, of {classes:,} classes"

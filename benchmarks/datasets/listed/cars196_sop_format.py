@@ -8,40 +8,24 @@ from pathlib import Path
 
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
-from metricopt.errors import DataError
-
-ARCHIVE = "cars196_sop_subset.zip"
+from benchmarks.datasets.subset_source import SubsetSource
 
 
 @LISTED.register("cars196-sop-format")
-class Cars196SopFormat(ListedSource):
+class Cars196SopFormat(SubsetSource, ListedSource):
     """980 images of 98 classes train, 620 of 62 classes test."""
 
     name = "cars196-sop-format"
     folder = "cars196_sop_subset"
+    archive = "cars196_sop_subset.zip"
     expected = (980, 1_600, 98, 160)
     digest = "062a2d25dd8aba7bd35c357172f97423305d25c9c278fecbf8280eaa90a92781"
     note = "160 classes of Cars196 with 10 images each, at most 96 pixels wide"
 
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing if the file is there; it has no download.
-
-        Raises:
-            DataError: if it is missing.
-        """
-        self.load(root, offline=True)
-        return []
-
     def _is_there(self, folder: Path) -> bool:
-        return packed_or_not(folder, ARCHIVE) is not None
+        return packed_or_not(folder, self.archive) is not None
 
-    def _reader(self, folder: Path) -> Reader:
-        reader = packed_or_not(folder, ARCHIVE)
-        if reader is None:
-            raise DataError(
-                f"{self.name} needs {ARCHIVE} in {folder}; it has no download, so copy "
-                "the file there, or run tier smoke or paper"
-            )
+    def _opened(self, folder: Path) -> Reader:
+        reader = packed_or_not(folder, self.archive)
+        assert reader is not None
         return reader

@@ -1,7 +1,6 @@
 """The contract of a listed data set: photographs that no array of one shape holds."""
 
 import hashlib
-from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -63,29 +62,19 @@ class ListedSource(ReadSource):
         return self.expected[1]
 
     def _read(self, folder: Path) -> ListedImages:
-        return self._checked(listed(self._reader(folder), self.name))
-
-    @abstractmethod
-    def _reader(self, folder: Path) -> Reader:
-        """Return the reader of the files in their folder.
-
-        Raises:
-            DataError: if they are missing; the message says what to do.
-        """
-
-    def _checked(self, images: ListedImages) -> ListedImages:
+        images = listed(self._reader(folder), self.name)
         train = images.train_rows
         learned = len(images.classes[:train].unique())
         found = (train, len(images), learned, len(images.classes.unique()))
-        if found != self.expected:
-            raise DataError(
-                f"{self.name} must have {_counts(self.expected)}, got {_counts(found)}"
-            )
-        if self.digest and images.digest != self.digest:
-            raise DataError(
-                f"{self.name} must have the digest {self.digest}, got {images.digest}"
-            )
+        self._check(found, images.digest)
         return images
+
+    def _counts(self, numbers: tuple[int, ...]) -> str:
+        train, images, learned, classes = numbers
+        return (
+            f"{images:,} images of {classes:,} classes, {train:,} of {learned:,} to "
+            "train"
+        )
 
 
 LISTED: Registry[type[ListedSource]] = Registry(
@@ -132,10 +121,3 @@ def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Reader | No
         return FolderReader(inside)
     path = folder / archive
     return ZipReader(path, PARTS[0]) if path.is_file() else None
-
-
-def _counts(numbers: tuple[int, int, int, int]) -> str:
-    train, images, learned, classes = numbers
-    return (
-        f"{images:,} images of {classes:,} classes, {train:,} of {learned:,} to train"
-    )

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.datasets.files.refusal import refuse
 from metricopt.errors import DataError
 
 HEADER = "image_id class_id super_class_id path"
 PARTS = ("Ebay_train.txt", "Ebay_test.txt")
-NAMED = 3
-"""Images or classes that an error names before it counts."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +45,21 @@ def read_lists(
         list(_lines(text, name)) for text, name in zip(texts, PARTS, strict=True)
     )
     found = [*train, *test]
-    _check(
+    refuse(
         label, "ids that are listed twice", _repeated([each.image for each in found])
     )
     known = set(present)
-    _check(
+    refuse(
         label,
         "listed images that are missing",
         [each.path for each in found if each.path not in known],
     )
     kinds = [{each.kind for each in part} for part in (train, test)]
     both = sorted(kinds[0] & kinds[1])
-    _check(label, "test classes that are training classes", both)
+    refuse(label, "test classes that are training classes", both)
     every = [each.kind for each in found]
     alone = sorted(set(every) - set(_repeated(every)))
-    _check(label, "classes with one image, which can be no query", alone)
+    refuse(label, "classes with one image, which can be no query", alone)
     return found, len(train)
 
 
@@ -88,13 +87,3 @@ def _repeated(values: Sequence[int]) -> list[int]:
     for value in values:
         (again if value in seen else seen).add(value)
     return sorted(again)
-
-
-def _check(label: str, what: str, wrong: Sequence[object]) -> None:
-    """Raise a DataError that counts and names what is wrong, if anything is."""
-    if wrong:
-        more = ", ..." if len(wrong) > NAMED else ""
-        named = ", ".join(str(each) for each in wrong[:NAMED])
-        raise DataError(
-            f"{label} has {len(wrong)} {what} ({named}{more}), expected none"
-        )

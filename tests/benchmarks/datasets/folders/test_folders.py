@@ -7,7 +7,7 @@ import pytest
 from benchmarks.datasets.any_source import all_names, find_any
 from benchmarks.datasets.files.readers import FolderReader
 from benchmarks.datasets.folders.contract import FOLDERS, in_folders
-from benchmarks.datasets.folders.imagenette_subset import ARCHIVE, ImagenetteSubset
+from benchmarks.datasets.folders.imagenette_subset import ImagenetteSubset
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 from tests.benchmarks.datasets.folders.class_folders import (
@@ -115,7 +115,7 @@ def test_an_image_that_is_none_or_cut_off_is_named(content, tmp_path):
 
 def test_another_number_of_images_is_refused(tmp_path, monkeypatch):
     folder = write_folders(tmp_path / "in", test=1)
-    target = tmp_path / "imagenet_subset" / ARCHIVE
+    target = tmp_path / "imagenet_subset" / ImagenetteSubset.archive
     target.parent.mkdir()
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("classes.csv", "wnid,name")
@@ -130,7 +130,9 @@ def test_another_number_of_images_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_subset_without_its_file_says_what_to_do(tmp_path):
-    with pytest.raises(DataError, match=f"needs {ARCHIVE} in .*copy the file there"):
+    with pytest.raises(
+        DataError, match=f"needs {ImagenetteSubset.archive} in .*copy the file there"
+    ):
         ImagenetteSubset().fetch(tmp_path)
 
 
