@@ -70,9 +70,8 @@ def experiments() -> dict[str, str]:
 
 
 def data_sets() -> list[str]:
-    """Return the names of all data sets."""
-    found = ("data set", "listed data set", "data set of detection")
-    return [name for kind in found for name in units(find_kind(kind))]
+    """Return the names of all data sets, kind by kind."""
+    return [name for kind in kinds() if "data set" in kind.name for name in units(kind)]
 
 
 def _registries(package: str) -> Iterator[Kind]:

@@ -4,6 +4,7 @@ import zipfile
 
 import pytest
 
+from benchmarks.cli.catalogue import data_sets
 from benchmarks.datasets.any_source import all_names, find_any
 from benchmarks.datasets.files.readers import FolderReader
 from benchmarks.datasets.folders.contract import FOLDERS, in_folders
@@ -140,6 +141,7 @@ def test_every_kind_of_data_set_is_found_by_name():
     assert {"imagenet", "imagenette-subset"} <= set(all_names())
     assert isinstance(find_any("imagenette-subset"), ImagenetteSubset)
     assert set(FOLDERS) <= set(all_names())
+    assert sorted(data_sets()) == sorted(all_names())
 
 
 def test_real_files():
