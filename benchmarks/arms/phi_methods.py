@@ -18,7 +18,7 @@ from benchmarks.arms.audit import (
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.arms.diagnosis import diagnose
 from benchmarks.pipelines.choices import Adapted, Chosen, Point, together
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.pipelines.contract import Pipeline, make_pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode
 from benchmarks.runs.record import VALUE_FUNCTION
@@ -26,6 +26,7 @@ from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
+from metricopt.methods.meta_preparation import transferred
 from metricopt.methods.outputs.no_harm import NoHarm
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
@@ -145,7 +146,7 @@ def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) ->
         raise ConfigError(
             f"{spec.arm.name} does not suit tasks of the pipeline {spec.pipeline.name}"
         )
-    prepared = prepare(method, spec, pipeline, number)
+    prepared = _prepared(method, spec, pipeline, number)
     trained = method.value_function(prepared.preparation)
     notes: dict[str, Any] = {}
     if spec.diagnose and trained is not None:
@@ -166,6 +167,27 @@ def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) ->
         notes=dict(chosen.notes) | notes,
         seconds=dict(prepared.seconds),
     )
+
+
+def _prepared(
+    method: Method, spec: RunSpec, pipeline: Pipeline, number: int
+) -> Prepared:
+    """Return what a method prepares here, or what it prepared on another pipeline.
+
+    What was learned elsewhere costs no query here.
+
+    Raises:
+        ConfigError: if phi does not mean the same on the other pipeline.
+    """
+    if spec.arm.source is None:
+        return prepare(method, spec, pipeline, number)
+    source = make_pipeline(spec.arm.source, pipeline.replicate)
+    with source.sealed():
+        found = prepare(method, spec, source, number)
+    shared = transferred(
+        found.preparation, source.adapter_settings, pipeline.adapter_settings
+    )
+    return Prepared(shared)
 
 
 def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:

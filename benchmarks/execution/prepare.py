@@ -31,9 +31,14 @@ def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
 
 
 def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
-    """Return the pipelines of specs, each once."""
-    found = {(canonical(encode(spec.pipeline)), spec.replicate): spec for spec in specs}
-    return [make_pipeline(spec.pipeline, spec.replicate) for spec in found.values()]
+    """Return the pipelines of specs, and those they transfer from, each once."""
+    found = {
+        (canonical(encode(unit)), spec.replicate): unit
+        for spec in specs
+        for unit in (spec.pipeline, spec.arm.source)
+        if unit is not None
+    }
+    return [make_pipeline(unit, replicate) for (_, replicate), unit in found.items()]
 
 
 def prepare(specs: Sequence[RunSpec]) -> None:

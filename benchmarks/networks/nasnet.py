@@ -10,6 +10,8 @@ GROWN = 6
 """A normal cell puts out this many times the channels its branches have."""
 REDUCED = 4
 """The same of a reduction cell."""
+LARGE = 4032
+"""Features of the large network."""
 Pair = tuple[Tensor, Tensor]
 """Outputs of the last two cells, the later one first."""
 
@@ -53,6 +55,19 @@ class _Cell(nn.Module):
         return self.cell(*pair), pair[0]
 
 
+class _Features(nn.Module):
+    """All of timm's network before the pooling."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the last feature map of images [N, 3, H, W]."""
+        features: Tensor = self.network.forward_features(images)
+        return features
+
+
 class _Last(nn.Module):
     """The output of the last cell alone."""
 
@@ -81,8 +96,67 @@ def nasnet_a_mobile(head: Head) -> nn.Sequential:
     return nasnet_a(head, cells=4, features=1056, stem=32, imagenet=True)
 
 
+@IMAGE_NETWORKS.register("nasnet-a-cifar-small")
+def nasnet_a_cifar_small(head: Head) -> nn.Sequential:
+    """Return NASNet-A (1 @ 384) from [N, 3, 32, 32], for a CPU.
+
+    Its stem halves height and width, which the published one does not: a step takes a
+    quarter of the time.
+
+    Args:
+        head: makes the last layer, on 384 features.
+    """
+    return nasnet_a(head, cells=1, features=384, stem=48, stride=2)
+
+
+@IMAGE_NETWORKS.register("nasnet-a-small")
+def nasnet_a_small(head: Head) -> nn.Sequential:
+    """Return NASNet-A (1 @ 384), built as the mobile one is, from [N, 3, 96, 96].
+
+    Args:
+        head: makes the last layer, on 384 features.
+    """
+    return nasnet_a(head, cells=1, features=384, stem=32, imagenet=True)
+
+
+@IMAGE_NETWORKS.register("nasnet-a-tiny")
+def nasnet_a_tiny(head: Head) -> nn.Sequential:
+    """Return NASNet-A (1 @ 96) from [N, 3, 32, 32], for smoke runs.
+
+    Args:
+        head: makes the last layer, on 96 features.
+    """
+    return nasnet_a(head, cells=1, features=96, stem=16, stride=2)
+
+
+@IMAGE_NETWORKS.register("nasnet-a-large")
+def nasnet_a_large(head: Head) -> nn.Sequential:
+    """Return NASNet-A (6 @ 4032) from [N, 3, 331, 331]; 88.75 million weights.
+
+    Args:
+        head: makes the last layer, on 4032 features.
+
+    Source: timm's `nasnetalarge`, which is wired as TensorFlow's: the cell after a
+    reduction skips what is before it.
+    """
+    # Not above: a look-up of any network imports this file.
+    from timm.models.nasnet import NASNetALarge
+
+    # num_classes=0 leaves its own last layer out.
+    network = NASNetALarge(num_classes=0)
+    return nn.Sequential(
+        _Features(network), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(LARGE)
+    )
+
+
 def nasnet_a(
-    head: Head, *, cells: int, features: int, stem: int, imagenet: bool = False
+    head: Head,
+    *,
+    cells: int,
+    features: int,
+    stem: int,
+    stride: int = 1,
+    imagenet: bool = False,
 ) -> nn.Sequential:
     """Return NASNet-A (cells @ features).
 
@@ -91,6 +165,7 @@ def nasnet_a(
         cells: normal cells of each of the three stages.
         features: of the last cell, a multiple of 24.
         stem: channels of the first convolution.
+        stride: of that convolution; 2 always, if two reducing cells follow it.
         imagenet: whether two reducing cells follow it, for large images.
 
     Source: Zoph et al., CVPR 2018, Fig. 2 and 4. Differs: without the auxiliary head
@@ -100,7 +175,7 @@ def nasnet_a(
     from timm.models import nasnet as timm
 
     width = features // 24
-    begin = _large_stem(timm, stem, width) if imagenet else _small_stem(stem)
+    begin = _large_stem(timm, stem, width) if imagenet else _small_stem(stem, stride)
     layers: list[nn.Module] = [begin]
     # Channels of the last two outputs; the earlier one may be twice as high and wide.
     last, before = (2 * width, width) if imagenet else (stem, stem)
@@ -122,8 +197,8 @@ def nasnet_a(
     )
 
 
-def _small_stem(channels: int) -> nn.Module:
-    convolution = nn.Conv2d(3, channels, 3, padding=1, bias=False)
+def _small_stem(channels: int, stride: int) -> nn.Module:
+    convolution = nn.Conv2d(3, channels, 3, stride, padding=1, bias=False)
     return _Twice(nn.Sequential(convolution, _norm(channels)))
 
 

@@ -120,6 +120,11 @@ class AdaptedPipeline(Pipeline):
         facts = {"data": self.splits.digest, "replicate": self.replicate}
         return settings | facts
 
+    @property
+    def adapter_settings(self) -> Mapping[str, str]:
+        """What gives phi its meaning."""
+        return self.adapter.describe()
+
     def task(self, metric: Metric) -> NetworkTask:
         """Return a task with a query counter of its own."""
         return self._task(metric, "observe")

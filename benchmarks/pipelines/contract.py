@@ -153,6 +153,11 @@ class Pipeline(ABC):
         """Return several metrics by label."""
         return {unit.label: self.metric(unit) for unit in units}
 
+    @property
+    @abstractmethod
+    def adapter_settings(self) -> Mapping[str, str]:
+        """What gives phi its meaning; see `NetworkAdapter.describe`."""
+
     @abstractmethod
     def task(self, metric: Metric) -> Task:
         """Return a task with a query counter of its own, on the observe split."""

@@ -45,6 +45,12 @@ class Photographs:
         moved.targets = self.targets.to(device)
         return moved
 
+    def first(self, count: int | None) -> "Photographs":
+        """Return the first images; all of them for None."""
+        kept = copy.copy(self)
+        kept.targets, kept._places = self.targets[:count], self._places[:count]
+        return kept
+
     def with_crops(self, least_area: float) -> "Photographs":
         """Return the same images with random crops of at least this share of each."""
         changed = copy.copy(self)

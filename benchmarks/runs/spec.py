@@ -47,6 +47,8 @@ class Arm:
         settings: of that method, or of the arm itself.
         schedule: changes of a network method to the training of its pipeline.
         from_theta: whether a network method starts from the trained theta.
+        source: another pipeline, on which a method learns its value function; None for
+            the pipeline of the run.
     """
 
     kind: str
@@ -54,6 +56,7 @@ class Arm:
     settings: Settings = field(default_factory=dict, hash=False)
     schedule: Settings = field(default_factory=dict, hash=False)
     from_theta: bool = False
+    source: Unit | None = later(None)
 
 
 @dataclass(frozen=True)

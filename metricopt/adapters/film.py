@@ -15,6 +15,7 @@ from metricopt.seeding import make_generator
 
 Form = Literal["generator", "direct", "shift"]
 
+KINDS = ("scale", "shift")
 DEFAULT_SIZE = 128
 """Size d of phi in the generator form, as in the paper."""
 
@@ -37,6 +38,9 @@ class FiLM(SiteAdapter):
         form: "generator", "direct" or "shift".
         size: number d of adapter parameters; by default 128 in the generator form.
         seed: seed of A and B.
+        shared: whether the generator is one for all networks: A and B belong to the
+            place of a site, counted from the last one, and to the channel, instead of
+            to the name of the site.
 
     Raises:
         ConfigError: if a site, the form or the size is not valid.
@@ -54,23 +58,27 @@ class FiLM(SiteAdapter):
         form: Form = "generator",
         size: int | None = None,
         seed: int = 0,
+        shared: bool = False,
     ) -> None:
         found = find_sites(
             network, example_input, _names(network, example_input, sites)
         )
         channels = sum(site.channels for site in found)
         resolved = _size(form, size, channels)
-        projection = _generator(found, resolved, seed) if form == "generator" else None
+        draw = _shared_generator if shared else _generator
+        projection = draw(found, resolved, seed) if form == "generator" else None
         super().__init__(network, found, size=resolved, projection=projection)
         self.form = form
         self.seed = seed
+        self.shared = shared
         self._splits = [site.channels for site in found]
         self._settle(example_input)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
         seed = str(self.seed) if self.form == "generator" else "none"
-        return super().describe() | {"form": self.form, "seed": seed}
+        own = {"shared": "yes"} if self.shared else {}
+        return super().describe() | {"form": self.form, "seed": seed} | own
 
     def _modulation(self, phi: Tensor) -> Modulation:
         if self.form == "shift":
@@ -130,7 +138,22 @@ def _generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:
             generator=make_generator("FiLM", seed, site.name, kind),
             dtype=torch.float64,
         )
-        for kind in ("scale", "shift")
+        for kind in KINDS
         for site in sites
+    ]
+    return torch.cat(blocks, dim=1) / math.sqrt(size)
+
+
+def _shared_generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:
+    """Return the same, whose first channels are the same in a network with fewer."""
+    blocks = [
+        torch.randn(
+            site.channels,
+            size,
+            generator=make_generator("shared FiLM", seed, place, kind),
+            dtype=torch.float64,
+        ).T
+        for kind in KINDS
+        for place, site in zip(range(len(sites) - 1, -1, -1), sites, strict=True)
     ]
     return torch.cat(blocks, dim=1) / math.sqrt(size)

@@ -1,22 +1,14 @@
 """Drawn shapes: small images that are drawn when they are read, for the smoke tier."""
 
-import colorsys
-import io
-import math
-import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from PIL import Image, ImageDraw
-
+from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource
 from benchmarks.datasets.listed.lists import HEADER, PARTS
 
-SIDE, EACH = 40, 6
-CORNERS = (3, 4, 5, 6, 8, 40)
-"""Of the polygons, one for each super-category; the last one is a disc."""
-HUES = 6
+EACH = 6
 TRAINED = 4
 """Hues whose classes train; those of the others are the test."""
 
@@ -57,9 +49,7 @@ class _Drawn(Reader):
             lines = (" ".join(map(str, line)) for line in _lists()[PARTS.index(path)])
             return "\n".join([HEADER, *lines]).encode()
         hue, shape, _ = (int(each) for each in path[:-4].split("-"))
-        content = io.BytesIO()
-        _draw(hue, shape, random.Random(path)).save(content, "PNG")
-        return content.getvalue()
+        return shape_png(hue, shape, path)
 
 
 def _lists() -> tuple[list[tuple[int, int, int, str]], ...]:
@@ -74,29 +64,3 @@ def _lists() -> tuple[list[tuple[int, int, int, str]], ...]:
                 line = (count, kind, shape + 1, f"{hue}-{shape}-{number}.png")
                 parts[int(hue >= TRAINED)].append(line)
     return parts
-
-
-def _draw(hue: int, shape: int, chance: random.Random) -> Image.Image:
-    """Return a shape of a hue, anywhere, of any size, on a ground of any colour."""
-    image = Image.new("RGB", (SIDE, SIDE), _colour(chance.random(), 0.5, chance))
-    draw = ImageDraw.Draw(image)
-    for _ in range(12):
-        x, y = chance.randrange(SIDE), chance.randrange(SIDE)
-        spot = _colour(chance.random(), 0.5, chance)
-        draw.ellipse((x, y, x + 6, y + 6), fill=spot)
-    size = chance.uniform(8, 14)
-    x, y = (chance.uniform(size, SIDE - size) for _ in range(2))
-    turn, corners = chance.uniform(0, math.tau), CORNERS[shape]
-    angles = [turn + math.tau * corner / corners for corner in range(corners)]
-    points = [(x + size * math.cos(a), y + size * math.sin(a)) for a in angles]
-    tone = (hue + chance.uniform(-0.25, 0.25)) / HUES
-    draw.polygon(points, fill=_colour(tone, 0.9, chance))
-    return image
-
-
-def _colour(
-    hue: float, saturation: float, chance: random.Random
-) -> tuple[int, int, int]:
-    parts = colorsys.hsv_to_rgb(hue % 1, saturation, chance.uniform(0.5, 1))
-    red, green, blue = (round(255 * part) for part in parts)
-    return red, green, blue

@@ -6,6 +6,7 @@ from benchmarks.pipelines.detection.settings import (
     DetectionProblem,
     DetectorBackbone,
 )
+from benchmarks.pipelines.imagenet.settings import Classifier, PhotographProblem
 from benchmarks.pipelines.images.settings import Backbone, ImageProblem
 from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from benchmarks.pipelines.retrieval.settings import EmbeddingBackbone, RetrievalProblem
@@ -20,12 +21,14 @@ SQUEEZENET = BaseWeights(
 
 
 def network_name(
-    problem: ImageProblem | RetrievalProblem | DetectionProblem,
-    backbone: Backbone | EmbeddingBackbone | DetectorBackbone,
+    problem: ImageProblem | RetrievalProblem | DetectionProblem | PhotographProblem,
+    backbone: Backbone | EmbeddingBackbone | DetectorBackbone | Classifier,
     replicate: int,
 ) -> str:
     """Return a readable identity of a pre-trained network."""
     key = canonical([encode(problem), encode(backbone), replicate])
     digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-    parts = (problem.dataset, backbone.network, backbone.loss)
+    classifier = isinstance(backbone, Classifier)
+    by = backbone.training.optimizer if classifier else backbone.loss
+    parts = (problem.dataset, backbone.network, by)
     return f"{', '.join(parts)}, replicate {replicate} ({digest})"

@@ -1,0 +1,186 @@
+"""Photographs of classes: a pre-trained network with FiLM on its last feature map."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.network_methods.batches import Batches
+from baselines.network_methods.optimization import Training
+from benchmarks.pipelines.adapted import Splits
+from benchmarks.pipelines.contract import PIPELINES
+from benchmarks.pipelines.features import kept_features
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
+from benchmarks.pipelines.imagenet.problem import (
+    PhotographSplits,
+    counted,
+    load_problem,
+)
+from benchmarks.pipelines.imagenet.settings import ImagenetSettings
+from benchmarks.pipelines.imagenet.theta import (
+    ClassifierSpec,
+    ClassifierTheta,
+    batches_of,
+    find_theta,
+    fresh,
+    last_map,
+    training_of,
+)
+from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
+from benchmarks.runs.codec import changed, encode
+from metricopt.adapters.film import FiLM
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.output_offsets import OutputOffsets
+from metricopt.losses.contract import Loss
+from metricopt.metrics.confusion import class_shares
+from metricopt.seeding import Seeds
+from metricopt.tasks.encoding import Encoded
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import NaturalSampler
+
+
+@PIPELINES.register("imagenet")
+class ImagenetPipeline(PretrainedPipeline):
+    """A problem of photographs with its network; see `Pipeline`.
+
+    Fine-tuning sees `examples` training images without augmentation: what comes before
+    the adapter is then computed once. The generator of FiLM is drawn by replicate
+    alone, so that networks share it; see `FiLM`.
+    """
+
+    settings_type = ImagenetSettings
+    settings: ImagenetSettings
+    examples_at_once = 128
+
+    @cached_property
+    def problem(self) -> PhotographSplits:
+        """All images of the problem."""
+        return load_problem(self.settings.problem, self.replicate)
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits; train is cut to what is used of it."""
+        problem = self.problem
+        return Splits(
+            problem.train.first(self.settings.examples).to(self.device),
+            problem.observe.to(self.device),
+            problem.test.to(self.device),
+            problem.variant,
+            problem.digest,
+        )
+
+    @property
+    def theta_spec(self) -> ClassifierSpec:
+        """Which network theta is."""
+        settings = self.settings
+        return ClassifierSpec(settings.problem, settings.backbone, self.replicate)
+
+    @property
+    def recorded_seeds(self) -> dict[str, int]:
+        """Seeds that records name, by purpose."""
+        return super().recorded_seeds | {"adapter": self._adapter_seed}
+
+    @property
+    def _adapter_seed(self) -> int:
+        return Seeds("photographs", self.replicate).seed("adapter")
+
+    def forecast(self) -> Forecast:
+        """Return what its network takes, without data."""
+        settings, problem = self.settings, self.settings.problem
+        train, test, _ = counted(problem)
+        learned = train - problem.observed
+        kept = min(learned, settings.examples or learned)
+        cost = _cost(replace(self.theta_spec, replicate=0), settings.adapter)
+        return cost.of_all(
+            self.theta_spec.digest,
+            trained=settings.backbone.training.epochs * learned,
+            kept=kept + problem.observed + test,
+        )
+
+    @property
+    def training_shares(self) -> Tensor:
+        """Class shares of the images theta was trained on."""
+        return class_shares(self.problem.train.targets, self.problem.classes)
+
+    @cached_property
+    def pretrained(self) -> ClassifierTheta:
+        """The pre-trained network."""
+        return find_theta(self.theta_spec)
+
+    @property
+    def theta(self) -> nn.Sequential:
+        """The pre-trained network, in evaluation mode."""
+        return self.pretrained.network
+
+    @property
+    def theta_digest(self) -> str:
+        """Digest of all weights."""
+        return self.pretrained.digest
+
+    @property
+    def loss(self) -> Loss:
+        """The loss theta was trained with, which fine-tuning uses as well."""
+        return nn.CrossEntropyLoss()
+
+    @property
+    def sampler(self) -> NaturalSampler:
+        """What draws the mini-batches of fine-tuning."""
+        return NaturalSampler(len(self.splits.train), self.settings.batch_size)
+
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Return the augmented mini-batches a network is trained on."""
+        recipe = changed(self.settings.backbone.training, changes)
+        return batches_of(self.problem, recipe)
+
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Return how a network is trained here, with changes."""
+        return training_of(changed(self.settings.backbone.training, changes))
+
+    def network_start(self, *, from_theta: bool) -> nn.Module:
+        """Return the trained network, or one with random weights."""
+        return self.theta if from_theta else fresh(self.theta_spec).to(self.device)
+
+    @cached_property
+    def film(self) -> FiLM:
+        """FiLM at the sites the settings name, by default the last feature map."""
+        return self.settings.adapter.film(
+            self.theta,
+            self._example,
+            seed=self._adapter_seed,
+            usual=(last_map(self.theta),),
+        )
+
+    @cached_property
+    def adapter(self) -> NetworkAdapter:
+        """FiLM, with output offsets beside it where the settings want them."""
+        wanted = self.settings.adapter.offsets
+        return OutputOffsets(self.film, self._example) if wanted else self.film
+
+    @property
+    def _example(self) -> Tensor:
+        return self.splits.observe.batch(slice(8))
+
+    def encode(self, name: str, examples: Examples) -> Encoded:
+        """Return a split as the adapter encodes it, kept on disk for other runs."""
+        key = {
+            "theta": self.theta_digest,
+            "network": self.settings.backbone.network,
+            "sites": [site.name for site in self.film.sites],
+            "problem": encode(self.settings.problem),
+            "data": self.problem.digest,
+            "replicate": self.replicate,
+            "split": name,
+            "examples": len(examples),
+        }
+        return kept_features(self.film, examples, key)
+
+
+@cache
+def _cost(spec: ClassifierSpec, adapter: FilmSettings) -> ImageCost:
+    network = fresh(spec).eval()
+    image = torch.zeros(1, 3, spec.problem.side, spec.problem.side)
+    return cost_of_image(network, image, adapter, last_map(network))
