@@ -37,6 +37,13 @@ from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
 from metricopt.tasks.task import Task
+from metricopt.values.known import (
+    Known,
+    KnownStatistics,
+    KnownValueFunction,
+    load_known,
+    save_known,
+)
 from metricopt.values.optimizer import Guidance, MetricOptimizer
 from metricopt.values.value_function import ValueFunction
 
@@ -66,6 +73,9 @@ __all__ = [
     "Guidance",
     "GuidedCMA",
     "HierarchicalSampler",
+    "Known",
+    "KnownStatistics",
+    "KnownValueFunction",
     "LazySplit",
     "Method",
     "Metric",
@@ -84,8 +94,10 @@ __all__ = [
     "ValueFunction",
     "auto_adapter",
     "finetune",
+    "load_known",
     "load_phi",
     "make_metric",
+    "save_known",
     "save_phi",
 ]
 

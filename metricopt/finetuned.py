@@ -16,6 +16,7 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.figures import Curves, draw
 from metricopt.methods.result import Checkpoint, Evidence
 from metricopt.metrics.base import Metric, from_cost
+from metricopt.values.known import Known
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,6 +83,8 @@ class Finetuned:
         confusion: counts of labels by predictions on observe, before and after, shape
             [K, K] each; None where targets are no labels.
         warnings: what is wrong with the metric, if anything, a sentence each.
+        known: what was learned of the metric, for calls of `finetune` on other
+            networks; None from methods that learn nothing, or nothing alone.
     """
 
     adapter: NetworkAdapter
@@ -99,6 +102,7 @@ class Finetuned:
     values: Tensor = field(default_factory=lambda: torch.empty(0))
     confusion: tuple[Tensor, Tensor] | None = None
     warnings: tuple[str, ...] = ()
+    known: Known | None = None
 
     @property
     def turned_down(self) -> bool:

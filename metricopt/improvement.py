@@ -38,6 +38,7 @@ from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
 from metricopt.tasks.row_losses import Loss
 from metricopt.values.health import verdict
+from metricopt.values.known import Known, KnownValueFunction
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
@@ -165,6 +166,8 @@ class Improvement:
                 )
             asked = MetricOptOutputs(EARLY) if known else "guided-cma"
         method, name = resolve_method(asked), method_name(asked)
+        if self.options.known is not None:
+            method = method.knowing(self.options.known, self.adapter.describe())
         if not method.suits(self.task):
             raise ConfigError(f"{name} cannot work on this network and its metric")
         if self.options.no_harm and not method.asks_for_evidence:
@@ -237,6 +240,7 @@ class Improvement:
             notes=result.notes,
             health=verdict(result.notes),
             evidence=result.evidence[0] if result.evidence else None,
+            known=self._known(result),
             values=self._values,
             confusion=self._confusion(result),
         )
@@ -244,6 +248,14 @@ class Improvement:
             return proposed
         phi = result.phi[0].detach().clone().to(untouched.phi.device)
         return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)
+
+    def _known(self, result: FinetuneResult) -> Known | None:
+        if not result.known:
+            return None
+        found = result.known[0]
+        if isinstance(found, KnownValueFunction):
+            return replace(found, adapter=self.adapter.describe())
+        return found
 
     def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
         statistics = self.task.statistics

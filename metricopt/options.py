@@ -11,6 +11,7 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Method, resolve_method
 from metricopt.tasks.sampling import Sampler
+from metricopt.values.known import Known
 
 FRAMING_QUERIES = 3
 """Queries outside the method: the untouched network, the same with the examples in
@@ -39,6 +40,8 @@ class FinetuneOptions:
             of a gain on other data. "metricopt-outputs" always asks for it; for other
             methods it takes 12 queries.
         progress: whether a terminal shows the queries made and the time left.
+        known: what a call for another network learned of the same metric, `known` of
+            its result; see `metricopt.values.known` for what it is good for.
     """
 
     method: str | Method = AUTO
@@ -52,6 +55,7 @@ class FinetuneOptions:
     seed: int = 0
     no_harm: bool = True
     progress: bool = True
+    known: Known | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -84,6 +88,8 @@ class FinetuneOptions:
             missing = given is None and name in ("steps", "size")
             if not missing and (isinstance(given, bool) or not isinstance(given, int)):
                 raise ConfigError(f"{name} must be a whole number, got {given!r}")
+        if self.known is not None and not isinstance(self.known, Known):
+            raise ConfigError(f"known must be a Known or None, got {self.known!r}")
         for name in ("no_harm", "progress"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(

@@ -32,14 +32,14 @@ ROOMS = {
     "metricopt.statistics": "errors metrics outputs registry detection",
     "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
     "statistics",
-    "metricopt.values": "errors ranking seeding threads adapters metrics statistics "
-    "tasks",
+    "metricopt.values": "errors files ranking seeding threads adapters metrics "
+    "statistics tasks",
     "metricopt.methods": "errors outputs registry seeding threads metrics statistics "
     "tasks values",
     "metricopt.doubts": "",
     "metricopt.figures": "",
-    "metricopt.finetuned": "errors adapters figures metrics tasks methods",
-    "metricopt.options": "errors adapters tasks methods",
+    "metricopt.finetuned": "errors adapters figures metrics tasks values methods",
+    "metricopt.options": "errors adapters tasks values methods",
     "metricopt.improvement": "doubts errors options outputs seeding adapters metrics "
     "tasks values methods finetuned",
     "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",

@@ -20,16 +20,21 @@ from benchmarks.arms.diagnosis import diagnose
 from benchmarks.pipelines.choices import Adapted, Chosen, Point, together
 from benchmarks.pipelines.contract import Pipeline, make_pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
-from benchmarks.runs.codec import changed, decode
+from benchmarks.runs.codec import changed, decode, encode
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.meta_preparation import transferred
 from metricopt.methods.outputs.no_harm import NoHarm
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
+from metricopt.values.known import (
+    COSTS,
+    Known,
+    KnownStatistics,
+    KnownValueFunction,
+)
 
 
 def make_method(arm: Arm) -> Method:
@@ -142,11 +147,14 @@ def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
 def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Choose phi with one value function, if the method has any."""
     task, method = pipeline.task(metric), make_method(spec.arm)
+    if spec.arm.source is not None:
+        known = learned(spec, make_pipeline(spec.arm.source, pipeline.replicate))
+        method = method.knowing(known, pipeline.adapter_settings)
     if not method.suits(task):
         raise ConfigError(
             f"{spec.arm.name} does not suit tasks of the pipeline {spec.pipeline.name}"
         )
-    prepared = _prepared(method, spec, pipeline, number)
+    prepared = prepare(method, spec, pipeline, number)
     trained = method.value_function(prepared.preparation)
     notes: dict[str, Any] = {}
     if spec.diagnose and trained is not None:
@@ -169,25 +177,29 @@ def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) ->
     )
 
 
-def _prepared(
-    method: Method, spec: RunSpec, pipeline: Pipeline, number: int
-) -> Prepared:
-    """Return what a method prepares here, or what it prepared on another pipeline.
+def learned(spec: RunSpec, source: Pipeline) -> Known:
+    """Return what the method of a run learns of its metric on another pipeline.
 
-    What was learned elsewhere costs no query here.
-
-    Raises:
-        ConfigError: if phi does not mean the same on the other pipeline.
+    Its queries are made there, and are no part of the run's budget.
     """
-    if spec.arm.source is None:
-        return prepare(method, spec, pipeline, number)
-    source = make_pipeline(spec.arm.source, pipeline.replicate)
+    method, budget, label = make_method(spec.arm), budget_of(spec), spec.metric.label
     with source.sealed():
-        found = prepare(method, spec, source, number)
-    shared = transferred(
-        found.preparation, source.adapter_settings, pipeline.adapter_settings
-    )
-    return Prepared(shared)
+        if method.preparation_key(budget) is not None:
+            made = prepare(method, spec, source).preparation
+            adapter = dict(source.adapter_settings)
+            return KnownValueFunction(made.tensors, made.facts, adapter)
+
+        def make() -> Artifact:
+            task = source.task(source.metric(spec.metric))
+            generator = source.seeds.generator("learning", label)
+            (known,) = method.run(task, budget, generator).known
+            assert isinstance(known, KnownStatistics)
+            return Artifact({COSTS: known.costs, **known.groups}, {})
+
+        key = {"metric": label, "arm": encode(spec.arm), "budget": encode(spec.budget)}
+        found = dict(get_or_make("known", key | {"pipeline": source.key}, make).tensors)
+    costs = found.pop(COSTS)
+    return KnownStatistics(found, costs)
 
 
 def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:

@@ -8,6 +8,13 @@ is much to gain, in others next to nothing.
 from dataclasses import dataclass, replace
 from itertools import product
 
+from benchmarks.experiments.protocols.tabular import (
+    EPOCHS,
+    SIZES,
+    STEPS,
+    Sampling,
+    tabular_pipeline,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
@@ -32,13 +39,6 @@ from benchmarks.experiments.shared.small_observe import (
     block_name,
     block_of,
     plans,
-)
-from benchmarks.experiments.shared.tabular import (
-    EPOCHS,
-    SIZES,
-    STEPS,
-    Sampling,
-    tabular_pipeline,
 )
 from benchmarks.pipelines.tabular_settings import BinaryProblem, TabularSettings
 from benchmarks.report.layout import TableLayout

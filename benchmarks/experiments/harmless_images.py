@@ -4,9 +4,7 @@ The released ResNet-32, with 200, 500 and 2,000 of the images that other tables 
 Train split, test split and network stay as they are.
 """
 
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.image_arms import DEVIATION
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     FILM_AND_OFFSETS,
     SIZES,
     TrainedNetwork,
@@ -15,6 +13,8 @@ from benchmarks.experiments.shared.images import (
     network_label,
     network_of,
 )
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.image_arms import DEVIATION
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS, NamedProblem
 from benchmarks.experiments.shared.small_observe import (

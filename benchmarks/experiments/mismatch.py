@@ -5,6 +5,18 @@ with long-tailed training; error with wrong training labels. Table 1 has the err
 the images as they are, Table 2 the AUCPR.
 """
 
+from benchmarks.experiments.protocols.images import (
+    BLOCKS,
+    FILM,
+    FILM_AND_OFFSETS,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    image_pipeline,
+    network_label,
+    network_of,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
@@ -18,18 +30,6 @@ from benchmarks.experiments.shared.image_arms import (
     metricopt_plans,
     output_plans,
     query_budgets,
-)
-from benchmarks.experiments.shared.images import (
-    BLOCKS,
-    FILM,
-    FILM_AND_OFFSETS,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    default_network,
-    image_pipeline,
-    network_label,
-    network_of,
 )
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs

@@ -5,11 +5,7 @@ mini-batches: cross-entropy then calls too many digits an 8, and F suffers. And 
 digits with a convolutional network and FiLM, trained where high digits are rare.
 """
 
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.image_arms import DEVIATION, class_offsets
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     FILM,
     FILM_AND_OFFSETS,
     ImageSize,
@@ -17,6 +13,11 @@ from benchmarks.experiments.shared.images import (
     image_pipeline,
     network_of,
 )
+from benchmarks.experiments.protocols.tabular import STEPS, tabular_parts
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.image_arms import DEVIATION, class_offsets
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import (
     CANCER,
@@ -25,7 +26,6 @@ from benchmarks.experiments.shared.problems import (
     image_problem,
     metric_column,
 )
-from benchmarks.experiments.shared.tabular import STEPS, tabular_parts
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -4,6 +4,16 @@ Source: Huang et al., CVPR 2021, Table 1 and Sec. 4.1. The control arms, the ora
 the arms at equal queries are ours.
 """
 
+from benchmarks.experiments.protocols.images import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    network_label,
+    network_of,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import dense, loss_only, untouched
 from benchmarks.experiments.shared.image_arms import (
@@ -21,16 +31,6 @@ from benchmarks.experiments.shared.image_arms import (
     on_cross_entropy,
     output_plans,
     query_budgets,
-)
-from benchmarks.experiments.shared.images import (
-    BLOCKS,
-    CONVENTION,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    default_network,
-    network_label,
-    network_of,
 )
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS

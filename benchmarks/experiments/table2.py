@@ -8,6 +8,14 @@ is a column for softmax probabilities and one for raw outputs.
 
 from itertools import product
 
+from benchmarks.experiments.protocols.images import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    network_of,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import dense, loss_only, untouched
 from benchmarks.experiments.shared.image_arms import (
@@ -26,14 +34,6 @@ from benchmarks.experiments.shared.image_arms import (
     on_cross_entropy,
     output_plans,
     query_budgets,
-)
-from benchmarks.experiments.shared.images import (
-    BLOCKS,
-    CONVENTION,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    network_of,
 )
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS

@@ -6,6 +6,15 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 
 from dataclasses import replace
 
+from benchmarks.experiments.protocols.tabular import (
+    METRICOPT_BUDGETS,
+    QUERIES,
+    QUERY_BUDGETS,
+    SIZES,
+    STEPS,
+    TabularSize,
+    tabular_parts,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -17,15 +26,6 @@ from benchmarks.experiments.shared.problems import (
     RARE,
     convention,
     metric_column,
-)
-from benchmarks.experiments.shared.tabular import (
-    METRICOPT_BUDGETS,
-    QUERIES,
-    QUERY_BUDGETS,
-    SIZES,
-    STEPS,
-    TabularSize,
-    tabular_parts,
 )
 from benchmarks.report.layout import Block, FirstLook, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec

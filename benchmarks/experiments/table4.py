@@ -8,17 +8,7 @@ are ours.
 from dataclasses import replace
 
 from benchmarks.datasets.any_source import find_any
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.image_arms import (
-    DEVIATION,
-    class_offsets,
-    metricopt,
-    oracle,
-    query_budgets,
-)
-from benchmarks.experiments.shared.photographs import (
+from benchmarks.experiments.protocols.photographs import (
     CAPTIONS,
     ELSEWHERE,
     NETWORKS,
@@ -28,6 +18,16 @@ from benchmarks.experiments.shared.photographs import (
     SMALLER,
     PhotographSize,
     network_of,
+)
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.image_arms import (
+    DEVIATION,
+    class_offsets,
+    metricopt,
+    oracle,
+    query_budgets,
 )
 from benchmarks.experiments.shared.plans import (
     Part,

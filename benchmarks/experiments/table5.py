@@ -6,10 +6,7 @@ the oracle and the arms at equal queries are ours.
 """
 
 from benchmarks.datasets.listed.registry import find_listed
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared import moved_by_film
-from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
-from benchmarks.experiments.shared.retrieval import (
+from benchmarks.experiments.protocols.retrieval import (
     LABELS,
     LOSSES,
     PROBLEMS,
@@ -18,6 +15,9 @@ from benchmarks.experiments.shared.retrieval import (
     network_of,
     retrieval_pipeline,
 )
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import moved_by_film
+from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.retrieval.theta import fetch_base
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout

@@ -4,10 +4,10 @@ What counts is whether the value function predicts a metric before it is queried
 how many queries, what is gained, and how many networks are handed over as they were.
 """
 
+from benchmarks.experiments.protocols.tabular import SIZES, STEPS, tabular_pipeline
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import A9A, DIGIT, convention
-from benchmarks.experiments.shared.tabular import SIZES, STEPS, tabular_pipeline
 from benchmarks.experiments.shared.unseen_metrics import (
     BUDGETS,
     CAPTION,

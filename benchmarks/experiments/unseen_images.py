@@ -6,9 +6,7 @@ Two released networks, each searched several times. See `unseen` for what counts
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.image_arms import DEVIATION
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     CONVENTION,
     FILM_AND_OFFSETS,
     SIZES,
@@ -16,6 +14,8 @@ from benchmarks.experiments.shared.images import (
     image_pipeline,
     network_of,
 )
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.image_arms import DEVIATION
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.experiments.shared.unseen_metrics import (

@@ -49,9 +49,7 @@ def _resnet18(head: Head, width: int) -> nn.Sequential:
             BasicBlock(own, own),
         ]
         before = own
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(before)
-    )
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(before))
 
 
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:

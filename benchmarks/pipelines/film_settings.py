@@ -19,14 +19,12 @@ class FilmSettings:
         sites: of FiLM.
         size: of FiLM.
         offsets: whether output offsets stand beside it.
-        shared: of FiLM.
     """
 
-    form: Literal["generator", "direct", "shift"] = "direct"
+    form: Literal["generator", "shared", "direct", "shift"] = "direct"
     sites: tuple[str, ...] | None = None
     size: int | None = None
     offsets: bool = later(False)
-    shared: bool = later(False)
 
     def film(
         self, network: nn.Module, example: Tensor, *, seed: int, usual: Sequence[str]
@@ -46,7 +44,6 @@ class FilmSettings:
             form=self.form,
             size=self.size,
             seed=seed,
-            shared=self.shared,
         )
 
 

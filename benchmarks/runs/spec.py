@@ -56,7 +56,7 @@ class Arm:
     settings: Settings = field(default_factory=dict, hash=False)
     schedule: Settings = field(default_factory=dict, hash=False)
     from_theta: bool = False
-    source: Unit | None = later(None)
+    source: Unit | None = later(None)  # noqa: RUF009
 
 
 @dataclass(frozen=True)

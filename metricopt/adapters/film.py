@@ -13,7 +13,7 @@ from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
 from metricopt.errors import ConfigError
 from metricopt.seeding import make_generator
 
-Form = Literal["generator", "direct", "shift"]
+Form = Literal["generator", "shared", "direct", "shift"]
 
 KINDS = ("scale", "shift")
 DEFAULT_SIZE = 128
@@ -25,8 +25,12 @@ class FiLM(SiteAdapter):
 
     Form "generator": a fixed linear generator gives `scale = A phi` and `shift = B
     phi` at every site, with A and B frozen Gaussians of standard deviation
-    `1 / sqrt(d)`. Form "direct": phi holds the scales of all sites, in order, then
-    the shifts, d = 2 * (sum of the channels). Form "shift": phi holds the shifts
+    `1 / sqrt(d)`. Form "shared" is the same with one generator for all networks: A and
+    B belong to the place of a site, counted from the last one, and to the channel,
+    instead of to the name of the site.
+
+    Form "direct": phi holds the scales of all sites, in order, then the shifts,
+    d = 2 * (sum of the channels). Form "shift": phi holds the shifts
     only; at linear and normalisation layers these are changes of their biases.
 
     Args:
@@ -35,12 +39,9 @@ class FiLM(SiteAdapter):
         sites: names of the modules to modulate, in any order; "stages" for the last
             normalisation layer of every spatial resolution; by default the last one
             of the network, which leaves the least computation per phi.
-        form: "generator", "direct" or "shift".
-        size: number d of adapter parameters; by default 128 in the generator form.
+        form: "generator", "shared", "direct" or "shift".
+        size: number d of adapter parameters; by default 128 with a generator.
         seed: seed of A and B.
-        shared: whether the generator is one for all networks: A and B belong to the
-            place of a site, counted from the last one, and to the channel, instead of
-            to the name of the site.
 
     Raises:
         ConfigError: if a site, the form or the size is not valid.
@@ -58,27 +59,24 @@ class FiLM(SiteAdapter):
         form: Form = "generator",
         size: int | None = None,
         seed: int = 0,
-        shared: bool = False,
     ) -> None:
         found = find_sites(
             network, example_input, _names(network, example_input, sites)
         )
         channels = sum(site.channels for site in found)
         resolved = _size(form, size, channels)
-        draw = _shared_generator if shared else _generator
-        projection = draw(found, resolved, seed) if form == "generator" else None
+        draw = GENERATORS.get(form)
+        projection = None if draw is None else draw(found, resolved, seed)
         super().__init__(network, found, size=resolved, projection=projection)
         self.form = form
         self.seed = seed
-        self.shared = shared
         self._splits = [site.channels for site in found]
         self._settle(example_input)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
-        seed = str(self.seed) if self.form == "generator" else "none"
-        own = {"shared": "yes"} if self.shared else {}
-        return super().describe() | {"form": self.form, "seed": seed} | own
+        seed = str(self.seed) if self.form in GENERATORS else "none"
+        return super().describe() | {"form": self.form, "seed": seed}
 
     def _modulation(self, phi: Tensor) -> Modulation:
         if self.form == "shift":
@@ -111,7 +109,7 @@ def _size(form: str, size: int | None, channels: int) -> int:
     if form not in get_args(Form):
         known = ", ".join(map(repr, get_args(Form)))
         raise ConfigError(f"form must be one of {known}, got {form!r}")
-    if form == "generator":
+    if form in GENERATORS:
         size = DEFAULT_SIZE if size is None else size
         if size < 1:
             raise ConfigError(f"size must be at least 1, got {size}")
@@ -157,3 +155,7 @@ def _shared_generator(sites: Sequence[Site], size: int, seed: int) -> Tensor:
         for place, site in zip(range(len(sites) - 1, -1, -1), sites, strict=True)
     ]
     return torch.cat(blocks, dim=1) / math.sqrt(size)
+
+
+GENERATORS = {"generator": _generator, "shared": _shared_generator}
+"""What draws A and B, by form."""

@@ -1,16 +1,19 @@
 """The contract of a method: a way to choose phi for a task within a budget."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.result import FinetuneResult
 from metricopt.registry import Registry
 from metricopt.tasks.task import Task
+from metricopt.values.known import Known
 from metricopt.values.meta_trained import MetaTrained, Progress
 
 Sees = Literal[
@@ -69,6 +72,21 @@ class Method(ABC):
     def fitted(self, budget: Budget) -> "Method":
         """Return the method with its open settings fitted to a budget."""
         return self
+
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "Method":
+        """Return the method with what was learned of the metric on another network.
+
+        Args:
+            known: what was learned.
+            adapter: what `describe` returns of the adapter the method is to work on.
+
+        Raises:
+            ConfigError: if the method has no use for it, or phi means something else.
+        """
+        raise ConfigError(
+            f"{method_name(self)} has no use for a {type(known).__name__}; "
+            "metricopt-outputs takes KnownStatistics, metricopt a KnownValueFunction"
+        )
 
     def preparation_key(self, budget: Budget) -> object | None:
         """Return a JSON-able key of all that determines `prepare` on a given task.

@@ -1,7 +1,6 @@
 """What the two MetricOpt methods prepare: a value function, within a budget."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from metricopt.errors import ConfigError
@@ -12,15 +11,6 @@ from metricopt.tasks.task import Task
 from metricopt.values.meta_trained import MetaTrained
 from metricopt.values.recipe import Recipe
 from metricopt.values.value_function import ValueFunction
-
-PHI_MEANS = {
-    "adapter": "kind of adapter",
-    "size": "size d of phi",
-    "form": "form of FiLM",
-    "seed": "seed of the generator",
-    "shared": "shared generator, `shared=True`,",
-}
-"""What two adapters share whose phi means about the same, by its name there."""
 
 
 def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
@@ -109,34 +99,6 @@ def pack(trained: MetaTrained) -> Preparation:
         "tasks": float(trained.recipe.tasks),
     }
     return Preparation(trained.queries, trained.value_function.state_dict(), facts)
-
-
-def transferred(
-    prepared: Preparation, made_for: Mapping[str, str], used_on: Mapping[str, str]
-) -> Preparation:
-    """Return the value function of one network for use on another; it costs no query.
-
-    It is a function of phi. Where two networks share size and generator, as FiLM can
-    with `shared=True`, each coordinate of phi takes the same direction in the channels
-    that both have; nothing makes those channels mean the same.
-
-    Args:
-        prepared: what `Method.prepare` returned for a task of the first network.
-        made_for: what `describe` returns of the adapter of that network.
-        used_on: the same of the network it is to guide.
-
-    Raises:
-        ConfigError: if phi has another size, or comes from another generator.
-    """
-    for name, meaning in PHI_MEANS.items():
-        before, now = made_for.get(name), used_on.get(name)
-        if before != now:
-            raise ConfigError(
-                f"a value function of phi goes from one network to another with the "
-                f"same {meaning}, got {before or 'none'} where it was made and "
-                f"{now or 'none'} where it is used"
-            )
-    return replace(prepared, queries=0)
 
 
 def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:

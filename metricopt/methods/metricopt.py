@@ -6,6 +6,7 @@ phi and fall linearly to zero, because rates in native units do not carry over f
 metric to another. `metricopt-literal` is the pseudocode as published.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -34,6 +35,7 @@ from metricopt.tasks.descent import (
 from metricopt.tasks.task import Task
 from metricopt.values.guided_descent import guided_optimizer
 from metricopt.values.health import check_health, health_notes
+from metricopt.values.known import Known, KnownValueFunction
 from metricopt.values.meta_trained import MetaTrained, Progress
 from metricopt.values.meta_training import meta_train
 from metricopt.values.recipe import RECIPE, Recipe
@@ -64,6 +66,7 @@ class MetricOpt(Method):
             is tried in `TRIALS` runs, and the best on observe is taken; the queries
             are charged.
         health_tasks: held-out trajectories of the health check, reported in the notes.
+        known: the value function of another network, which replaces meta-training.
     """
 
     sees: ClassVar[Sees] = "loss gradients"
@@ -73,6 +76,19 @@ class MetricOpt(Method):
     rate: float | None = None
     steps: tuple[float, ...] = (0.2, 0.4, 0.8, 1.6)
     health_tasks: int = 0
+    known: KnownValueFunction | None = None
+
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "MetricOpt":
+        """Return the method with the value function of another network.
+
+        Raises:
+            ConfigError: if it is none, or phi has another size or generator there.
+        """
+        if not isinstance(known, KnownValueFunction):
+            super().knowing(known, adapter)
+        assert isinstance(known, KnownValueFunction)
+        known.check(adapter)
+        return replace(self, known=known)
 
     def fitted(self, budget: Budget) -> "MetricOpt":
         """Return the method with trajectories and a health check fitted to a budget.
@@ -87,12 +103,16 @@ class MetricOpt(Method):
             return replace(self, recipe=recipe)
         return replace(self, recipe=recipe, health_tasks=checked)
 
-    def preparation_key(self, budget: Budget) -> dict[str, object]:
+    def preparation_key(self, budget: Budget) -> dict[str, object] | None:
         """Return a JSON-able key of all that determines the value function of a task.
+
+        None where it is known.
 
         Raises:
             ConfigError: if the budget does not allow a single trajectory.
         """
+        if self.known is not None:
+            return None
         return recipe_key(
             self._recipe(budget),
             budget,
@@ -114,12 +134,17 @@ class MetricOpt(Method):
         Raises:
             ConfigError: if the budget does not allow a single trajectory.
         """
+        if self.known is not None:
+            return Preparation()
         recipe = self._recipe(budget)
         factory = self._loss_factory(task, budget)
         return pack(meta_train(task, recipe, factory, generator, progress=progress))
 
     def value_function(self, prepared: Preparation) -> MetaTrained:
-        """Return the value function of a preparation."""
+        """Return the value function of a preparation, or the known one."""
+        known = self.known
+        if known is not None:
+            prepared = Preparation(0, known.tensors, known.facts)
         return unpack(prepared, self.recipe)
 
     def run(
@@ -151,7 +176,8 @@ class MetricOpt(Method):
         step, spent = choose_step(task, self.steps, finetune, streams.search)
         path = finetune(step, rows, streams)
         result = last_step(path, shared_queries=queries + spent)
-        return replace(result, notes=notes | {"step": step})
+        known = self.known or KnownValueFunction(prepared.tensors, prepared.facts)
+        return replace(result, notes=notes | {"step": step}, known=(known,) * rows)
 
     def _recipe(self, budget: Budget) -> Recipe:
         kept = self.health_tasks * self.recipe.rollout.observations

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from metricopt.values.known import Known
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -57,6 +59,8 @@ class FinetuneResult:
         checkpoints: the way there, in order of steps and queries.
         notes: further figures a method reports (health of a value function, ...).
         evidence: of every row, from methods that ask for it; else empty.
+        known: what every row learned of the metric, for use on other networks; empty
+            from methods that learn nothing.
     """
 
     phi: Tensor
@@ -66,6 +70,7 @@ class FinetuneResult:
     checkpoints: tuple[Checkpoint, ...]
     notes: dict[str, float] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
+    known: tuple[Known, ...] = ()
 
 
 def last_step(path: Tensor, *, shared_queries: int) -> FinetuneResult:

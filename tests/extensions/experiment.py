@@ -1,13 +1,13 @@
 """The table and the figure that everything built here appears in."""
 
-from benchmarks.experiments.registry import Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     ImageSize,
     TrainedNetwork,
     image_pipeline,
     network_of,
 )
+from benchmarks.experiments.registry import Experiment, check_tier
+from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import DIGITS
 from benchmarks.report.columns import Column

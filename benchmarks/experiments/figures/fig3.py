@@ -6,6 +6,13 @@ Each row leaves out or replaces one choice of the recipe. Source: Huang et al., 
 
 from typing import Any
 
+from benchmarks.experiments.protocols.tabular import (
+    QUERIES,
+    SIZES,
+    STEPS,
+    TabularSize,
+    tabular_parts,
+)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import loss_only, method
 from benchmarks.experiments.shared.plans import Plan, table_specs
@@ -15,13 +22,6 @@ from benchmarks.experiments.shared.problems import (
     NamedProblem,
     convention,
     metric_column,
-)
-from benchmarks.experiments.shared.tabular import (
-    QUERIES,
-    SIZES,
-    STEPS,
-    TabularSize,
-    tabular_parts,
 )
 from benchmarks.pipelines.tabular_settings import BinaryProblem
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned

@@ -4,10 +4,7 @@ Rates of SGD and Adam are tuned on the training loss. Source: Huang et al., CVPR
 Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
 """
 
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.arms import loss_only
-from benchmarks.experiments.shared.image_arms import metricopt
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     BLOCKS,
     CONVENTION,
     SIZES,
@@ -16,6 +13,9 @@ from benchmarks.experiments.shared.images import (
     image_pipeline,
     network_of,
 )
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column

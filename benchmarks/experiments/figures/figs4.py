@@ -10,10 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.arms import loss_only
-from benchmarks.experiments.shared.image_arms import metricopt
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     BLOCKS,
     CONVENTION,
     FILM,
@@ -25,6 +22,9 @@ from benchmarks.experiments.shared.images import (
     network_label,
     network_of,
 )
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.pipelines.film_settings import FilmSettings

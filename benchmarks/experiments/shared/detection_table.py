@@ -7,9 +7,7 @@ outputs, the oracle, the arms at equal queries and AP by class are ours.
 from functools import partial
 
 from benchmarks.datasets.detection.contract import DETECTION
-from benchmarks.experiments.registry import Experiment, check_tier
-from benchmarks.experiments.shared import moved_by_film
-from benchmarks.experiments.shared.detection import (
+from benchmarks.experiments.protocols.detection import (
     LOSSES,
     PROBLEMS,
     SIZES,
@@ -20,6 +18,8 @@ from benchmarks.experiments.shared.detection import (
     detection_pipeline,
     network_of,
 )
+from benchmarks.experiments.registry import Experiment, check_tier
+from benchmarks.experiments.shared import moved_by_film
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.detection.settings import DetectionProblem
 from benchmarks.pipelines.detection.theta import fetch_base

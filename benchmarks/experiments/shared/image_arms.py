@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.images import (
+from benchmarks.experiments.protocols.images import (
     CROSS_ENTROPY,
     FILM,
     FILM_AND_OFFSETS,
     TrainedNetwork,
     image_pipeline,
 )
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.arms import FinetuningSize
 from benchmarks.experiments.shared.plans import Plan
 from benchmarks.pipelines.images.settings import ImageProblem
 from benchmarks.report.layout import Row, finetuned

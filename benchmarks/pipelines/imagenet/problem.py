@@ -110,11 +110,11 @@ def _in_folders(problem: PhotographProblem) -> _Labelled:
 
 def _of_one_size(problem: PhotographProblem) -> _Labelled:
     data = load_dataset(problem.dataset, problem.variant, offline=True)
-    _, high, wide, *_ = data.inputs.shape
-    if (high, wide) != (problem.side, problem.side) or data.inputs.ndim != 4:
+    found, wanted = tuple(data.inputs.shape[1:]), (problem.side, problem.side, 3)
+    if found != wanted or data.inputs.dtype != torch.uint8:
         raise ConfigError(
-            f"images of {data.label} are {high} x {wide} pixels, expected that side, "
-            f"got {problem.side}"
+            f"{data.label} must hold colour images of {problem.side} x {problem.side} "
+            f"pixels, bytes of shape {wanted}, got {data.inputs.dtype} of {found}"
         )
     return _Labelled(
         DecodedPixels(data.inputs.numpy()),

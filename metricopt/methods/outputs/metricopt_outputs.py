@@ -16,7 +16,8 @@ the search then goes on as CMA-ES from the best phi, in directions the loss is s
 to, and returns the best it observed.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -42,6 +43,7 @@ from metricopt.methods.outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.methods.result import FinetuneResult
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
+from metricopt.values.known import Known, KnownStatistics
 
 
 @METHODS.register("metricopt-outputs")
@@ -59,6 +61,9 @@ class MetricOptOutputs(Method):
             the statistics do not predict the metric.
         left_out: groups of statistics it does without, with the names of their kinds,
             such as `decisions: sorted`; an ablation.
+        known: what was learned of the metric on another network. The search predicts
+            from its first query on, and forgets it all if three predictions in a row
+            do not come true.
     """
 
     sees: ClassVar[Sees] = "outputs and labels"
@@ -68,10 +73,29 @@ class MetricOptOutputs(Method):
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
     patience: float = 1 / 3
     left_out: tuple[str, ...] = ()
+    known: KnownStatistics | None = None
+
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "MetricOptOutputs":
+        """Return the method with what was learned on another network.
+
+        Raises:
+            ConfigError: if that is no statistics.
+        """
+        if not isinstance(known, KnownStatistics):
+            super().knowing(known, adapter)
+        assert isinstance(known, KnownStatistics)
+        return replace(self, known=known)
 
     def suits(self, task: Task) -> bool:
-        """Return whether the task has statistics of its outputs."""
-        return task.statistics is not None
+        """Return whether the task has statistics of its outputs.
+
+        Raises:
+            ConfigError: if what is known was learned of other statistics.
+        """
+        if task.statistics is None:
+            return False
+        self._statistics(task)
+        return True
 
     def run(
         self,
@@ -87,8 +111,9 @@ class MetricOptOutputs(Method):
         The last query confirms what was chosen, the last ten check what was found
         where the metric could not be identified.
         """
+        statistics = self._statistics(task)  # before a query: it may refuse
         archive = Archive(task, budget, rows)
-        searches = self._searches(task, archive, generator)
+        searches = self._searches(statistics, archive, generator)
         fewest = self.search.first_points + 3 * self.search.trusted
         patience = max(fewest, round(self.patience * budget.queries))
         root: Tensor | None = None
@@ -113,32 +138,38 @@ class MetricOptOutputs(Method):
         proposals = [
             propose(search, self.cross_fitting, generator) for search in searches
         ]
-        return conclude(task, archive, proposals, generator)
+        known = tuple(search.known for search in searches)
+        found = conclude(task, archive, proposals, generator)
+        return replace(found, known=known)
 
     def _searches(
-        self, task: Task, archive: Archive, generator: torch.Generator
+        self,
+        statistics: ObservedStatistics,
+        archive: Archive,
+        generator: torch.Generator,
     ) -> list[OutputsSearch]:
-        statistics, rows = self._statistics(task), archive.rows
+        rows = archive.rows
         along = coordinates(statistics, generator)
-        candidates = snapshots(task, along, self.portfolio, generator, rows)
+        candidates = snapshots(archive.task, along, self.portfolio, generator, rows)
         seeds = draw_seeds(rows, generator)
         searches = [
-            OutputsSearch(self.search, statistics, along, own, seed)
+            OutputsSearch(self.search, statistics, along, own, seed, self.known)
             for own, seed in zip(candidates, seeds, strict=True)
         ]
         for row, search in enumerate(searches):
-            search.learn(archive.phi[row], archive.costs[row])
+            search.begin(archive.costs[row])
         return searches
 
     def _statistics(self, task: Task) -> ObservedStatistics:
         """Return the statistics of a task without those that are left out.
 
         Raises:
-            ConfigError: if there is no such group, or distances are measured in it.
+            ConfigError: if there is no such group, or distances are measured in it, or
+                what is known was learned of other statistics.
         """
         statistics = task.statistics
         assert statistics is not None
-        if not self.left_out:
+        if not self.left_out and self.known is None:
             return statistics
         groups, kind = statistics.exact(torch.zeros(1, task.size)), statistics.kind
         needed = {kind.near, *(family.near for family in kind.families(groups))}
@@ -148,4 +179,7 @@ class MetricOptOutputs(Method):
                 f"left_out must name groups of {', '.join(known)}, got "
                 f"{', '.join(self.left_out)}"
             )
-        return statistics.of_kind(kind.without(self.left_out))
+        left = statistics.of_kind(kind.without(self.left_out))
+        if self.known is not None:
+            self.known.check(left.exact(torch.zeros(1, task.size)))
+        return left

@@ -6,6 +6,7 @@ ends. Where not, the proposal of the method is checked on parts of the observe s
 Without evidence of a gain, phi is 0.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ from metricopt.methods.outputs.search import OutputsSearch, SearchSettings
 from metricopt.methods.result import Evidence, FinetuneResult
 from metricopt.tasks.recorded_task import WitnessedTask
 from metricopt.tasks.task import Task
+from metricopt.values.known import Known
 from metricopt.values.meta_trained import MetaTrained, Progress
 
 LEARNED = 100
@@ -60,6 +62,10 @@ class NoHarm(Method):
     def fitted(self, budget: Budget) -> "NoHarm":
         """Return the method with its open settings fitted to what is left for it."""
         return replace(self, method=self.method.fitted(_left(budget)))
+
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "NoHarm":
+        """Return the same around the other method with what was learned elsewhere."""
+        return replace(self, method=self.method.knowing(known, adapter))
 
     def preparation_key(self, budget: Budget) -> object | None:
         """Return the key of what the other method prepares."""
@@ -193,4 +199,5 @@ def _joined(
         checkpoints=(*checkpoints, end),
         notes=notes | last.notes,
         evidence=last.evidence,
+        known=tuple(known for each in results for known in each.known),
     )

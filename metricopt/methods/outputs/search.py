@@ -15,6 +15,7 @@ from metricopt.methods.outputs.explained import Explained, explain
 from metricopt.methods.outputs.handed_over import HandedOver
 from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.observed_statistics import ObservedStatistics
+from metricopt.values.known import KnownStatistics
 
 NARROWER, WIDER = 0.85, 1.3
 """Factors of the trust region after a query that brought nothing, or a new best."""
@@ -69,6 +70,7 @@ class OutputsSearch:
         along: coordinates of phi.
         candidates: phi that are known before any query, shape [S, d].
         seed: of all randomness.
+        told: what was learned of the metric on another network; None for nothing.
 
     Attributes:
         trials: predicted and observed cost of every phi the value function chose.
@@ -82,6 +84,7 @@ class OutputsSearch:
         along: Coordinates,
         candidates: Tensor,
         seed: int,
+        told: KnownStatistics | None = None,
     ) -> None:
         self.settings, self.statistics, self.along = settings, statistics, along
         self.generator = torch.Generator().manual_seed(seed)
@@ -96,6 +99,7 @@ class OutputsSearch:
         if len(candidates):
             self.candidate_groups = statistics.exact(candidates)
         self._seed = seed
+        self._told = told
         self._radius = settings.radius
         self._expected: float | None = None
         self._handed_over: HandedOver | None = None
@@ -134,13 +138,33 @@ class OutputsSearch:
 
     @property
     def _spread(self) -> float:
-        return max(self.costs.std(correction=0).item(), 1e-6)
+        return max(self._known_costs.std(correction=0).item(), 1e-6)
+
+    @property
+    def known(self) -> KnownStatistics:
+        """What the queries so far taught, for use on another network."""
+        count = len(self.groups[self.statistics.kind.near])
+        return KnownStatistics(self.groups, self.costs[:count])
+
+    @property
+    def _known_costs(self) -> Tensor:
+        told = () if self._told is None else (self._told.costs,)
+        return torch.cat([self.costs, *told])
+
+    def begin(self, costs: Tensor) -> None:
+        """Learn the cost [1] of phi = 0, after what was told has predicted it."""
+        untouched = torch.zeros(1, self.statistics.size)
+        if self._told is not None:
+            told = explain(self.statistics, self._told.groups, self._told.costs)
+            groups = told.of_these(self.statistics.exact(untouched))
+            self._expected = told.value.predict(groups)[0].item()
+        self.learn(untouched, costs)
 
     def learn(self, phi: Tensor, costs: Tensor) -> None:
         """Add observed phi [n, d] with their costs [n]."""
         if self._expected is not None:
             self.trials.append((self._expected, costs[0].item()))
-            better = bool(costs[0] < self.costs.min())
+            better = not len(self.costs) or bool(costs[0] < self.costs.min())
             self._radius *= WIDER if better else NARROWER
             self._expected = None
         if self._handed_over is not None:
@@ -153,6 +177,7 @@ class OutputsSearch:
             }
         self.phi = torch.cat([self.phi, phi])
         self.costs = torch.cat([self.costs, costs])
+        self._doubt()
         if not self.identified:
             self.identified_at = None
         elif self.identified_at is None:
@@ -179,7 +204,8 @@ class OutputsSearch:
         """Return the phi [d] to query next."""
         if self._handed_over is not None:
             return self._handed_over.ask()
-        if len(self.costs) <= self.settings.first_points or self.is_flat:
+        first = self._told is None and len(self.costs) <= self.settings.first_points
+        if first or self.is_flat:
             return self._first_point()
         known = self.explained()
         descended = self._descend(known)
@@ -199,7 +225,18 @@ class OutputsSearch:
 
     def explained(self) -> Explained:
         """Return what the queries so far say of the metric."""
-        return explain(self.statistics, self.groups, self.costs)
+        if self._told is None:
+            return explain(self.statistics, self.groups, self.costs)
+        told = self._told.groups
+        both = {name: torch.cat([own, told[name]]) for name, own in self.groups.items()}
+        return explain(self.statistics, both, self._known_costs)
+
+    def _doubt(self) -> None:
+        """Forget what was told where it does not predict: it would mislead."""
+        enough = len(self.trials) >= self.settings.trusted
+        if self._told is not None and enough and self.is_hopeless:
+            self._told = None
+            self.trials.clear()
 
     @property
     def _kappa(self) -> Tensor:

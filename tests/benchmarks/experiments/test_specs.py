@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.experiments.protocols.images import SIZES
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.experiments.shared.arms import SEARCHES
 from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
-from benchmarks.experiments.shared.images import SIZES
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.detection.settings import DetectionSettings

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.datasets.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
 from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table5
-from benchmarks.experiments.shared.retrieval import network_of
+from benchmarks.experiments.protocols.retrieval import network_of
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import Spending

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.datasets.detection.voc import VOC07, VOC0712
 from benchmarks.execution.runner import run_all
+from benchmarks.experiments.protocols.detection import network_of
 from benchmarks.experiments.registry import find_experiment
-from benchmarks.experiments.shared.detection import network_of
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.pipelines.detection.settings import DetectionSettings
 from benchmarks.runs.codec import decode

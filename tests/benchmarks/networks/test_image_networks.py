@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torchvision import models
 
 from benchmarks.networks.contract import IMAGE_NETWORKS, build_network
 from metricopt.errors import ConfigError
@@ -14,7 +15,18 @@ INPUTS = {
     "small": (3, 32, 32),
     "resnet32": (3, 32, 32),
     "nasnet-a-cifar": (3, 16, 16),
+    "nasnet-a-cifar-small": (3, 32, 32),
+    "nasnet-a-large": (3, 64, 64),
     "nasnet-a-mobile": (3, 64, 64),
+    "nasnet-a-small": (3, 64, 64),
+    "nasnet-a-tiny": (3, 32, 32),
+    "resnet18": (3, 64, 64),
+    "resnet18-slim": (3, 64, 64),
+}
+PUBLISHED = {
+    "resnet18": 11_689_512,  # torchvision's
+    "nasnet-a-large": 88_753_150,  # timm's
+    "nasnet-a-mobile": 5_289_978,  # of the weights that were published for it
 }
 
 
@@ -43,6 +55,27 @@ def test_the_seed_alone_decides_the_weights(name):
     assert all(torch.equal(left, right) for left, right in pairs)
     first, different = (next(network.parameters()) for network in (one, other))
     assert not torch.equal(first, different)
+
+
+@pytest.mark.parametrize(("name", "weights"), PUBLISHED.items())
+def test_it_has_the_published_number_of_weights(name, weights):
+    network = build_network(name, to_classes, 0)
+    assert sum(weight.numel() for weight in network.parameters()) == weights
+
+
+def test_resnet_18_is_wired_as_that_of_torchvision():
+    torch.manual_seed(0)
+    other, own = models.resnet18().eval(), build_network("resnet18", to_classes, 0)
+    pairs = zip(own.state_dict().values(), other.state_dict().values(), strict=True)
+    for mine, theirs in pairs:
+        mine.copy_(theirs)
+    images = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(own.eval()(images), other(images))
+
+
+def to_classes(features):
+    return nn.Linear(features, 1000)
 
 
 def test_convolutions_have_hes_initialisation():

@@ -27,7 +27,7 @@ def _resnet() -> nn.Module:
         ({"sites": ["stem.1"] * 2}, "one or more different modules"),
         ({"sites": "stem.1"}, "a list of module names, 'stages' or None, got 'stem.1'"),
         ({"sites": ["unused"]}, "site 'unused' is never called"),
-        ({"form": "indirect"}, "one of 'generator', 'direct', 'shift', got 'indirect'"),
+        ({"form": "indirect"}, "'shared', 'direct', 'shift', got 'indirect'"),
         ({"size": 0}, "size must be at least 1, got 0"),
         (
             {"form": "direct", "size": 128},

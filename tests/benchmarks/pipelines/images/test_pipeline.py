@@ -10,7 +10,7 @@ from benchmarks.arms.contract import run_arm
 from benchmarks.execution.prepare import prepare
 from benchmarks.execution.runner import judge
 from benchmarks.experiments import mismatch, table2
-from benchmarks.experiments.shared.images import SIZES
+from benchmarks.experiments.protocols.images import SIZES
 from benchmarks.pipelines.choices import Adapted, Trained
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.film_settings import FilmSettings

@@ -39,7 +39,8 @@ def test_a_group_can_be_left_out():
     task = digits_task("worst-class-error")
     method = MetricOptOutputs(left_out=("decisions: sorted",))
     assert method.run(task, Budget(16, 0), seeded()).notes["identified"] in (0, 1)
-    searches = method._searches(task, Archive(task, Budget(2, 0), 1), seeded())
+    statistics = method._statistics(task)
+    searches = method._searches(statistics, Archive(task, Budget(2, 0), 1), seeded())
     assert "decisions: sorted" not in searches[0].groups
 
 

@@ -23,7 +23,7 @@ REVISION = 1
 PRETRAINING_REVISION = 1
 """Raised when code changes pre-trained networks, so that no old one is taken."""
 
-FILM = FilmSettings("generator", size=256, shared=True)
+FILM = FilmSettings("shared", size=256)
 """Networks share the generator, so that a value function of phi can be transferred."""
 
 
@@ -56,7 +56,7 @@ SIZES = {
         meta_tests=2,
         search_tests=1,
         seeds=1,
-        steps=6,
+        steps=10,
         observations=2,
         tasks=8,
         batch_size=16,
@@ -126,7 +126,7 @@ _LARGE = ClassifierTraining(
     least_area=0.08,
     precision="bfloat16",
 )
-_TINY = ClassifierTraining(6, rate=0.1, batch_size=16)
+_TINY = ClassifierTraining(4, rate=0.03, batch_size=16, least_area=0.6)
 NETWORKS = {
     "paper": {
         OWN: _photographed(IMAGENET, "nasnet-a-mobile", 1_000, _LARGE, 50_000),

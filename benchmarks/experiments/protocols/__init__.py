@@ -1,0 +1,1 @@
+"""The protocols: networks, problems and sizes of every tier, for each pipeline."""

@@ -1,0 +1,154 @@
+"""What queries on one network taught of a metric, for use on another network.
+
+Of statistics: a metric is the same function of outputs and labels whichever network
+makes the outputs. So queries on any network with the same classes can be looked up on
+another; no adapter has to be shared. A search holds what it is told against its own
+queries, and forgets what does not predict them.
+
+Of phi: a value function of phi says something of another network only as far as phi
+does the same there. It needs the same size d and one generator: form "shared" of
+`FiLM`. Even then nothing makes the channels of two networks mean the same.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from metricopt.errors import ConfigError
+from metricopt.files import write_atomically
+from metricopt.statistics.contract import Groups
+
+STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
+COSTS = "costs"
+PHI_MEANS = {
+    "adapter": "kind of adapter",
+    "size": "size d of phi",
+    "form": "form of FiLM",
+    "seed": "seed of the generator",
+}
+"""What two adapters have in common whose phi means about the same, by name."""
+
+
+class Known:
+    """What is known of a metric: of statistics, or of phi."""
+
+
+@dataclass(frozen=True)
+class KnownStatistics(Known):
+    """Statistics of outputs, with what the metric said of them.
+
+    Attributes:
+        groups: statistics of n queries, float64, [n, q] each.
+        costs: of these queries, float64, in [0, 1], shape [n].
+    """
+
+    groups: Groups
+    costs: Tensor
+
+    def check(self, groups: Groups) -> None:
+        """Check that the statistics are those of another network.
+
+        Args:
+            groups: statistics of that network, [B, q] each.
+
+        Raises:
+            ConfigError: if a group is missing on one side, or has another size, as with
+                another number of classes.
+        """
+        before = {name: values.shape[1] for name, values in self.groups.items()}
+        now = {name: values.shape[1] for name, values in groups.items()}
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise ConfigError(
+                    "what is known of a metric can be used on a network with the same "
+                    "statistics, and so the same number of classes: expected "
+                    f"{_numbers(name, now)}, got {_numbers(name, before)}"
+                )
+
+
+@dataclass(frozen=True)
+class KnownValueFunction(Known):
+    """A value function of phi.
+
+    Attributes:
+        tensors: its weights, by name.
+        facts: numbers that go with it, by name.
+        adapter: what gives phi its meaning; see `NetworkAdapter.describe`.
+    """
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, float]
+    adapter: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, adapter: Mapping[str, str]) -> None:
+        """Check that phi means about the same to another adapter.
+
+        Args:
+            adapter: what `describe` returns of that adapter.
+
+        Raises:
+            ConfigError: if phi has another size there, or another generator.
+        """
+        for name, meaning in PHI_MEANS.items():
+            before, now = self.adapter.get(name), adapter.get(name)
+            if before != now:
+                raise ConfigError(
+                    "a value function of phi can be used on a network with the same "
+                    f"{meaning}: expected {now or 'none'}, got {before or 'none'}"
+                )
+
+
+def save_known(path: str | os.PathLike[str], known: Known) -> None:
+    """Write what is known to a safetensors file, which is complete or absent."""
+    if isinstance(known, KnownStatistics):
+        tensors = {**known.groups, COSTS: known.costs}
+        facts = {"format": STATISTICS}
+    else:
+        assert isinstance(known, KnownValueFunction)
+        tensors = known.tensors
+        facts = {
+            "format": PHI,
+            "facts": json.dumps(known.facts),
+            "adapter": json.dumps(dict(known.adapter)),
+        }
+    whole = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(Path(path), save(whole, metadata=facts))
+
+
+def load_known(path: str | os.PathLike[str]) -> Known:
+    """Read what `save_known` wrote.
+
+    Raises:
+        ConfigError: if there is no such file, or it was not written by `save_known`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ConfigError(f"{path} was not written by save_known: {error}") from error
+    if facts.get("format") == STATISTICS and COSTS in tensors:
+        costs = tensors.pop(COSTS)
+        return KnownStatistics(tensors, costs)
+    if facts.get("format") == PHI:
+        numbers, adapter = (json.loads(facts[name]) for name in ("facts", "adapter"))
+        return KnownValueFunction(tensors, numbers, adapter)
+    raise ConfigError(
+        f"{path} must hold what save_known writes, got the format "
+        f"{facts.get('format', 'of another program')}"
+    )
+
+
+def _numbers(name: str, sizes: Mapping[str, int]) -> str:
+    if name not in sizes:
+        return f"no group {name!r}"
+    return f"{sizes[name]} numbers in the group {name!r}"
