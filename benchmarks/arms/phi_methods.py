@@ -182,6 +182,9 @@ def learned(spec: RunSpec, source: Pipeline) -> Known:
 
     Its queries are made there, and are no part of the run's budget.
     """
+    if spec.arm.learning:
+        spending = replace(spec.budget, queries=spec.arm.learning)
+        spec = replace(spec, budget=spending)
     method, budget, label = make_method(spec.arm), budget_of(spec), spec.metric.label
     with source.sealed():
         if method.preparation_key(budget) is not None:
@@ -196,7 +199,8 @@ def learned(spec: RunSpec, source: Pipeline) -> Known:
             assert isinstance(known, KnownStatistics)
             return Artifact({COSTS: known.costs, **known.groups}, {})
 
-        key = {"metric": label, "arm": encode(spec.arm), "budget": encode(spec.budget)}
+        own = encode(replace(spec.arm, source=None, learning=0))
+        key = {"metric": label, "arm": own, "budget": encode(spec.budget)}
         found = dict(get_or_make("known", key | {"pipeline": source.key}, make).tensors)
     costs = found.pop(COSTS)
     return KnownStatistics(found, costs)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from benchmarks.runs.codec import later
 from metricopt.adapters.film import FiLM
+from metricopt.seeding import Seeds
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class FilmSettings:
             size=self.size,
             seed=seed,
         )
+
+
+def shared_seed(replicate: int) -> int:
+    """Return the seed of the generator that all networks of a replicate share."""
+    return Seeds("shared generator", replicate).seed("adapter")
 
 
 DIRECT = FilmSettings()

@@ -49,6 +49,7 @@ class Arm:
         from_theta: whether a network method starts from the trained theta.
         source: another pipeline, on which a method learns its value function; None for
             the pipeline of the run.
+        learning: queries that are made there; 0 for the budget of the run.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Arm:
     schedule: Settings = field(default_factory=dict, hash=False)
     from_theta: bool = False
     source: Unit | None = later(None)  # noqa: RUF009
+    learning: int = later(0)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,6 @@ REVISION = 1
 PRETRAINING_REVISION = 1
 """Raised when code changes pre-trained networks, so that no old one is taken."""
 
-FILM = FilmSettings("shared", size=256)
-"""Networks share the generator, so that a value function of phi can be transferred."""
-
 
 @dataclass(frozen=True)
 class PhotographSize(FinetuningSize):
@@ -69,29 +66,42 @@ SIZES = {
 class Photographed:
     """Photographs with a network that is trained on them, at a tier.
 
+    Networks share the generator of FiLM, so that a value function of phi can be
+    transferred.
+
     Attributes:
         problem: the photographs.
         backbone: the network.
         examples: training images that fine-tuning uses; None for all.
+        size: number d of adapter parameters.
     """
 
     problem: PhotographProblem
     backbone: Classifier
     examples: int | None = None
+    size: int = 256
 
     def trained(self, **changes: object) -> "Photographed":
         """Return the same with a network that is trained in another way."""
         training = replace(self.backbone.training, **changes)  # type: ignore[arg-type]
         return replace(self, backbone=replace(self.backbone, training=training))
 
-    def pipeline(self, tier: str, *, offsets: bool = False) -> Unit:
-        """Return the pipeline at a tier, with output offsets beside FiLM or without."""
+    def pipeline(
+        self, tier: str, *, offsets: bool = False, batch_size: int | None = None
+    ) -> Unit:
+        """Return the pipeline at a tier.
+
+        Args:
+            tier: decides the mini-batches of fine-tuning.
+            offsets: whether output offsets stand beside FiLM.
+            batch_size: of fine-tuning; None for the tier's.
+        """
         settings = ImagenetSettings(
             self.problem,
             self.backbone,
             REVISION,
-            replace(FILM, offsets=offsets),
-            SIZES[tier].batch_size,
+            FilmSettings("shared", size=self.size, offsets=offsets),
+            batch_size or SIZES[tier].batch_size,
             self.examples,
         )
         return Unit("imagenet", encode(settings))

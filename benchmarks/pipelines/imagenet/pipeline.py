@@ -13,7 +13,7 @@ from baselines.network_methods.optimization import Training
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.features import kept_features
-from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.film_settings import FilmSettings, shared_seed
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.imagenet.problem import (
     PhotographSplits,
@@ -37,7 +37,6 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss
 from metricopt.metrics.confusion import class_shares
-from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import NaturalSampler
@@ -82,11 +81,7 @@ class ImagenetPipeline(PretrainedPipeline):
     @property
     def recorded_seeds(self) -> dict[str, int]:
         """Seeds that records name, by purpose."""
-        return super().recorded_seeds | {"adapter": self._adapter_seed}
-
-    @property
-    def _adapter_seed(self) -> int:
-        return Seeds("photographs", self.replicate).seed("adapter")
+        return super().recorded_seeds | {"adapter": shared_seed(self.replicate)}
 
     def forecast(self) -> Forecast:
         """Return what its network takes, without data."""
@@ -150,7 +145,7 @@ class ImagenetPipeline(PretrainedPipeline):
         return self.settings.adapter.film(
             self.theta,
             self._example,
-            seed=self._adapter_seed,
+            seed=shared_seed(self.replicate),
             usual=(last_map(self.theta),),
         )
 

@@ -15,7 +15,7 @@ from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.features import kept_features
-from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.film_settings import FilmSettings, shared_seed
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.images.problem import ImageSplits, load_problem
 from benchmarks.pipelines.images.settings import ImageSettings
@@ -86,8 +86,13 @@ class ImagePipeline(AdaptedPipeline):
     @property
     def recorded_seeds(self) -> dict[str, int]:
         """Seeds that records name, by purpose."""
-        own = {"theta": self.theta_spec.seed, "adapter": self.seeds.seed("adapter")}
+        own = {"theta": self.theta_spec.seed, "adapter": self._adapter_seed}
         return super().recorded_seeds | own
+
+    @property
+    def _adapter_seed(self) -> int:
+        shared = self.settings.adapter.form == "shared"
+        return shared_seed(self.replicate) if shared else self.seeds.seed("adapter")
 
     @property
     def theta_spec(self) -> ThetaSpec:
@@ -178,9 +183,8 @@ class ImagePipeline(AdaptedPipeline):
     @cached_property
     def film(self) -> FiLM:
         """FiLM at the sites the settings name, by default the last normalisation."""
-        seed = self.seeds.seed("adapter")
         return self.settings.adapter.film(
-            self.theta, self._example, seed=seed, usual=()
+            self.theta, self._example, seed=self._adapter_seed, usual=()
         )
 
     @cached_property
