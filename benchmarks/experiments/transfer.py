@@ -194,6 +194,7 @@ def rows(tier: str) -> tuple[Row, ...]:
 def layout(tier: str) -> TableLayout:
     """Return what the table looks like at a tier."""
     size, known = SIZES[tier], places(tier, None)
+    data = (DIGITS if tier == "smoke" else CIFAR10).problem
     return TableLayout(
         experiment="transfer",
         title="Value functions learned on one network, used on another",
@@ -212,7 +213,8 @@ def layout(tier: str) -> TableLayout:
         ),
         rows=rows(tier),
         columns=tuple(
-            Column(metric, label, Unit(metric)) for metric, label in METRICS.items()
+            Column(metric, label, Unit(metric), test_per_train=data.test_per_train)
+            for metric, label in METRICS.items()
         ),
         loss_only_row=BASE,
         untouched_row=UNTOUCHED,

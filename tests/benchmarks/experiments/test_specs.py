@@ -12,6 +12,7 @@ from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.pipelines.detection.settings import DetectionSettings
+from benchmarks.pipelines.imagenet.settings import ImagenetSettings
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.pipelines.tabular_settings import TabularSettings
@@ -32,6 +33,7 @@ VARIANTS = {
 SETTINGS = {
     "tabular": TabularSettings,
     "images": ImageSettings,
+    "imagenet": ImagenetSettings,
     "retrieval": RetrievalSettings,
     "detection": DetectionSettings,
 }

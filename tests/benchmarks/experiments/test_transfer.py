@@ -10,7 +10,7 @@ from metricopt.values.known import KnownStatistics
 
 
 def specs(tier):
-    found = transfer.specs(tier, 1, True)
+    found = transfer.specs(tier, 1, None)
     return {(spec.block, spec.row, spec.column): spec for spec in found}
 
 
