@@ -1,129 +1,32 @@
 """Arms that choose phi: methods on the observe split, and oracles on test itself."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.audit import (
-    AuditedMetric,
     check_budget,
-    check_counted,
-    check_reported,
 )
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.arms.diagnosis import diagnose
+from benchmarks.arms.preparations import (
+    budget_of,
+    learned,
+    make_method,
+    prepare,
+    sees_of_method,
+    trains_value_function,
+)
 from benchmarks.pipelines.choices import Adapted, Chosen, Point, together
 from benchmarks.pipelines.contract import Pipeline, make_pipeline
-from benchmarks.runs.artifacts import Artifact, get_or_make
-from benchmarks.runs.codec import changed, decode, encode
-from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
-from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.outputs.no_harm import NoHarm
+from metricopt.methods.contract import Sees
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.values.known import (
-    COSTS,
-    Known,
-    KnownStatistics,
-    KnownValueFunction,
-)
-
-
-def make_method(arm: Arm) -> Method:
-    """Return the method an arm names, its defaults changed as the arm says.
-
-    An arm of the kind `no-harm` holds what it proposes against the untouched network.
-
-    Raises:
-        ConfigError: if there is no such method or setting.
-    """
-    if arm.name not in METHODS and arm.name not in RIVALS:
-        known = ", ".join(sorted({*METHODS, *RIVALS}))
-        raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
-    registry = METHODS if arm.name in METHODS else RIVALS
-    method = changed(registry.get(arm.name)(), arm.settings)
-    return NoHarm(method) if arm.kind == "no-harm" else method
-
-
-def budget_of(spec: RunSpec) -> Budget:
-    """Return what one result of a run may cost."""
-    return Budget(spec.budget.queries, spec.budget.gradient_steps)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the runs of a method share.
-
-    Attributes:
-        preparation: what the method made.
-        made: its metric queries, by split.
-        seconds: wall seconds it took, by phase.
-    """
-
-    preparation: Preparation = field(default_factory=Preparation)
-    made: Mapping[str, int] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-
-def prepare(
-    method: Method, spec: RunSpec, pipeline: Pipeline, number: int = 0
-) -> Prepared:
-    """Return what a method prepares once, made now or found in the cache.
-
-    Args:
-        method: what prepares.
-        spec: the run.
-        pipeline: what it runs on.
-        number: of the value function; each is trained with noise of its own.
-
-    Raises:
-        FairnessError: if the preparation reports other queries than it made.
-    """
-    budget, label = budget_of(spec), spec.metric.label
-    own_key = method.preparation_key(budget)
-    if own_key is None:
-        return Prepared()
-    # The first value function has the names it had when there was only one.
-    several = {"value_function": number} if number else {}
-
-    def make() -> Artifact:
-        # Every recipe meets the same trajectory noise: ablations differ in one thing.
-        seeds = pipeline.seeds
-        generator = seeds.generator("meta-training", label, *several.values())
-        started = time.perf_counter()
-        metric = AuditedMetric(pipeline.metric(spec.metric))
-        task = pipeline.task(metric)
-        task.meter.limit = budget.queries
-        made = method.prepare(task, budget, generator)
-        check_counted(spec.arm.name, evaluated=metric.evaluations, counted=task.queries)
-        check_reported(spec.arm.name, reported=made.queries, counted=task.queries)
-        seconds = {VALUE_FUNCTION: round(time.perf_counter() - started, 3)}
-        facts = {"made": task.meter.made, "facts": made.facts, "seconds": seconds}
-        return Artifact(made.tensors, facts)
-
-    key = {"metric": label, "method": spec.arm.name, "key": own_key, **several}
-    kept = get_or_make("preparation", key | {"pipeline": pipeline.key}, make)
-    facts = decode(_Facts, kept.facts)
-    queries = sum(facts.made.values())
-    shared = Preparation(queries, kept.tensors, dict(facts.facts))
-    return Prepared(shared, facts.made, facts.seconds)
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """Facts of a kept preparation, by their names in the file."""
-
-    made: Mapping[str, int]
-    facts: Mapping[str, float]
-    seconds: Mapping[str, float]
 
 
 def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -177,35 +80,6 @@ def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) ->
     )
 
 
-def learned(spec: RunSpec, source: Pipeline) -> Known:
-    """Return what the method of a run learns of its metric on another pipeline.
-
-    Its queries are made there, and are no part of the run's budget.
-    """
-    if spec.arm.learning:
-        spending = replace(spec.budget, queries=spec.arm.learning)
-        spec = replace(spec, budget=spending)
-    method, budget, label = make_method(spec.arm), budget_of(spec), spec.metric.label
-    with source.sealed():
-        if method.preparation_key(budget) is not None:
-            made = prepare(method, spec, source).preparation
-            adapter = dict(source.adapter_settings)
-            return KnownValueFunction(made.tensors, made.facts, adapter)
-
-        def make() -> Artifact:
-            task = source.task(source.metric(spec.metric))
-            generator = source.seeds.generator("learning", label)
-            (known,) = method.run(task, budget, generator).known
-            assert isinstance(known, KnownStatistics)
-            return Artifact({COSTS: known.costs, **known.groups}, {})
-
-        own = encode(replace(spec.arm, source=None, learning=0))
-        key = {"metric": label, "arm": own, "budget": encode(spec.budget)}
-        found = dict(get_or_make("known", key | {"pipeline": source.key}, make).tensors)
-    costs = found.pop(COSTS)
-    return KnownStatistics(found, costs)
-
-
 def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Search on the test split: what the adapter can express, not what one can find."""
     task = pipeline.oracle_task(metric)
@@ -213,11 +87,6 @@ def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
         task, budget_of(spec), _generator(spec, pipeline), rows=spec.meta_tests
     )
     return _chosen(result, metric, {"test": task.queries})
-
-
-def trains_value_function(spec: RunSpec) -> bool:
-    """Whether the method of a run prepares something."""
-    return make_method(spec.arm).preparation_key(budget_of(spec)) is not None
 
 
 def _generator(spec: RunSpec, pipeline: Pipeline) -> torch.Generator:
@@ -251,14 +120,12 @@ def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
     return tuple(from_cost(metric, cost).tolist())
 
 
-def _sees(arm: Arm) -> Sees:
-    return make_method(arm).sees
-
-
 def _sees_test(arm: Arm) -> Sees:
     return "test"
 
 
-ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=_sees))
-ARMS.register("no-harm")(ArmKind(run_method, trains_value_function, sees=_sees))
+ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=sees_of_method))
+ARMS.register("no-harm")(
+    ArmKind(run_method, trains_value_function, sees=sees_of_method)
+)
 ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=_sees_test))

@@ -14,6 +14,7 @@ from benchmarks.experiments.protocols.photographs import (
     NETWORKS,
     OWN,
     POWERSIGN,
+    SECOND,
     SIZES,
     SMALLER,
     PhotographSize,
@@ -54,6 +55,8 @@ QUERY_ARMS = (
     "portfolio",
     outputs.OURS,
 )
+SECOND_QUERIES = 20
+"""More queries of a second run: it chooses its step again."""
 TRANSFER_NOTE = (
     "the queries that its value function was learned with were made on that network, "
     "and are not counted here"
@@ -85,6 +88,15 @@ ROWS = (
         note=TRANSFER_NOTE,
     ),
     finetuned("metricopt", "MetricOpt (SGD)", BASE, "metricopt-nasnet"),
+    Row(
+        "second-run",
+        "MetricOpt + 2nd run",
+        BASE,
+        "metricopt-second",
+        note="theta is trained for another epoch with the tuned phi in it, then phi is "
+        "fine-tuned again from there with the same value function",
+        sees=outputs.GRADIENTS,
+    ),
     replace(
         Row("class-offsets", "class offsets", UNTOUCHED, sees=outputs.SCORES),
         note="post hoc; needs the scores of the network, which a black box hides",
@@ -119,6 +131,13 @@ def plans(tier: str, size: PhotographSize) -> dict[str, Plan]:
         **arms.searches(size, size.queries, deviation=DEVIATION),
         **transferred,
         "metricopt": own,
+        "second-run": replace(
+            own,
+            arm=replace(own.arm, kind="second-run", schedule=SECOND[tier]),
+            queries=own.queries + SECOND_QUERIES,
+            meta_tests=1,
+            diagnose=False,
+        ),
         "class-offsets": class_offsets(1.0),
         "portfolio": outputs.line_plans()["portfolio"],
         outputs.OURS: replace(outputs.ours(), meta_tests=size.seeds),

@@ -193,6 +193,13 @@ class AdaptedPipeline(Pipeline):
             ]
         )
 
+    @torch.no_grad()
+    def predict(self, inputs: Tensor, phi: Tensor) -> Outputs:
+        """Return the outputs of the network with phi [d] in it, of inputs [n, ...]."""
+        features = self.adapter.encode(inputs)
+        outputs = self.adapter.predict(features, phi[None].to(inputs.device))
+        return each(lambda part: part[0], outputs)
+
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it; pipelines may keep it on disk."""
         return encoded(self.adapter, examples)

@@ -15,7 +15,7 @@ from benchmarks.pipelines.forecast import Forecast
 from benchmarks.runs.codec import decode
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
-from metricopt.errors import MetricOptError
+from metricopt.errors import ConfigError, MetricOptError
 from metricopt.metrics.base import Metric
 from metricopt.outputs import Outputs
 from metricopt.registry import Registry
@@ -216,6 +216,25 @@ class Pipeline(ABC):
             from_theta: whether to start from the trained network or from random
                 weights.
         """
+
+    def continued(
+        self, phi: Tensor, changes: Mapping[str, Any], *, generator: torch.Generator
+    ) -> "Pipeline":
+        """Return the same problem with a network that was trained on, with phi in it.
+
+        Args:
+            phi: adapter parameters [d], which stay as they are.
+            changes: to the training of this pipeline's own network, by setting.
+            generator: source of all randomness.
+
+        Raises:
+            ConfigError: if this pipeline does not train networks further.
+        """
+        raise ConfigError(f"{type(self).__name__} does not train its network further")
+
+    def predict(self, inputs: Tensor, phi: Tensor) -> Outputs:
+        """Return the outputs of the network with phi [d] in it, of inputs [n, ...]."""
+        raise ConfigError(f"{type(self).__name__} has no adapter to predict with")
 
     def pictured(self, choice: Choice) -> dict[str, Any]:
         """Return notes with a picture of what a choice changes on the test split.

@@ -88,6 +88,17 @@ class Method(ABC):
             "metricopt-outputs takes KnownStatistics, metricopt a KnownValueFunction"
         )
 
+    def starting(self, phi: Tensor) -> "Method":
+        """Return the method that fine-tunes from a phi instead of random ones.
+
+        Args:
+            phi: adapter parameters, [1, d] or one for each row, [R, d].
+
+        Raises:
+            ConfigError: if the method has no start that could be chosen.
+        """
+        raise ConfigError(f"{method_name(self)} cannot start from a given phi")
+
     def preparation_key(self, budget: Budget) -> object | None:
         """Return a JSON-able key of all that determines `prepare` on a given task.
 

@@ -67,6 +67,8 @@ class MetricOpt(Method):
             are charged.
         health_tasks: held-out trajectories of the health check, reported in the notes.
         known: the value function of another network, which replaces meta-training.
+        start: where guided fine-tuning starts, [1, d] or [R, d]; None for random
+            starts.
     """
 
     sees: ClassVar[Sees] = "loss gradients"
@@ -77,6 +79,7 @@ class MetricOpt(Method):
     steps: tuple[float, ...] = (0.2, 0.4, 0.8, 1.6)
     health_tasks: int = 0
     known: KnownValueFunction | None = None
+    start: Tensor | None = None
 
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> "MetricOpt":
         """Return the method with the value function of another network.
@@ -89,6 +92,10 @@ class MetricOpt(Method):
         assert isinstance(known, KnownValueFunction)
         known.check(adapter)
         return replace(self, known=known)
+
+    def starting(self, phi: Tensor) -> "MetricOpt":
+        """Return the method that fine-tunes from a phi, [1, d] or [R, d]."""
+        return replace(self, start=phi)
 
     def fitted(self, budget: Budget) -> "MetricOpt":
         """Return the method with trajectories and a health check fitted to a budget.
@@ -171,6 +178,8 @@ class MetricOpt(Method):
             factory = guided_optimizer(trained, self.optimizer, steps, step, search)
             deviation = self.recipe.rollout.start_deviation
             start = starts(task.size, rows, deviation, streams.descent)
+            if self.start is not None:
+                start = self.start.expand(rows, -1).clone()
             return run(task, factory, start, steps, streams.descent)[0]
 
         step, spent = choose_step(task, self.steps, finetune, streams.search)

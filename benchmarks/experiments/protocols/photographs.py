@@ -193,6 +193,9 @@ POWERSIGN = {
     "smoke": {"optimizer": "powersign", "rate": 0.03, "schedule": "cosine"},
 }
 """How the network of Table 4 is trained by PowerSign-cd."""
+_ONCE_MORE = {"epochs": 1, "rate": 1e-4, "schedule": "constant"}
+SECOND = {"paper": _ONCE_MORE, "local": _ONCE_MORE, "smoke": _ONCE_MORE}
+"""How theta is trained between the two runs of MetricOpt."""
 CAPTIONS = {
     "paper": "NASNet-A mobile (4 @ 1056) on ImageNet",
     "local": (

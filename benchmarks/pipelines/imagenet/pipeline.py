@@ -1,5 +1,6 @@
 """Photographs of classes: a pre-trained network with FiLM on its last feature map."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from baselines.network_methods.batches import Batches
 from baselines.network_methods.optimization import Training
+from baselines.network_methods.training import TrainingRun, train
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.features import kept_features
@@ -32,6 +34,7 @@ from benchmarks.pipelines.imagenet.theta import (
 )
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
 from benchmarks.runs.codec import changed, encode
+from metricopt.adapters.export import state_digest
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
@@ -139,14 +142,40 @@ class ImagenetPipeline(PretrainedPipeline):
         """Return the trained network, or one with random weights."""
         return self.theta if from_theta else fresh(self.theta_spec).to(self.device)
 
+    def continued(
+        self, phi: Tensor, changes: Mapping[str, Any], *, generator: torch.Generator
+    ) -> "ImagenetPipeline":
+        """Return the same problem with a network that was trained on, with phi in it.
+
+        FiLM alone is in it while it is trained: offsets would be lost in its bias.
+        """
+        network = copy.deepcopy(self.theta)
+        with self._film_of(network).attach(phi.to(self.device)):
+            run = TrainingRun(
+                network.requires_grad_(True),
+                self.loss,
+                self.batches(changes),
+                self.training(changes),
+                generator=generator,
+            )
+            train(run)
+        moved = ImagenetPipeline(self.settings, self.replicate)
+        moved.problem, moved._sealed = self.problem, True
+        digest = state_digest(network.state_dict())
+        moved.pretrained = ClassifierTheta(network.eval(), digest)
+        return moved
+
     @cached_property
     def film(self) -> FiLM:
         """FiLM at the sites the settings name, by default the last feature map."""
+        return self._film_of(self.theta)
+
+    def _film_of(self, network: nn.Sequential) -> FiLM:
         return self.settings.adapter.film(
-            self.theta,
+            network,
             self._example,
             seed=shared_seed(self.replicate),
-            usual=(last_map(self.theta),),
+            usual=(last_map(network),),
         )
 
     @cached_property

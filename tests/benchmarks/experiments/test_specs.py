@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
 from benchmarks.experiments.protocols.images import SIZES
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.experiments.shared.arms import SEARCHES
@@ -99,6 +100,13 @@ def test_settings_are_read_back_and_places_are_unique(name):
     for spec in specs:
         settings = decode(SETTINGS[spec.pipeline.name], spec.pipeline.settings)
         assert encode(settings) == spec.pipeline.settings
+
+
+@pytest.mark.parametrize("tier", ["paper", "local", "smoke"])
+@pytest.mark.parametrize("name", experiment_names())
+def test_a_value_function_is_checked_on_trajectories_that_are_long_enough(name, tier):
+    checked = [spec for spec in specs_of(name, tier) if spec.diagnose]
+    assert all(s.budget.gradient_steps >= HEALTH_OBSERVATIONS for s in checked)
 
 
 @pytest.mark.parametrize("name", experiment_names())

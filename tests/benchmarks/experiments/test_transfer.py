@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.arms.contract import run_arm
-from benchmarks.arms.phi_methods import learned
+from benchmarks.arms.preparations import learned
 from benchmarks.experiments import transfer
 from benchmarks.pipelines.contract import make_pipeline
 from metricopt.values.known import KnownStatistics

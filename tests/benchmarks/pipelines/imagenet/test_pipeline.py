@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from benchmarks.arms.contract import run_arm
-from benchmarks.arms.phi_methods import learned
+from benchmarks.arms.preparations import learned
 from benchmarks.datasets.contract import Dataset
 from benchmarks.experiments import table4
 from benchmarks.experiments.protocols.photographs import DRAWN, NETWORKS, OWN
 from benchmarks.pipelines.choices import Adapted
-from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.pipelines.contract import SealedError, make_pipeline
 from benchmarks.pipelines.imagenet import problem as problems
 from benchmarks.pipelines.imagenet.pipeline import ImagenetPipeline
 from benchmarks.pipelines.imagenet.problem import counted, load_problem
@@ -156,6 +156,37 @@ def test_a_value_function_of_another_size_of_phi_is_refused():
     pipeline = make_pipeline(Unit("imagenet", other), 0)
     with pytest.raises(ConfigError, match="size d of phi: expected 128, got 256"):
         run_arm(spec, pipeline)
+
+
+def test_theta_is_trained_on_with_phi_in_it():
+    pipeline = pipeline_of()
+    phi = torch.randn(256, generator=torch.Generator().manual_seed(0))
+    changes = {"epochs": 1, "rate": 1e-3, "schedule": "constant"}
+    moved = pipeline.continued(phi, changes, generator=torch.Generator().manual_seed(0))
+    assert moved.theta_digest != pipeline.theta_digest
+    images = pipeline.splits.observe.batch(slice(4))
+    # Its own phi = 0 is the trained network without what was in it.
+    with torch.no_grad():
+        plain = moved.theta(images)
+    torch.testing.assert_close(moved.predict(images, torch.zeros(256)), plain)
+    assert not torch.allclose(moved.predict(images, phi), plain, atol=1e-3)
+    assert moved.adapter_settings == pipeline.adapter_settings
+    with pytest.raises(SealedError):
+        moved.oracle_task(moved.metric(Unit("mcr")))
+    # The network it started from is as it was.
+    assert not any(weight.requires_grad for weight in pipeline.theta.parameters())
+
+
+def test_a_second_run_pays_for_both_and_starts_where_the_first_ended():
+    spec, pipeline = spec_of("second-run"), pipeline_of()
+    chosen = run_arm(spec, pipeline)
+    own = run_arm(spec_of("metricopt"), pipeline)
+    assert chosen.queries == own.queries + 15
+    assert chosen.gradient_steps == 2 * own.gradient_steps
+    images = pipeline.splits.observe.batch(slice(4))
+    assert chosen.choice.predict(images).shape == (4, 6)
+    with pytest.raises(ConfigError, match="needs one meta-test, as it trains a"):
+        run_arm(replace(spec, meta_tests=2), pipeline)
 
 
 def test_every_tier_has_a_network_for_each_source():
