@@ -38,7 +38,6 @@ from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
 from metricopt.tasks.row_losses import Loss
 from metricopt.values.health import verdict
-from metricopt.values.known import Known, KnownValueFunction
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
@@ -232,6 +231,7 @@ class Improvement:
         result = self.method.run(self.task, self.budget, generator)
         self.task.meter.limit = self.options.queries
         cost = self.task.observe(result.phi[:1]).item()
+        adapter = self.adapter.describe()
         proposed = replace(
             untouched,
             metric_proposed=self._native(cost),
@@ -240,7 +240,7 @@ class Improvement:
             notes=result.notes,
             health=verdict(result.notes),
             evidence=result.evidence[0] if result.evidence else None,
-            known=self._known(result),
+            known=result.known[0].made_for(adapter) if result.known else None,
             values=self._values,
             confusion=self._confusion(result),
         )
@@ -248,14 +248,6 @@ class Improvement:
             return proposed
         phi = result.phi[0].detach().clone().to(untouched.phi.device)
         return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)
-
-    def _known(self, result: FinetuneResult) -> Known | None:
-        if not result.known:
-            return None
-        found = result.known[0]
-        if isinstance(found, KnownValueFunction):
-            return replace(found, adapter=self.adapter.describe())
-        return found
 
     def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
         statistics = self.task.statistics

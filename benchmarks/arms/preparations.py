@@ -5,11 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from baselines.phi_methods.contract import RIVALS
-from benchmarks.arms.audit import (
-    AuditedMetric,
-    check_counted,
-    check_reported,
-)
+from benchmarks.arms.audit import AuditedMetric, check_counted, check_reported
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode, encode
@@ -128,8 +124,8 @@ def learned(spec: RunSpec, source: Pipeline) -> Known:
     with source.sealed():
         if method.preparation_key(budget) is not None:
             made = prepare(method, spec, source).preparation
-            adapter = dict(source.adapter_settings)
-            return KnownValueFunction(made.tensors, made.facts, adapter)
+            found = KnownValueFunction(made.tensors, made.facts)
+            return found.made_for(source.adapter_settings)
 
         def make() -> Artifact:
             task = source.task(source.metric(spec.metric))
@@ -140,9 +136,11 @@ def learned(spec: RunSpec, source: Pipeline) -> Known:
 
         own = encode(replace(spec.arm, source=None, learning=0))
         key = {"metric": label, "arm": own, "budget": encode(spec.budget)}
-        found = dict(get_or_make("known", key | {"pipeline": source.key}, make).tensors)
-    costs = found.pop(COSTS)
-    return KnownStatistics(found, costs)
+        groups = dict(
+            get_or_make("known", key | {"pipeline": source.key}, make).tensors
+        )
+    costs = groups.pop(COSTS)
+    return KnownStatistics(groups, costs)
 
 
 def trains_value_function(spec: RunSpec) -> bool:

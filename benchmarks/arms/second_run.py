@@ -14,7 +14,6 @@ from benchmarks.arms.audit import check_budget
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.arms.preparations import (
     budget_of,
-    learned,
     make_method,
     prepare,
     sees_of_method,
@@ -45,9 +44,10 @@ def run_second(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     prepared, budget = prepare(method, spec, pipeline), budget_of(spec)
     task = pipeline.task(metric)
     first = method.run(task, budget, generator, prepared=prepared.preparation)
+    onwards = method.starting(first.phi)
     moved = pipeline.continued(first.phi[0], spec.arm.schedule, generator=generator)
-    known = learned(spec, pipeline)
-    again = method.knowing(known, moved.adapter_settings).starting(first.phi)
+    known = first.known[0].made_for(pipeline.adapter_settings)
+    again = onwards.knowing(known, moved.adapter_settings)
     other = moved.task(metric)
     left = Budget(budget.queries - first.queries, budget.gradient_steps)
     second = again.run(other, left, generator)

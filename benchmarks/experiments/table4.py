@@ -97,22 +97,15 @@ ROWS = (
         "fine-tuned again from there with the same value function",
         sees=outputs.GRADIENTS,
     ),
-    replace(
-        Row("class-offsets", "class offsets", UNTOUCHED, sees=outputs.SCORES),
-        note="post hoc; needs the scores of the network, which a black box hides",
-    ),
-    *(
-        replace(row, base_row=UNTOUCHED)
-        for row in outputs.rows("portfolio", outputs.OURS, "cma-es-no-harm")
-        if row.name in ("portfolio", outputs.OURS, "cma-es-no-harm")
-    ),
     Row(
-        "oracle-test",
-        "oracle: CMA-ES on test itself",
-        note="no result: one search on the test split, to show what the adapter can "
-        "express at least",
-        sees="test",
+        "class-offsets",
+        "class offsets",
+        UNTOUCHED,
+        note="post hoc; needs the scores of the network, which a black box hides",
+        sees=outputs.SCORES,
     ),
+    *outputs.only(UNTOUCHED, "portfolio", outputs.OURS, "cma-es-no-harm"),
+    outputs.ORACLE_ROW,
 )
 
 
@@ -133,7 +126,7 @@ def plans(tier: str, size: PhotographSize) -> dict[str, Plan]:
         "metricopt": own,
         "second-run": replace(
             own,
-            arm=replace(own.arm, kind="second-run", schedule=SECOND[tier]),
+            arm=replace(own.arm, kind="second-run", schedule=SECOND),
             queries=own.queries + SECOND_QUERIES,
             meta_tests=1,
             diagnose=False,
@@ -165,7 +158,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
         plans(tier, size),
         with_offsets=own.pipeline(tier, offsets=True),
     )
-    powersign = own.trained(**POWERSIGN[tier]).pipeline(tier)
+    powersign = own.trained(POWERSIGN[tier]).pipeline(tier)
     rows["powersign"] = (powersign, arms.untouched())
     part = Part(
         BLOCKS[0].name,

@@ -161,8 +161,8 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     return table_specs("transfer", tier, parts, replicates=count)
 
 
-def rows(tier: str) -> tuple[Row, ...]:
-    """Return the rows of a tier, those of every source among them."""
+def rows(known: Mapping[str, Place]) -> tuple[Row, ...]:
+    """Return all rows, those of every source among them."""
     found = [
         Row(UNTOUCHED, "CE, untouched (phi = 0)"),
         finetuned(BASE, "CE fine-tune, last step"),
@@ -177,7 +177,7 @@ def rows(tier: str) -> tuple[Row, ...]:
         ),
         finetuned("metricopt", "MetricOpt (SGD)", BASE),
     ]
-    for source, place in places(tier, None).items():
+    for source, place in known.items():
         found += [
             Row(
                 _budgeted(f"statistics-{source}", queries, TOLD),
@@ -211,7 +211,7 @@ def layout(tier: str) -> TableLayout:
         blocks=tuple(
             Block(name, f"used on: {place.label}") for name, place in known.items()
         ),
-        rows=rows(tier),
+        rows=rows(known),
         columns=tuple(
             Column(metric, label, Unit(metric), test_per_train=data.test_per_train)
             for metric, label in METRICS.items()

@@ -15,9 +15,11 @@ from baselines.network_methods.optimization import Training
 from baselines.validation import Validation
 from benchmarks.pipelines.choices import Adapted, Choice, Shifted, Trained
 from benchmarks.pipelines.contract import Pipeline, Values
+from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.portfolio import suite_portfolio
 from benchmarks.runs.codec import encode
 from metricopt.adapters.base import Adapter
+from metricopt.adapters.film import FiLM
 from metricopt.losses.contract import Loss
 from metricopt.losses.portfolio import Portfolio
 from metricopt.metrics.base import Metric
@@ -203,6 +205,29 @@ class AdaptedPipeline(Pipeline):
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it; pipelines may keep it on disk."""
         return encoded(self.adapter, examples)
+
+    def kept(
+        self, film: FiLM, name: str, examples: Examples, **facts: object
+    ) -> Encoded:
+        """Return a split as FiLM encodes it, kept on disk for other runs.
+
+        Args:
+            film: of the pre-trained network.
+            name: of the split.
+            examples: of the split.
+            **facts: what else determines the features, JSON-able.
+        """
+        key = {
+            "theta": self.network_data["theta"],
+            "network": self.settings.backbone.network,
+            "sites": [site.name for site in film.sites],
+            "problem": encode(self.settings.problem),
+            "data": self.splits.digest,
+            "replicate": self.replicate,
+            "split": name,
+            "examples": len(examples),
+        }
+        return kept_features(film, examples, key | facts)
 
     def encoded(self, name: str) -> Encoded:
         """Return a split as the adapter encodes it, computed once."""

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import nn
@@ -25,7 +26,7 @@ from baselines.network_methods.optimization import Training
 from baselines.network_methods.team import joined
 from baselines.network_methods.training import TrainingRun
 from benchmarks.datasets.files.decoded import LazyPixels, pixels
-from benchmarks.datasets.files.drawn import CORNERS, shape_png
+from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.folders.contract import FolderImages
 from benchmarks.networks.contract import build_network
@@ -82,7 +83,7 @@ class _Drawn(Reader):
         self._files: dict[str, bytes] = {}
         for number in range(images):
             path = f"{number}.JPEG"
-            shape = shape_png(number % 6, number % len(CORNERS), path)
+            shape = shape_png(number % HUES, number % len(CORNERS), path)
             content = io.BytesIO()
             large = Image.open(io.BytesIO(shape)).resize((WIDE, HIGH))
             large.save(content, "JPEG", quality=90)
@@ -96,6 +97,7 @@ class _Drawn(Reader):
         return self._files[path]
 
 
+@cache
 def drawn(images: int) -> FolderImages:
     """Return a data set of photographs that are drawn now."""
     reader = _Drawn(images)

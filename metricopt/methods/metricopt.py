@@ -81,15 +81,14 @@ class MetricOpt(Method):
     known: KnownValueFunction | None = None
     start: Tensor | None = None
 
-    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "MetricOpt":
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
         """Return the method with the value function of another network.
 
         Raises:
             ConfigError: if it is none, or phi has another size or generator there.
         """
         if not isinstance(known, KnownValueFunction):
-            super().knowing(known, adapter)
-        assert isinstance(known, KnownValueFunction)
+            return super().knowing(known, adapter)
         known.check(adapter)
         return replace(self, known=known)
 

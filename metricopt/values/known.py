@@ -13,7 +13,7 @@ does the same there. It needs the same size d and one generator: form "shared" o
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -37,6 +37,14 @@ PHI_MEANS = {
 
 class Known:
     """What is known of a metric: of statistics, or of phi."""
+
+    def made_for(self, adapter: Mapping[str, str]) -> "Known":
+        """Return the same with the adapter it was learned with, where that matters.
+
+        Args:
+            adapter: what `describe` returns of that adapter.
+        """
+        return self
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,10 @@ class KnownValueFunction(Known):
     tensors: dict[str, Tensor]
     facts: dict[str, float]
     adapter: Mapping[str, str] = field(default_factory=dict)
+
+    def made_for(self, adapter: Mapping[str, str]) -> "KnownValueFunction":
+        """Return the same with what gives phi its meaning."""
+        return replace(self, adapter=dict(adapter))
 
     def check(self, adapter: Mapping[str, str]) -> None:
         """Check that phi means about the same to another adapter.

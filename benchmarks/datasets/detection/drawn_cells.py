@@ -8,6 +8,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from benchmarks.datasets.detection.contract import DETECTION, DetectionSource
+from benchmarks.datasets.drawn_source import DrawnSource
 from benchmarks.datasets.files.readers import Reader
 
 WIDE, HIGH, MOST = 96, 64, 4
@@ -18,7 +19,7 @@ Cell = tuple[str, tuple[int, int, int, int]]
 
 
 @DETECTION.register("drawn-cells")
-class DrawnCells(DetectionSource):
+class DrawnCells(DrawnSource, DetectionSource):
     """84 images with 1 to 4 discs and squares: 60 train, 24 test."""
 
     name = "drawn-cells"
@@ -27,16 +28,6 @@ class DrawnCells(DetectionSource):
     classes = ("disc", "square")
     lists = {"train": ((YEAR, "train"),), "test": ((YEAR, "test"),)}  # noqa: RUF012
     digest = "7ba6ac7a4543bf63d7cfef6f31cc770a3f2ba1bfc275345e723666cc25e149b8"
-    note = "drawn by a program"
-
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing: no file is needed."""
-        return []
-
-    def _is_there(self, folder: Path) -> bool:
-        return True
 
     def _reader(self, folder: Path) -> Reader:
         return _Drawn()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from benchmarks.datasets.drawn_source import DrawnSource
 from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.folders.contract import FOLDERS, TEST, TRAIN, FolderSource
@@ -12,23 +13,13 @@ EACH = {TRAIN: 60, TEST: 20}
 
 
 @FOLDERS.register("drawn-folders")
-class DrawnFolders(FolderSource):
+class DrawnFolders(DrawnSource, FolderSource):
     """Six classes, a shape each of any hue: 360 images train, 120 test."""
 
     name = "drawn-folders"
     folder = "drawn-folders"
     expected = (360, 120, 6)
     digest = "fda569282a37aca07c3d40ea5aba6917c6e270c96afd38db1867c453db33a5eb"
-    note = "drawn by a program"
-
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing: no file is needed."""
-        return []
-
-    def _is_there(self, folder: Path) -> bool:
-        return True
 
     def _reader(self, folder: Path) -> Reader:
         return _Drawn()

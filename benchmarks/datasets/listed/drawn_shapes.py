@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.datasets.drawn_source import DrawnSource
 from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.listed.contract import LISTED, ListedSource
@@ -14,23 +15,13 @@ TRAINED = 4
 
 
 @LISTED.register("drawn-shapes")
-class DrawnShapes(ListedSource):
+class DrawnShapes(DrawnSource, ListedSource):
     """36 classes, a shape and a hue each, with 6 images: 24 train, 12 test."""
 
     name = "drawn-shapes"
     folder = "drawn-shapes"
     expected = (144, 216, 24, 36)
     digest = "1b3f4e068895f55f1fc56d337789a8fb7343fce389c3936ce991ab56c7f35a1f"
-    note = "drawn by a program"
-
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing: no file is needed."""
-        return []
-
-    def _is_there(self, folder: Path) -> bool:
-        return True
 
     def _reader(self, folder: Path) -> Reader:
         return _Drawn()

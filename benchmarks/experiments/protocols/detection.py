@@ -163,4 +163,7 @@ def classes_of(tier: str) -> tuple[str, ...]:
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained detector of a run."""
     settings = decode(DetectionSettings, spec.pipeline.settings)
-    return network_name(settings.problem, settings.backbone, spec.replicate)
+    backbone = settings.backbone
+    return network_name(
+        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
+    )

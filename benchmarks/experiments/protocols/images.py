@@ -181,4 +181,7 @@ def network_label(tier: str) -> str:
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(ImageSettings, spec.pipeline.settings)
-    return network_name(settings.problem, settings.backbone, spec.replicate)
+    backbone = settings.backbone
+    return network_name(
+        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
+    )

@@ -15,8 +15,8 @@ from benchmarks.pipelines.imagenet.settings import (
     ImagenetSettings,
     PhotographProblem,
 )
-from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.runs.codec import changed, decode, encode
+from benchmarks.runs.spec import RunSpec, Settings, Unit
 
 REVISION = 1
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -81,10 +81,10 @@ class Photographed:
     examples: int | None = None
     size: int = 256
 
-    def trained(self, **changes: object) -> "Photographed":
-        """Return the same with a network that is trained in another way."""
-        training = replace(self.backbone.training, **changes)  # type: ignore[arg-type]
-        return replace(self, backbone=replace(self.backbone, training=training))
+    def trained(self, changes: Settings) -> "Photographed":
+        """Return the same with a network whose training is changed."""
+        backbone = changed(self.backbone, {"training": changes})
+        return replace(self, backbone=backbone)
 
     def pipeline(
         self, tier: str, *, offsets: bool = False, batch_size: int | None = None
@@ -193,8 +193,7 @@ POWERSIGN = {
     "smoke": {"optimizer": "powersign", "rate": 0.03, "schedule": "cosine"},
 }
 """How the network of Table 4 is trained by PowerSign-cd."""
-_ONCE_MORE = {"epochs": 1, "rate": 1e-4, "schedule": "constant"}
-SECOND = {"paper": _ONCE_MORE, "local": _ONCE_MORE, "smoke": _ONCE_MORE}
+SECOND = {"epochs": 1, "rate": 1e-4, "schedule": "constant"}
 """How theta is trained between the two runs of MetricOpt."""
 CAPTIONS = {
     "paper": "NASNet-A mobile (4 @ 1056) on ImageNet",
@@ -211,4 +210,10 @@ CAPTIONS = {
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(ImagenetSettings, spec.pipeline.settings)
-    return network_name(settings.problem, settings.backbone, spec.replicate)
+    backbone = settings.backbone
+    return network_name(
+        settings.problem,
+        backbone,
+        spec.replicate,
+        trained_with=backbone.training.optimizer,
+    )

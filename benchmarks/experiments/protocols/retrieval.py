@@ -138,4 +138,7 @@ def retrieval_pipeline(tier: str, loss: str) -> Unit:
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(RetrievalSettings, spec.pipeline.settings)
-    return network_name(settings.problem, settings.backbone, spec.replicate)
+    backbone = settings.backbone
+    return network_name(
+        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
+    )

@@ -80,15 +80,7 @@ CONTROL_ROWS = (
         note="makes at least as many queries on observe as 50 dense fine-tunings",
         sees=outputs.VALUES,
     ),
-    Row(
-        "oracle-test",
-        "oracle: CMA-ES on test itself",
-        note=(
-            "no result: one search on the test split, to show what the adapter can "
-            "express at least"
-        ),
-        sees="test",
-    ),
+    outputs.ORACLE_ROW,
 )
 METRICOPT_ROWS = (
     finetuned(

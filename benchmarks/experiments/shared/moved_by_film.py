@@ -23,18 +23,8 @@ ROWS = (
     finetuned(RIVAL, "base loss fine-tune, dense eval", BASE),
     *outputs.search_rows(BASE),
     finetuned("metricopt", "MetricOpt (SGD)", BASE, "+metricopt"),
-    *(
-        replace(row, base_row=UNTOUCHED)
-        for row in outputs.rows("portfolio", outputs.OURS, "cma-es-no-harm")
-        if row.name in ("portfolio", outputs.OURS, "cma-es-no-harm")
-    ),
-    Row(
-        "oracle-test",
-        "oracle: CMA-ES on test itself",
-        note="no result: one search on the test split, to show what the adapter can "
-        "express at least",
-        sees="test",
-    ),
+    *outputs.only(UNTOUCHED, "portfolio", outputs.OURS, "cma-es-no-harm"),
+    outputs.ORACLE_ROW,
 )
 
 

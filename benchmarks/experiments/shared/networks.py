@@ -24,11 +24,18 @@ def network_name(
     problem: ImageProblem | RetrievalProblem | DetectionProblem | PhotographProblem,
     backbone: Backbone | EmbeddingBackbone | DetectorBackbone | Classifier,
     replicate: int,
+    *,
+    trained_with: str,
 ) -> str:
-    """Return a readable identity of a pre-trained network."""
+    """Return a readable identity of a pre-trained network.
+
+    Args:
+        problem: what it is trained on.
+        backbone: the network and its training.
+        replicate: of both.
+        trained_with: what tells it from others, such as its loss.
+    """
     key = canonical([encode(problem), encode(backbone), replicate])
     digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-    classifier = isinstance(backbone, Classifier)
-    by = backbone.training.optimizer if classifier else backbone.loss
-    parts = (problem.dataset, backbone.network, by)
+    parts = (problem.dataset, backbone.network, trained_with)
     return f"{', '.join(parts)}, replicate {replicate} ({digest})"

@@ -142,6 +142,15 @@ ROWS = (
 """All rows, in the order of tables."""
 
 
+ORACLE_ROW = Row(
+    "oracle-test",
+    "oracle: CMA-ES on test itself",
+    note="no result: one search on the test split, to show what the adapter can "
+    "express at least",
+    sees="test",
+)
+
+
 def search_rows(base: str) -> tuple[Row, ...]:
     """Return the rows of searches by metric queries, tested against a base row."""
     return (
@@ -154,6 +163,11 @@ def search_rows(base: str) -> tuple[Row, ...]:
 def rows(*names: str) -> tuple[Row, ...]:
     """Return the rows of some arms, with those of other budgets, in order."""
     return tuple(row for row in ROWS if split_budget(row.name)[0] in names)
+
+
+def only(base: str, *names: str) -> tuple[Row, ...]:
+    """Return the rows of these names alone, tested against a base row."""
+    return tuple(replace(row, base_row=base) for row in ROWS if row.name in names)
 
 
 def ours(queries: int = QUERIES, *, offsets: bool = True, **settings: Any) -> Plan:

@@ -26,10 +26,9 @@ from benchmarks.pipelines.detection.theta import (
     training_of,
     unloaded,
 )
-from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
-from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.codec import changed
 from benchmarks.runs.record import PROPOSAL_RECALL
 from metricopt.adapters.film import FiLM
 from metricopt.detection.head import Regions
@@ -170,18 +169,9 @@ class DetectionPipeline(PretrainedPipeline):
 
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""
-        key = {
-            "theta": self.pretrained.digest,
-            "network": self.settings.backbone.network,
-            "proposals": self.settings.proposals,
-            "sites": [site.name for site in self.adapter.sites],
-            "problem": encode(self.settings.problem),
-            "data": self.problem.digest,
-            "replicate": self.replicate,
-            "split": name,
-            "examples": len(examples),
-        }
-        return kept_features(self.adapter, examples, key)
+        return self.kept(
+            self.adapter, name, examples, proposals=self.settings.proposals
+        )
 
 
 @cache

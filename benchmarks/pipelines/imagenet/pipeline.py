@@ -14,7 +14,6 @@ from baselines.network_methods.optimization import Training
 from baselines.network_methods.training import TrainingRun, train
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.contract import PIPELINES
-from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.film_settings import FilmSettings, shared_seed
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.imagenet.problem import (
@@ -33,7 +32,7 @@ from benchmarks.pipelines.imagenet.theta import (
     training_of,
 )
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
-from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.codec import changed
 from metricopt.adapters.export import state_digest
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -190,17 +189,7 @@ class ImagenetPipeline(PretrainedPipeline):
 
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""
-        key = {
-            "theta": self.theta_digest,
-            "network": self.settings.backbone.network,
-            "sites": [site.name for site in self.film.sites],
-            "problem": encode(self.settings.problem),
-            "data": self.problem.digest,
-            "replicate": self.replicate,
-            "split": name,
-            "examples": len(examples),
-        }
-        return kept_features(self.film, examples, key)
+        return self.kept(self.film, name, examples)
 
 
 @cache

@@ -14,7 +14,6 @@ from benchmarks.datasets.registry import variant_shape
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
-from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.film_settings import FilmSettings, shared_seed
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.images.problem import ImageSplits, load_problem
@@ -29,7 +28,7 @@ from benchmarks.pipelines.images.theta import (
 )
 from benchmarks.pipelines.pretrained.network import PretrainedNetwork
 from benchmarks.pipelines.wrapped_metric import WrappedMetric
-from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.codec import changed
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from metricopt.adapters.film import FiLM
@@ -199,19 +198,9 @@ class ImagePipeline(AdaptedPipeline):
 
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""
-        key = {
-            "theta": self.pretrained.digest,
-            "network": self.settings.backbone.network,
-            "sites": [site.name for site in self.film.sites],
-            "problem": encode(self.settings.problem),
-            "data": self.problem.digest,
-            "replicate": self.replicate,
-            "split": name,
-            "examples": len(examples),
-        }
         if not self.film.is_cut:
             return encoded(self.adapter, examples)  # the images themselves
-        return kept_features(self.film, examples, key)
+        return self.kept(self.film, name, examples)
 
     def class_outputs(self, outputs: Tensor) -> Tensor:
         """Return the outputs that say a class, [..., C]."""

@@ -16,7 +16,6 @@ from benchmarks.networks.embedding.contract import EmbeddingNetwork
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.choices import Adapted, Choice
 from benchmarks.pipelines.contract import PIPELINES
-from benchmarks.pipelines.features import kept_features
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.forecast import Forecast, ImageCost, cost_of_image
 from benchmarks.pipelines.photographs import Photographs
@@ -33,7 +32,7 @@ from benchmarks.pipelines.retrieval.theta import (
     training_of,
     unloaded,
 )
-from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.codec import changed
 from metricopt.adapters.film import FiLM
 from metricopt.losses.contract import Loss
 from metricopt.losses.portfolio import Portfolio
@@ -168,17 +167,7 @@ class RetrievalPipeline(PretrainedPipeline):
 
     def encode(self, name: str, examples: Examples) -> Encoded:
         """Return a split as the adapter encodes it, kept on disk for other runs."""
-        key = {
-            "theta": self.pretrained.digest,
-            "network": self.settings.backbone.network,
-            "sites": [site.name for site in self.adapter.sites],
-            "problem": encode(self.settings.problem),
-            "data": self.problem.digest,
-            "replicate": self.replicate,
-            "split": name,
-            "examples": len(examples),
-        }
-        return kept_features(self.adapter, examples, key)
+        return self.kept(self.adapter, name, examples)
 
 
 @cache

@@ -75,15 +75,14 @@ class MetricOptOutputs(Method):
     left_out: tuple[str, ...] = ()
     known: KnownStatistics | None = None
 
-    def knowing(self, known: Known, adapter: Mapping[str, str]) -> "MetricOptOutputs":
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
         """Return the method with what was learned on another network.
 
         Raises:
             ConfigError: if that is no statistics.
         """
         if not isinstance(known, KnownStatistics):
-            super().knowing(known, adapter)
-        assert isinstance(known, KnownStatistics)
+            return super().knowing(known, adapter)
         return replace(self, known=known)
 
     def suits(self, task: Task) -> bool:
@@ -169,9 +168,15 @@ class MetricOptOutputs(Method):
         """
         statistics = task.statistics
         assert statistics is not None
-        if not self.left_out and self.known is None:
-            return statistics
-        groups, kind = statistics.exact(torch.zeros(1, task.size)), statistics.kind
+        if self.left_out:
+            statistics = self._without(statistics)
+        if self.known is not None:
+            self.known.check(statistics.exact(torch.zeros(1, task.size)))
+        return statistics
+
+    def _without(self, statistics: ObservedStatistics) -> ObservedStatistics:
+        untouched, kind = torch.zeros(1, statistics.size), statistics.kind
+        groups = statistics.exact(untouched)
         needed = {kind.near, *(family.near for family in kind.families(groups))}
         known = sorted(groups.keys() - needed)
         if not set(self.left_out) <= set(known):
@@ -179,7 +184,4 @@ class MetricOptOutputs(Method):
                 f"left_out must name groups of {', '.join(known)}, got "
                 f"{', '.join(self.left_out)}"
             )
-        left = statistics.of_kind(kind.without(self.left_out))
-        if self.known is not None:
-            self.known.check(left.exact(torch.zeros(1, task.size)))
-        return left
+        return statistics.of_kind(kind.without(self.left_out))

@@ -154,11 +154,10 @@ class OutputsSearch:
     def begin(self, costs: Tensor) -> None:
         """Learn the cost [1] of phi = 0, after what was told has predicted it."""
         untouched = torch.zeros(1, self.statistics.size)
-        if self._told is not None:
-            told = explain(self.statistics, self._told.groups, self._told.costs)
-            groups = told.of_these(self.statistics.exact(untouched))
-            self._expected = told.value.predict(groups)[0].item()
-        self.learn(untouched, costs)
+        if self._told is None:
+            self.learn(untouched, costs)
+        else:
+            self.watch(untouched[0], costs[0])
 
     def learn(self, phi: Tensor, costs: Tensor) -> None:
         """Add observed phi [n, d] with their costs [n]."""
@@ -228,8 +227,9 @@ class OutputsSearch:
         if self._told is None:
             return explain(self.statistics, self.groups, self.costs)
         told = self._told.groups
+        # Its own come first: the first one is the centre of the value function.
         both = {name: torch.cat([own, told[name]]) for name, own in self.groups.items()}
-        return explain(self.statistics, both, self._known_costs)
+        return explain(self.statistics, both or told, self._known_costs)
 
     def _doubt(self) -> None:
         """Forget what was told where it does not predict: it would mislead."""

@@ -1,10 +1,3 @@
 """Released weights of tests lie in a folder of their own."""
 
-import pytest
-
-from benchmarks.pipelines.pretrained import released
-
-
-@pytest.fixture(autouse=True)
-def own_weights(tmp_path, monkeypatch):
-    monkeypatch.setattr(released, "RELEASED", tmp_path / "weights")
+from tests.benchmarks.pipelines.own_weights import own_weights  # noqa: F401
