@@ -1,1 +1,1 @@
-"""Methods that train a whole network, and the training loop they share."""
+"""Methods that train a whole network, one in a file."""

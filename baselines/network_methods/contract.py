@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.batches import Batches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict
-from baselines.network_methods.training import OnEpoch
+from baselines.training.batches import Batches
+from baselines.training.loop import OnEpoch
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
 from baselines.validation import Validation, labels
 from metricopt.errors import DataError, ShapeError
 from metricopt.outputs import Outputs

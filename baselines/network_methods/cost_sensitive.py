@@ -17,15 +17,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict_examples
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import Batches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict_examples
 from baselines.validation import Validation, check_binary, labels
 from metricopt.errors import ConfigError
 from metricopt.losses.contract import Loss

@@ -23,21 +23,21 @@ import torch
 from torch import Tensor, nn
 
 from baselines.losses.base import make_loss
-from baselines.network_methods.batches import Batches, SampledBatches
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict_examples
 from baselines.network_methods.set_surrogate import (
     SetSurrogate,
     agreement,
     enrich,
     metric_costs,
 )
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import Batches, SampledBatches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict_examples
 from baselines.validation import Validation, check_binary, labels
 from metricopt.errors import ConfigError
 from metricopt.tasks.sampling import Split

@@ -11,15 +11,15 @@ import torch
 from torch import nn
 
 from baselines.losses.base import LOSSES, make_loss
-from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import Batches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.losses.contract import Loss, properties

@@ -10,7 +10,7 @@ import torch
 from tabulate import tabulate
 from tqdm import tqdm
 
-from baselines.network_methods.team import team
+from baselines.training.team import team
 from benchmarks.pipelines.contract import Pipeline, Prerequisite, make_pipeline
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import RunSpec

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from baselines.network_methods.batches import Batches
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
-from baselines.network_methods.optimization import Training
+from baselines.training.batches import Batches
+from baselines.training.optimization import Training
 from baselines.validation import Validation
 from benchmarks.pipelines.choices import Adapted, Choice, Shifted, Trained
 from benchmarks.pipelines.contract import Pipeline, Values

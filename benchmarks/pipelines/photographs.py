@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from baselines.network_methods.batches import WHOLE
+from baselines.training.batches import WHOLE
 from benchmarks.datasets.files.decoded import Pixels, ReadImages, pixels
 
 CENTRE, SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

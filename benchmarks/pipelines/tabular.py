@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from baselines.losses.base import LOSSES
-from baselines.network_methods.batches import Batches, SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import TrainingRun, train
 from baselines.post_hoc.prior_correction import uniform_shares
+from baselines.training.batches import Batches, SampledBatches
+from baselines.training.loop import TrainingRun, train
+from baselines.training.optimization import Training
 from benchmarks.datasets.registry import load_dataset
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits

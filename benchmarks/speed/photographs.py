@@ -21,10 +21,10 @@ from functools import cache
 import torch
 from torch import nn
 
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.team import joined
-from baselines.network_methods.training import TrainingRun
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import TrainingRun
+from baselines.training.optimization import Training
+from baselines.training.team import joined
 from benchmarks.datasets.files.decoded import LazyPixels, pixels
 from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.datasets.files.readers import Reader

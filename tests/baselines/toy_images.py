@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from baselines.network_methods.batches import WHOLE
+from baselines.training.batches import WHOLE
 
 CLASSES = 4
 

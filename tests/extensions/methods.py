@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
-from baselines.network_methods.prediction import predict_examples
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.prediction import predict_examples
 from benchmarks.pipelines.choices import Chosen, Point, Shifted
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.spec import RunSpec

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from baselines.network_methods.batches import Batches, SampledBatches
-from baselines.network_methods.training import Training, TrainingRun, train
+from baselines.training.batches import Batches, SampledBatches
+from baselines.training.loop import Training, TrainingRun, train
 from benchmarks.datasets.registry import load_dataset
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from baselines.network_methods.team import joined
+from baselines.training.team import joined
 from benchmarks.cli.jobs import jobs_of
 from benchmarks.execution.prepare import networks_of, release_all, train_all
 

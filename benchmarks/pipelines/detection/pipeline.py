@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from baselines.detection_losses.blackbox_ap import DetectionAP
-from baselines.network_methods.batches import Batches, SampledBatches
-from baselines.network_methods.optimization import Training
+from baselines.training.batches import Batches, SampledBatches
+from baselines.training.optimization import Training
 from benchmarks.datasets.detection.contract import DETECTION
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.choices import Adapted, Choice

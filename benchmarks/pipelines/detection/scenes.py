@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from baselines.network_methods.batches import WHOLE
+from baselines.training.batches import WHOLE
 from benchmarks.datasets.detection.contract import DetectionImages
 from metricopt.detection.truths import counted
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from baselines.network_methods.optimization import Precision
+from baselines.training.optimization import Precision
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from metricopt.errors import ConfigError

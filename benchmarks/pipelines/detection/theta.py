@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from baselines.detection_losses.blackbox_ap import DetectionAP
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import OnEpoch, TrainingRun
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import OnEpoch, TrainingRun
+from baselines.training.optimization import Training
 from benchmarks.networks.detection.contract import Detector, build_detector
 from benchmarks.pipelines.detection.problem import load_problem
 from benchmarks.pipelines.detection.scenes import Scenes

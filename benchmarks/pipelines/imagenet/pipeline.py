@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.batches import Batches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import TrainingRun, train
+from baselines.training.batches import Batches
+from baselines.training.loop import TrainingRun, train
+from baselines.training.optimization import Training
 from benchmarks.pipelines.adapted import Splits
 from benchmarks.pipelines.contract import PIPELINES
 from benchmarks.pipelines.film_settings import FilmSettings, shared_seed

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from baselines.network_methods.optimization import Optimizer, Precision, RateSchedule
+from baselines.training.optimization import Optimizer, Precision, RateSchedule
 from benchmarks.pipelines.film_settings import FilmSettings
 from metricopt.errors import ConfigError
 

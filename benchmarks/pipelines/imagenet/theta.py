@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import OnEpoch, TrainingRun
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import OnEpoch, TrainingRun
+from baselines.training.optimization import Training
 from benchmarks.networks.contract import build_network
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.imagenet.problem import PhotographSplits, load_problem

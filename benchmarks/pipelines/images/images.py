@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor
 
-from baselines.network_methods.batches import WHOLE
+from baselines.training.batches import WHOLE
 
 
 class Images:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.batches import Batches, PermutedBatches
-from baselines.network_methods.optimization import Training
+from baselines.training.batches import Batches, PermutedBatches
+from baselines.training.optimization import Training
 from benchmarks.datasets.registry import variant_shape
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite

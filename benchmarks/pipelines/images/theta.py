@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from baselines.losses.base import make_loss
 from baselines.losses.large_margin import MarginHead
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import OnEpoch, TrainingRun
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import OnEpoch, TrainingRun
+from baselines.training.optimization import Training
 from benchmarks.networks.contract import build_network
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.images.images import Images

@@ -2,8 +2,8 @@
 
 from tqdm import tqdm
 
-from baselines.network_methods.selection import Epoch
-from baselines.network_methods.team import team
+from baselines.training.selection import Epoch
+from baselines.training.team import team
 from benchmarks.pipelines.contract import Prerequisite
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,

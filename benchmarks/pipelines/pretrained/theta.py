@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.training import Hooks, OnEpoch, TrainingRun, train
+from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.pipelines.pretrained.released import read_released, release
 from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
-from baselines.network_methods.batches import Batches
-from baselines.network_methods.optimization import Training
+from baselines.training.batches import Batches
+from baselines.training.optimization import Training
 from benchmarks.datasets.listed.registry import find_listed
 from benchmarks.networks.embedding.contract import EmbeddingNetwork
 from benchmarks.pipelines.adapted import Splits

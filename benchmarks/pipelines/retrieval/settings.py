@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baselines.network_methods.optimization import Precision
+from baselines.training.optimization import Precision
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.pretrained.base_weights import BaseWeights
 from metricopt.errors import ConfigError

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from baselines.embedding_losses.base import make_embedding_loss
-from baselines.network_methods.batches import SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import OnEpoch, TrainingRun
+from baselines.training.batches import SampledBatches
+from baselines.training.loop import OnEpoch, TrainingRun
+from baselines.training.optimization import Training
 from benchmarks.networks.embedding.contract import (
     EmbeddingNetwork,
     build_embedding_network,

@@ -6,9 +6,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
-from baselines.network_methods.batches import SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import SampledBatches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
 from metricopt.seeding import make_generator
 from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.sampling import Split

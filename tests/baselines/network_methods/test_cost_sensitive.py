@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score
 
-from baselines.network_methods.batches import SampledBatches
 from baselines.network_methods.cost_sensitive import (
     CostSensitive,
     bayes_threshold,
@@ -17,9 +16,10 @@ from baselines.network_methods.cost_sensitive import (
     f_measure_costs,
     weighted_cross_entropy,
 )
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict
 from baselines.network_methods.surrogate_loss import SurrogateLoss
+from baselines.training.batches import SampledBatches
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError
 from metricopt.metrics.callables import make_metric

@@ -4,18 +4,18 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from baselines.network_methods.batches import SampledBatches
 from baselines.network_methods.learned_surrogate import (
     HELD_OUT_BATCHES,
     LearnedSurrogate,
 )
-from baselines.network_methods.optimization import Training
 from baselines.network_methods.set_surrogate import (
     SetSurrogate,
     agreement,
     enrich,
     metric_costs,
 )
+from baselines.training.batches import SampledBatches
+from baselines.training.optimization import Training
 from baselines.validation import Validation
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import to_cost

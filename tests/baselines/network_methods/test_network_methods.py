@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.network_methods.batches import Batches, PermutedBatches, SampledBatches
 from baselines.network_methods.contract import NETWORK_METHODS
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict_examples
+from baselines.training.batches import Batches, PermutedBatches, SampledBatches
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict_examples
 from baselines.validation import Validation
 from metricopt.errors import (
     BudgetExceededError,

@@ -3,10 +3,10 @@
 import pytest
 
 from baselines.losses.base import LOSSES
-from baselines.network_methods.batches import SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict
 from baselines.network_methods.surrogate_loss import SurrogateLoss
+from baselines.training.batches import SampledBatches
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.callables import make_metric

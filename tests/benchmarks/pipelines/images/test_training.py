@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from baselines.losses.base import make_loss
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import Hooks, TrainingRun, train
 from benchmarks.networks.contract import build_network
 from benchmarks.pipelines.images.images import Images, channel_statistics
 from benchmarks.pipelines.images.settings import Pretraining

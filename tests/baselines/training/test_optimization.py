@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 from baselines.losses.base import make_loss
-from baselines.network_methods.optimization import (
+from baselines.optimizers.powersign import PowerSign
+from baselines.training.optimization import (
     Training,
     make_optimizer,
     make_rates,
 )
-from baselines.optimizers.powersign import PowerSign
 from metricopt.errors import ConfigError
 
 

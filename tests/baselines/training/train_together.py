@@ -1,6 +1,6 @@
 """A small training, by one process or by several under `torchrun`.
 
-`python -m tests.baselines.network_methods.train_together FOLDER [EPOCH]` writes its
+`python -m tests.baselines.training.train_together FOLDER [EPOCH]` writes its
 losses and weights; after that epoch the process kills itself.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from baselines.network_methods.batches import PermutedBatches, SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.team import joined
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import PermutedBatches, SampledBatches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.team import joined
 from metricopt.seeding import make_generator
 from metricopt.tasks.sampling import Split
 from tests.baselines.toy_images import ToyImages

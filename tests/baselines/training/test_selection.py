@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from baselines.losses.base import LOSSES, make_loss
-from baselines.network_methods.batches import PermutedBatches, SampledBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.prediction import predict
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import PermutedBatches, SampledBatches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import (
     BudgetExceededError,

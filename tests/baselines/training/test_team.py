@@ -9,15 +9,15 @@ import torch
 from torch import nn
 
 from baselines.losses.base import make_loss
-from baselines.network_methods import team as teams
-from baselines.network_methods.batches import PermutedBatches
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.team import Team, joined, team
-from baselines.network_methods.training import TrainingRun
+from baselines.training import team as teams
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import TrainingRun
+from baselines.training.optimization import Training
+from baselines.training.team import Team, joined, team
 from metricopt.errors import ConfigError
 from metricopt.seeding import make_generator
-from tests.baselines.network_methods.train_together import BATCH, EPOCHS, main
 from tests.baselines.toy_images import ToyImages, image_network
+from tests.baselines.training.train_together import BATCH, EPOCHS, main
 
 KINDS = ("permuted", "sampled", "balanced")
 
@@ -29,7 +29,7 @@ def by_two(folder, *arguments):
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
             *("--nproc-per-node", "2", "-m"),
-            "tests.baselines.network_methods.train_together",
+            "tests.baselines.training.train_together",
             *(str(folder), *map(str, arguments)),
         ],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -107,7 +107,7 @@ def test_shares_are_equal_and_together_the_whole():
 
 
 def test_a_loss_that_learns_needs_one_process(monkeypatch):
-    monkeypatch.setattr("baselines.network_methods.training.team", lambda: Team(0, 2))
+    monkeypatch.setattr("baselines.training.loop.team", lambda: Team(0, 2))
     with pytest.raises(ConfigError, match=r"learns with the network.* got 2"):
         TrainingRun(
             image_network(),

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from baselines.network_methods.team import team
+from baselines.training.team import team
 from baselines.validation import labels
 from metricopt.errors import ConfigError
 from metricopt.tasks.examples import Examples

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from baselines.network_methods.randomness import GlobalRandomness, draws_globally
+from baselines.training.randomness import GlobalRandomness, draws_globally
 
 CPU = torch.device("cpu")
 

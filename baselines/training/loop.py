@@ -15,22 +15,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.batches import Batches
-from baselines.network_methods.checkpoint import read_checkpoint, write_checkpoint
-from baselines.network_methods.optimization import (
+from baselines.training.batches import Batches
+from baselines.training.checkpoint import read_checkpoint, write_checkpoint
+from baselines.training.optimization import (
     Training,
     make_optimizer,
     make_rates,
 )
-from baselines.network_methods.randomness import GlobalRandomness, draws_globally
-from baselines.network_methods.selection import (
+from baselines.training.randomness import GlobalRandomness, draws_globally
+from baselines.training.selection import (
     BestState,
     Epoch,
     ObserveLoss,
     Score,
     balanced_once,
 )
-from baselines.network_methods.team import team
+from baselines.training.team import team
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss, RowLoss
 from metricopt.outputs import each

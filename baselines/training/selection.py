@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from baselines.network_methods.prediction import predict_examples
+from baselines.training.prediction import predict_examples
 from baselines.validation import labels
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.network_methods import prediction
-from baselines.network_methods.prediction import CHUNK, predict, predict_examples
+from baselines.training import prediction
+from baselines.training.prediction import CHUNK, predict, predict_examples
 from metricopt.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
 

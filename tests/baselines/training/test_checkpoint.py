@@ -5,10 +5,10 @@ import torch
 from torch import nn
 
 from baselines.losses.base import make_loss
-from baselines.network_methods.batches import PermutedBatches, SampledBatches
-from baselines.network_methods.checkpoint import read_checkpoint, write_checkpoint
-from baselines.network_methods.optimization import Training
-from baselines.network_methods.training import Hooks, TrainingRun, train
+from baselines.training.batches import PermutedBatches, SampledBatches
+from baselines.training.checkpoint import read_checkpoint, write_checkpoint
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
 from metricopt.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network

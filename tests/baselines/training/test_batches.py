@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from baselines.network_methods.batches import PermutedBatches, SampledBatches
+from baselines.training.batches import PermutedBatches, SampledBatches
 from metricopt.errors import ConfigError, DataError
 from metricopt.seeding import make_generator
 from metricopt.tasks.class_sampling import ClassSampler

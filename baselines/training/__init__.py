@@ -1,0 +1,1 @@
+"""The training loop of every method that trains a whole network."""
