@@ -28,14 +28,14 @@ class NetworkResult:
         queries: metric queries made, as the validation counted them; each method says
             on how many examples.
         gradient_steps: steps taken on the network's weights.
-        notes: further figures that a method reports.
+        notes: further figures that a method reports, numbers or lists of them.
     """
 
     network: nn.Module
     threshold: float
     queries: int
     gradient_steps: int
-    notes: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, float | list[float]] = field(default_factory=dict)
 
     def predict(self, inputs: Tensor) -> Outputs:
         """Return the outputs to be judged: [N, C], or a tuple with the logits first."""

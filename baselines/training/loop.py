@@ -22,6 +22,7 @@ from baselines.training.optimization import (
     make_optimizer,
     make_rates,
 )
+from baselines.training.prediction import predict_examples
 from baselines.training.randomness import GlobalRandomness, draws_globally
 from baselines.training.selection import (
     BestState,
@@ -166,6 +167,10 @@ class TrainingRun:
         with torch.autocast(inputs.device.type, torch.bfloat16):
             outputs = self._together(inputs)
         return each(Tensor.float, outputs)
+
+    def outputs(self, examples: Examples) -> Any:
+        """Return the outputs of all examples; leaves the network in evaluation mode."""
+        return predict_examples(self.network, examples, self.forward)
 
     @contextmanager
     def randomness(self) -> Iterator[None]:

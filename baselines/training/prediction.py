@@ -1,5 +1,6 @@
 """Outputs of a network, as many examples at a time as memory allows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,7 +15,11 @@ NUMBERS = 2**21
 """Most numbers in the inputs of one forward pass: some 700 images of CIFAR-10."""
 
 
-def predict(network: nn.Module, inputs: Tensor) -> Any:
+Forward = Callable[[Tensor], Any]
+"""Maps inputs [n, ...] to outputs."""
+
+
+def predict(network: nn.Module, inputs: Tensor, forward: Forward | None = None) -> Any:
     """Return the outputs in evaluation mode, without gradients.
 
     They are [N, C], or a tuple of tensors [N, ...] where the network returns one.
@@ -22,24 +27,29 @@ def predict(network: nn.Module, inputs: Tensor) -> Any:
     Args:
         network: left in evaluation mode.
         inputs: of N examples, shape [N, ...].
+        forward: how the network is called; None for the plain call.
     """
+    call = forward or network
     network.eval()
     with torch.no_grad():
         parts = inputs.split(_examples_at_once(inputs))
-        return joined([network(part) for part in parts], 0)
+        return joined([call(part) for part in parts], 0)
 
 
-def predict_examples(network: nn.Module, examples: Examples) -> Any:
+def predict_examples(
+    network: nn.Module, examples: Examples, forward: Forward | None = None
+) -> Any:
     """Return the outputs of all examples, as `predict` does; inputs need not be held.
 
     Args:
         network: left in evaluation mode.
         examples: N of them.
+        forward: how the network is called; None for the plain call.
     """
     chunk = _examples_at_once(examples.batch(slice(1)))
     starts = range(0, len(examples), chunk)
     parts = (examples.batch(slice(start, start + chunk)) for start in starts)
-    return joined([predict(network, part) for part in parts], 0)
+    return joined([predict(network, part, forward) for part in parts], 0)
 
 
 def _examples_at_once(inputs: Tensor) -> int:

@@ -1,0 +1,300 @@
+"""Adaptive loss alignment: a controller changes the loss while the network trains.
+
+Every K = 200 steps the policy sees, for each pair of classes, how often the network
+confuses them on the observe split, and lowers, keeps or raises the pair's loss
+parameter. Its reward is whether the metric has improved since the period before.
+
+Source: Huang et al., ICML 2019, Sec. 3 to 5; no official code is known. Differs: eq. 6
+is multiplied by 4, so that a sure example has the slope of cross-entropy; the metric is
+measured 0, 5, 10 and 15 steps before the end of a period, for with gamma = 0.9 the
+others weigh little; the epoch of best metric is kept. See `ala_controller` for what the
+controller leaves open.
+"""
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from baselines.network_methods.ala_controller import (
+    COLLAPSED,
+    Controller,
+    Decision,
+    PairPolicy,
+    PairStates,
+    discounted,
+    moved,
+)
+from baselines.network_methods.class_correlation import (
+    SLOPE,
+    confusion,
+    correlation_loss,
+    log_probabilities,
+    noisy_identity,
+)
+from baselines.network_methods.contract import (
+    NETWORK_METHODS,
+    NetworkMethod,
+    NetworkResult,
+)
+from baselines.training.batches import Batches
+from baselines.training.children import Children, siblings
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
+from baselines.validation import Validation, labels
+from metricopt.errors import ConfigError
+
+Form = Literal["policy", "noise", "confusion"]
+SecondRun = Literal["none", "reuse", "finetune"]
+AGES = (15, 10, 5, 0)
+"""Steps before the end of a period at which the metric is measured."""
+NOISE = 0.1
+SNAPSHOTS = 9
+
+
+@dataclass(frozen=True)
+class AlaResult(NetworkResult):
+    """A trained network, with the policy that its loss was changed by.
+
+    Attributes:
+        policy: what `PairPolicy.save` can write; None where there is none.
+    """
+
+    policy: PairPolicy | None = None
+
+
+@NETWORK_METHODS.register("ala")
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveLossAlignment(NetworkMethod):
+    """Train with a loss between classes that a learned policy adapts to the metric.
+
+    All metric queries are on the whole observe split: four in a period for each
+    network, and one after every epoch for the first. The notes give, period by period,
+    the reward, the entropy of the policy and how many pairs were lowered and raised;
+    and the loss parameters of the first network at nine times. `collapsed` is 1 where
+    the policy ended almost certain of every action. Pairs with a class that the observe
+    split lacks are left alone.
+
+    Attributes:
+        period: steps K between two decisions.
+        step: how far an action moves a loss parameter, beta.
+        gamma: discount of the metric per step.
+        sigmoid: whether the loss is eq. 6; without the sigmoid it begins as
+            cross-entropy.
+        form: what sets the loss parameters: the "policy"; "noise", the identity with
+            10 % noise, fixed; or "confusion", eq. 7 as it is, in units of log C.
+        children: networks that share the controller; the first one is returned, the
+            others begin with random weights.
+        batched: whether the children are computed as one; see `Children`.
+        second: whether a second training follows, from the same start, whose policy is
+            the first one's, fixed ("reuse") or learning on ("finetune").
+        policy: file of a policy to begin with; empty for a random one.
+        learns: whether the policy learns.
+    """
+
+    period: int = 200
+    step: float = 0.1
+    gamma: float = 0.9
+    sigmoid: bool = True
+    form: Form = "policy"
+    children: int = 1
+    batched: bool = False
+    second: SecondRun = "none"
+    policy: str = ""
+    learns: bool = True
+
+    def __post_init__(self) -> None:
+        if self.period < 1 or self.children < 1 or not 0 < self.step <= 1:
+            raise ConfigError(
+                "ALA needs period >= 1, children >= 1 and step in (0, 1], got "
+                f"period={self.period}, children={self.children}, step={self.step}"
+            )
+        if not 0 < self.gamma <= 1:
+            raise ConfigError(f"gamma must be in (0, 1], got {self.gamma}")
+        for name, kind in (("form", Form), ("second", SecondRun)):
+            known, value = get_args(kind), getattr(self, name)
+            if value not in known:
+                options = ", ".join(map(repr, known))
+                raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+
+    def train(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        validation: Validation,
+        *,
+        training: Training,
+        generator: torch.Generator,
+    ) -> AlaResult:
+        """Train a copy of the network; see `NetworkMethod.train`.
+
+        Raises:
+            DataError: if `policy` names no file with a policy.
+        """
+        self.check_problem(network, batches, validation)
+        with torch.random.fork_rng():
+            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            policy = PairPolicy.load(Path(self.policy)) if self.policy else PairPolicy()
+            networks = siblings(network, self.children)
+        if self.batched:
+            # Stacked weights have a dimension more than images.
+            training = replace(training, channels_last=False)
+        runs = 1 if self.second == "none" else 2
+        for number in range(runs):
+            learns = self.learns and (number == 0 or self.second == "finetune")
+            children = Children(networks, batched=self.batched)
+            controller = Controller(policy, generator, learns=learns)
+            alignment = _Alignment(self, controller, validation)
+            run = alignment.begin(children, batches, training, generator)
+            best = train(run, hooks=alignment)
+        return AlaResult(
+            children.network(0),
+            threshold=0.0,
+            queries=validation.queries,
+            gradient_steps=runs * self.children * run.steps,
+            notes={"best_epoch": best.epoch, "observe_cost": best.score}
+            | alignment.notes(),
+            policy=copy.deepcopy(policy) if self.form == "policy" else None,
+        )
+
+
+class _Alignment(Hooks):
+    """The loss parameters of all networks, and what changes them between the steps.
+
+    Args:
+        settings: of the method.
+        controller: decides for all networks.
+        validation: counts the queries.
+    """
+
+    run: TrainingRun
+    pairs: PairStates
+    phi: Tensor
+
+    def __init__(
+        self,
+        settings: AdaptiveLossAlignment,
+        controller: Controller,
+        validation: Validation,
+    ) -> None:
+        super().__init__(settings.on_epoch)
+        self.settings, self.controller = settings, controller
+        self.validation = validation
+        self.snapshots: dict[int, Tensor] = {}
+        self.decision: Decision | None = None
+        self.previous: Tensor | None = None
+        self.costs: list[tuple[int, Tensor]] = []
+
+    def begin(
+        self,
+        children: Children,
+        batches: Batches,
+        training: Training,
+        generator: torch.Generator,
+    ) -> TrainingRun:
+        """Make the run of the networks, and the loss parameters they begin with."""
+        classes = max(2, predict(children, batches.plain(2)).shape[-1])
+        self.pairs = PairStates(classes)
+        noise = NOISE if self.settings.form == "noise" else 0.0
+        phi = noisy_identity(self.settings.children, classes, noise, generator)
+        self.phi = phi.to(batches.targets.device)
+        observe = self.observe if training.keep_best else None
+        self.run = TrainingRun(
+            children, self.loss, batches, training, generator=generator, observe=observe
+        )
+        return self.run
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the sum of the networks' losses: each follows its own gradient."""
+        log_p = log_probabilities(outputs).transpose(0, 1)
+        sigmoid = self.settings.sigmoid
+        values = correlation_loss(log_p, targets, self.phi, sigmoid=sigmoid)
+        return (SLOPE if sigmoid else 1.0) * values.sum()
+
+    def observe(self, network: nn.Module) -> float:
+        """Return the metric's cost of the first network on the observe split."""
+        return float(self._measure(self._outputs()[:1])[0])
+
+    def before_step(self, step: int, steps: int) -> None:
+        """Measure the metric near the end of a period, and decide at its end."""
+        self._snapshot(step, steps)
+        age, form = -step % self.settings.period, self.settings.form
+        if form == "noise" or age not in AGES or (age and form == "confusion"):
+            return
+        if step + age >= steps:  # the end of the period is not reached
+            return
+        outputs = self._outputs()
+        if step and form == "policy":
+            self.costs.append((age, self._measure(outputs)))
+        if age == 0:
+            self._decide(outputs, step / steps)
+        self.run.network.train()
+
+    def notes(self) -> dict[str, float | list[float]]:
+        """Return what the records say of the way."""
+        self.snapshots[self.run.steps] = self.phi[0].cpu()
+        phi = torch.stack(list(self.snapshots.values()))
+        found: dict[str, float | list[float]] = {
+            "phi_steps": [float(step) for step in self.snapshots],
+            "phi": [round(value, 4) for value in phi.flatten().tolist()],
+        }
+        course = self.controller.course
+        if course.entropies:
+            entropy = self.controller.entropy
+            found |= {
+                "rewards": course.rewards,
+                "entropies": course.entropies,
+                "lowered": course.lowered,
+                "raised": course.raised,
+                "entropy": entropy,
+                "collapsed": float(entropy < COLLAPSED),
+            }
+        return found
+
+    def _decide(self, outputs: Tensor, done: float) -> None:
+        """Reward the last decision, if there is one to compare with, and make one."""
+        log_p = log_probabilities(outputs).cpu()
+        confusions = confusion(log_p, labels(self.validation.observe).cpu())
+        seen = ~confusions[0, :, 0].isnan()
+        phi = self.phi.cpu()
+        if self.settings.form == "confusion":
+            literal = (confusions / math.log(len(seen))).clamp(-1, 1)
+            self.phi = literal.where(seen[:, None], phi).to(self.phi)
+            return
+        if self.costs:
+            self._reward()
+        self.pairs.observe(confusions)
+        allowed = seen[self.pairs.first] & seen[self.pairs.second]
+        self.decision = self.controller.decide(self.pairs.states(phi, done), allowed)
+        phi = moved(phi, self.decision, self.pairs, self.settings.step)
+        self.phi = phi.to(self.phi)
+
+    def _reward(self) -> None:
+        ages = torch.tensor([age for age, _ in self.costs])
+        costs = torch.stack([cost for _, cost in self.costs], -1)
+        total = discounted(costs, ages, self.settings.gamma)
+        if self.previous is not None and self.decision is not None:
+            rewards = (self.previous - total).sign().nan_to_num(0.0)
+            self.controller.reward(self.decision, rewards.float())
+        self.previous, self.costs = total, []
+
+    def _outputs(self) -> Tensor:
+        """Return the networks' outputs for the observe split, shape [k, N, C]."""
+        found: Tensor = self.run.outputs(self.validation.observe)
+        return found.transpose(0, 1)
+
+    def _measure(self, outputs: Tensor) -> Tensor:
+        """Return the metric's cost of every network, shape [k]: as many queries."""
+        if not bool(outputs.isfinite().all()):
+            # A metric may refuse NaN. The loss of the epoch reports the divergence.
+            return torch.full((len(outputs),), math.nan, dtype=torch.float64)
+        return self.validation.costs(outputs).cpu()
+
+    def _snapshot(self, step: int, steps: int) -> None:
+        if step * (SNAPSHOTS - 1) // steps >= len(self.snapshots):
+            self.snapshots[step] = self.phi[0].cpu()

@@ -1,0 +1,169 @@
+"""Self-paced learning: easy examples first.
+
+An example is trained on while its loss is below a threshold, which rises until all of
+them are in.
+
+Source: Kumar, Packer and Koller, NeurIPS 2010. For deep networks the comparisons that
+quote it give no details, so these are ours: the share of examples that are in rises in
+a straight line from a half to all over the first half of the training. Their losses are
+compared within the mini-batch, or, as in the source, with one threshold for all: the
+quantile of the losses of the epoch before.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from baselines.losses.base import make_loss
+from baselines.network_methods.contract import (
+    NETWORK_METHODS,
+    NetworkMethod,
+    NetworkResult,
+)
+from baselines.training.batches import Batches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.selection import ObserveLoss, balanced_once
+from baselines.validation import Validation
+from metricopt.errors import ConfigError
+from metricopt.losses.contract import check_arguments
+
+Form = Literal["mini-batch", "global"]
+
+
+@NETWORK_METHODS.register("self-paced")
+@dataclass(frozen=True, kw_only=True)
+class SelfPaced(NetworkMethod):
+    """Train with cross-entropy on the examples of smallest loss, at last on all.
+
+    The metric is never queried; the epoch of lowest cross-entropy on the observe split
+    is kept.
+
+    Attributes:
+        form: what losses are compared with: those of the "mini-batch", or "global",
+            those of the epoch before, in the first epoch those of the mini-batch.
+        start: share of the examples that are in at first, in (0, 1].
+        until: share of the training after which all are in, in [0, 1].
+    """
+
+    form: Form = "mini-batch"
+    start: float = 0.5
+    until: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            options = ", ".join(map(repr, get_args(Form)))
+            raise ConfigError(f"form must be one of {options}, got {self.form!r}")
+        if not 0 < self.start <= 1 or not 0 <= self.until <= 1:
+            raise ConfigError(
+                "self-paced learning needs start in (0, 1] and until in [0, 1], got "
+                f"start={self.start}, until={self.until}"
+            )
+
+    def share(self, step: int, steps: int) -> float:
+        """Return the share of the examples that are in, in (0, 1].
+
+        Args:
+            step: steps taken so far.
+            steps: of the whole training.
+        """
+        rising = self.until * steps
+        done = 1.0 if step >= rising else step / rising
+        return self.start + (1 - self.start) * done
+
+    def train(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        validation: Validation,
+        *,
+        training: Training,
+        generator: torch.Generator,
+    ) -> NetworkResult:
+        """Train a copy of the network; see `NetworkMethod.train`."""
+        self.check_problem(network, batches, validation)
+        network, pace = copy.deepcopy(network), _Pace(self, batches.steps_per_epoch)
+        observe = validation.observe
+        if batches.balanced:
+            observe = balanced_once(observe, generator)
+        run = TrainingRun(
+            network,
+            pace.loss,
+            batches,
+            training,
+            generator=generator,
+            observe=ObserveLoss(make_loss("cross-entropy", classes=1), observe),
+        )
+        best = train(run, hooks=pace)
+        return NetworkResult(
+            network,
+            threshold=0.0,
+            queries=validation.queries,
+            gradient_steps=run.steps,
+            notes={
+                "best_epoch": best.epoch,
+                "observe_loss": best.score,
+                "examples_in": pace.taken / max(1, pace.offered),
+            },
+        )
+
+
+class _Pace(Hooks):
+    """Which examples are in, step by step.
+
+    Attributes:
+        taken: examples that were trained on so far.
+        offered: examples of all mini-batches so far.
+    """
+
+    def __init__(self, settings: SelfPaced, steps_per_epoch: int) -> None:
+        super().__init__(settings.on_epoch)
+        self.settings, self.steps_per_epoch = settings, steps_per_epoch
+        self.taken = self.offered = 0
+        self._share = 1.0
+        self._seen: list[Tensor] = []
+        self._before: Tensor | None = None
+
+    def before_step(self, step: int, steps: int) -> None:
+        """Widen the share, and take the losses of an epoch that is over."""
+        self._share = self.settings.share(step, steps)
+        if self._seen and step % self.steps_per_epoch == 0:
+            self._before, self._seen = torch.cat(self._seen).sort().values, []
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean cross-entropy of the examples that are in, at least one."""
+        losses = cross_entropies(outputs, targets)
+        known = losses.detach()
+        if self.settings.form == "global":
+            self._seen.append(known)
+        order = known.sort().values if self._before is None else self._before
+        inside = known <= _quantile(order, self._share)
+        # A mini-batch of hard examples still teaches its easiest one.
+        inside |= known <= known.min()
+        self.taken += int(inside.sum())
+        self.offered += len(inside)
+        return losses[inside].mean()
+
+
+def cross_entropies(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross-entropy of every example, shape [n], in nats.
+
+    Args:
+        outputs: one logit [n, 1] or class logits [n, C].
+        targets: labels, shape [n].
+    """
+    check_arguments(outputs, targets)
+    if outputs.shape[1] == 1:
+        return functional.binary_cross_entropy_with_logits(
+            outputs[:, 0], targets.to(outputs.dtype), reduction="none"
+        )
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def _quantile(order: Tensor, share: float) -> Tensor:
+    """Return the value that a share of sorted values does not exceed."""
+    return order[max(0, round(share * len(order)) - 1)]
