@@ -20,7 +20,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.ala_controller import (
+from baselines.learned_losses.ala_controller import (
     COLLAPSED,
     Controller,
     Decision,
@@ -29,7 +29,7 @@ from baselines.network_methods.ala_controller import (
     discounted,
     moved,
 )
-from baselines.network_methods.class_correlation import (
+from baselines.learned_losses.class_correlation import (
     SLOPE,
     confusion,
     correlation_loss,

@@ -22,17 +22,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from baselines.learned_losses.set_surrogate import (
+    SetSurrogate,
+    agreement,
+    enrich,
+    metric_costs,
+)
 from baselines.losses.base import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
-)
-from baselines.network_methods.set_surrogate import (
-    SetSurrogate,
-    agreement,
-    enrich,
-    metric_costs,
 )
 from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from baselines.network_methods.ala import AdaptiveLossAlignment
-from baselines.network_methods.ala_controller import (
+from baselines.learned_losses.ala_controller import (
     ACTIONS,
     FEATURES,
     Controller,
@@ -14,6 +13,7 @@ from baselines.network_methods.ala_controller import (
     PairStates,
     moved,
 )
+from baselines.network_methods.ala import AdaptiveLossAlignment
 from baselines.training.batches import PermutedBatches, SampledBatches
 from baselines.training.children import Children, siblings
 from baselines.training.optimization import Training

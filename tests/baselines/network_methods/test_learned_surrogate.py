@@ -4,15 +4,15 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from baselines.network_methods.learned_surrogate import (
-    HELD_OUT_BATCHES,
-    LearnedSurrogate,
-)
-from baselines.network_methods.set_surrogate import (
+from baselines.learned_losses.set_surrogate import (
     SetSurrogate,
     agreement,
     enrich,
     metric_costs,
+)
+from baselines.network_methods.learned_surrogate import (
+    HELD_OUT_BATCHES,
+    LearnedSurrogate,
 )
 from baselines.training.batches import SampledBatches
 from baselines.training.optimization import Training

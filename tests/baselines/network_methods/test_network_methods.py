@@ -32,7 +32,7 @@ PROBLEMS = ["table", "images", "two kinds of images"]
 BINARY_ONLY = {"cost-sensitive", "learned-surrogate"}
 TABLE_TRAINING = Training(epochs=6, learning_rate=0.02)
 IMAGE_TRAINING = Training(
-    epochs=12,
+    epochs=20,
     learning_rate=0.05,
     optimizer="sgd",
     precision="bfloat16",

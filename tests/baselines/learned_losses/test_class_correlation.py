@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from baselines.network_methods.ala_controller import discounted
-from baselines.network_methods.class_correlation import (
+from baselines.learned_losses.ala_controller import discounted
+from baselines.learned_losses.class_correlation import (
     SLOPE,
     confusion,
     correlation_loss,

@@ -1,0 +1,121 @@
+"""The surrogate of ReLoss against golden vectors, and how it is fitted."""
+
+import pytest
+import torch
+
+from baselines.learned_losses.reloss_surrogate import (
+    Fitting,
+    Groups,
+    ReLossSurrogate,
+    fit_surrogate,
+    gradient_penalty,
+    make_groups,
+)
+from metricopt.errors import ConfigError, DataError
+from metricopt.seeding import make_generator
+from tests.golden import assert_golden, load_golden
+
+GOLDEN = list(load_golden("reloss_classification"))
+SMALL = {"epochs": 12, "groups": 16, "group_size": 32}
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    surrogate = ReLossSurrogate(case.settings["hidden_dim"]).double()
+    weights = case.inputs["weights"]
+    named = dict(surrogate.h.named_parameters())
+    with torch.no_grad():
+        # The golden layers have the same order under other names.
+        for own, given in zip(named.values(), weights.values(), strict=True):
+            own.copy_(given)
+    logits = case.inputs["logits"][None].requires_grad_()
+    groups = Groups(logits, case.inputs["labels"][None])
+    loss = surrogate(*groups)
+    assert_golden(loss[0], case.expected["loss"], case.tolerance)
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    assert_golden(gradient[0], case.expected["grad_logits"], case.tolerance)
+    _, penalty = gradient_penalty(surrogate, groups)
+    assert_golden(penalty, case.expected["gradient_penalty"], case.tolerance)
+    found = torch.autograd.grad(penalty, list(named.values()), allow_unused=True)
+    expected = case.expected["penalty_grad_weights"].values()
+    for own, given, weight in zip(found, expected, named.values(), strict=True):
+        own = torch.zeros_like(weight) if own is None else own
+        assert_golden(own, given, case.tolerance)
+
+
+def test_a_penalty_per_sample_asks_for_a_slope_of_one():
+    surrogate = ReLossSurrogate(4)
+    groups = make_groups(torch.randn(16, 3), 8, make_generator("g"))
+    _, mean = gradient_penalty(surrogate, groups)
+    _, each = gradient_penalty(surrogate, groups, per_sample=True)
+    # The first slopes are far below 1, and the mean's are an eighth of them.
+    assert each < mean <= 1
+
+
+@pytest.mark.parametrize("classes", [1, 5])
+def test_labels_of_groups_are_right_up_to_a_cut(classes):
+    logits = 3 * torch.randn(200 * 20 + 7, classes)
+    groups = make_groups(logits, 20, make_generator("g"))
+    assert groups.outputs.shape == (200, 20, classes)
+    predicted = groups.outputs.argmax(-1)
+    if classes == 1:
+        predicted = (groups.outputs[..., 0] > 0).long()
+    accuracy = (predicted == groups.targets).double().mean(-1)
+    chance = 1 / max(2, classes)
+    assert accuracy.mean().item() == pytest.approx((1 + chance) / 2, abs=0.07)
+    assert accuracy.max() == 1
+    assert accuracy.min() < chance + 0.1
+
+
+def errors(groups):
+    return (groups.outputs.argmax(-1) != groups.targets).double().mean(-1)
+
+
+@pytest.mark.parametrize("objective", ["correlation", "soft-rank", "regression"])
+def test_a_surrogate_learns_to_rank_by_the_metric(objective):
+    logits = 2 * torch.randn(6_000, 4, generator=make_generator("logits"))
+    torch.manual_seed(0)
+    fitting = Fitting(objective=objective, per_sample=True, penalty=0.1, **SMALL)
+    found = fit_surrogate(logits, errors, fitting, make_generator("fit"))
+    assert len(found.course) == fitting.epochs
+    assert found.rank_correlation == max(found.course) > 0.9
+    assert found.rank_correlation > found.cross_entropy
+
+
+def test_the_unit_slope_is_one():
+    logits = 2 * torch.randn(6_000, 4, generator=make_generator("logits"))
+    fitting = Fitting(unit_slope=True, **SMALL | {"epochs": 1})
+    found = fit_surrogate(logits, errors, fitting, make_generator("fit"))
+    outputs = logits[:2_000].requires_grad_()
+    targets = make_groups(outputs, 500, make_generator("g")).targets.flatten()
+    loss = found.surrogate(outputs, targets)
+    (gradient,) = torch.autograd.grad(loss, outputs)
+    assert gradient.norm(dim=-1).sum().item() == pytest.approx(1, abs=0.1)
+
+
+def test_a_metric_that_does_not_vary_is_refused():
+    with pytest.raises(DataError, match="same on all 256 held-out groups"):
+        fit_surrogate(
+            torch.randn(3_000, 4),
+            lambda groups: torch.zeros(len(groups.targets)),
+            Fitting(**SMALL),
+            make_generator("fit"),
+        )
+
+
+def test_too_few_logits_are_refused():
+    with pytest.raises(DataError, match=r"2 groups of 32 .* got 60 logits"):
+        fit_surrogate(torch.randn(60, 4), errors, Fitting(**SMALL), make_generator("f"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": "rank"}, "'rank'"),
+        ({"groups": 1}, "groups=1"),
+        ({"penalty": -1.0}, "penalty=-1.0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Fitting(**settings)
