@@ -38,6 +38,7 @@ from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict_examples
+from baselines.training.selection import ObserveMetric
 from baselines.validation import Validation, check_binary, labels
 from metricopt.errors import ConfigError
 from metricopt.tasks.sampling import Split
@@ -187,7 +188,7 @@ class _Imitation(Hooks):
             self.batches,
             training,
             generator=generator,
-            observe=self.observe,
+            observe=ObserveMetric(self.validation),
         )
         self.eager = math.ceil(self.settings.eager_share * self.run.steps)
         with self.run.randomness():
@@ -214,13 +215,6 @@ class _Imitation(Hooks):
         cost: Tensor = self.surrogate(batch.labels, batch.probabilities[None])[0]
         self.surrogate.requires_grad_(True)
         return cost
-
-    def observe(self, network: nn.Module) -> float:
-        """Return the metric's cost on the observe split: one query."""
-        outputs = predict_examples(network, self.validation.observe)
-        if not bool(outputs.isfinite().all()):
-            return math.nan
-        return float(self.validation.costs(outputs[None]))
 
     def fit_surrogate(self, steps: int) -> None:
         """Take steps of the surrogate alone, each on a mini-batch of its own."""

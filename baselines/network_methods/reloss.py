@@ -36,7 +36,12 @@ from baselines.training.batches import Batches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict, predict_examples
-from baselines.training.selection import BestState, ObserveLoss, balanced_once
+from baselines.training.selection import (
+    BestState,
+    ObserveLoss,
+    ObserveMetric,
+    balanced_once,
+)
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DataError, ShapeError
 
@@ -120,7 +125,7 @@ class ReLoss(NetworkMethod):
             batches,
             training,
             generator=generator,
-            observe=lambda trained: _observed(trained, validation),
+            observe=ObserveMetric(validation),
         )
         best = train(run, hooks=Hooks(self.on_epoch))
         notes = _notes(fitted, best) | {"group_queries": on_groups}
@@ -225,14 +230,6 @@ def read_logits(path: Path, network: nn.Module, batches: Batches) -> Tensor:
     if not bool(logits.isfinite().all()):
         raise DataError(f"{path} holds logits that are not finite")
     return logits.to(batches.targets.device)
-
-
-def _observed(network: nn.Module, validation: Validation) -> float:
-    """Return the metric's cost on the observe split: one query."""
-    outputs = predict_examples(network, validation.observe)
-    if not bool(outputs.isfinite().all()):
-        return float("nan")
-    return float(validation.costs(outputs[None]))
 
 
 def _notes(fitted: FittedSurrogate, best: BestState) -> dict[str, float | list[float]]:

@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from baselines.learned_losses.example_weights import cross_entropies
 from baselines.losses.base import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
@@ -30,7 +30,6 @@ from baselines.training.optimization import Training
 from baselines.training.selection import ObserveLoss, balanced_once
 from baselines.validation import Validation
 from metricopt.errors import ConfigError
-from metricopt.losses.contract import check_arguments
 
 Form = Literal["mini-batch", "global"]
 
@@ -147,21 +146,6 @@ class _Pace(Hooks):
         self.taken += int(inside.sum())
         self.offered += len(inside)
         return losses[inside].mean()
-
-
-def cross_entropies(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross-entropy of every example, shape [n], in nats.
-
-    Args:
-        outputs: one logit [n, 1] or class logits [n, C].
-        targets: labels, shape [n].
-    """
-    check_arguments(outputs, targets)
-    if outputs.shape[1] == 1:
-        return functional.binary_cross_entropy_with_logits(
-            outputs[:, 0], targets.to(outputs.dtype), reduction="none"
-        )
-    return functional.cross_entropy(outputs, targets, reduction="none")
 
 
 def _quantile(order: Tensor, share: float) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from baselines.training.prediction import predict_examples
-from baselines.validation import labels
+from baselines.validation import Validation, labels
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.tasks.examples import Examples
@@ -56,6 +56,27 @@ class ObserveLoss:
         outputs = predict_examples(network, self._observe)
         with torch.no_grad():
             return float(self._loss(outputs, labels(self._observe)))
+
+
+class ObserveMetric:
+    """The metric's cost on the observe split: one query.
+
+    Args:
+        validation: holds the examples, and counts the queries.
+    """
+
+    def __init__(self, validation: Validation) -> None:
+        self._validation = validation
+
+    def __call__(self, network: nn.Module) -> float:
+        """Return the cost of a network, which is left in evaluation mode.
+
+        NaN, without a query, if an output is not finite: a metric may refuse those.
+        """
+        outputs = predict_examples(network, self._validation.observe)
+        if not bool(outputs.isfinite().all()):
+            return math.nan
+        return float(self._validation.costs(outputs[None]))
 
 
 class BestState:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from baselines.network_methods.self_paced import SelfPaced, _Pace, cross_entropies
+from baselines.learned_losses.example_weights import cross_entropies
+from baselines.network_methods.self_paced import SelfPaced, _Pace
 from baselines.training.batches import PermutedBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation

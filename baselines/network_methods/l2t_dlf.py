@@ -1,0 +1,246 @@
+"""L2T-DLF, learning to teach with dynamic loss functions.
+
+A teacher sees the state of a student and gives it the loss of its next steps. It learns
+by the gradient of the student's accuracy on the observe split, smoothed, back through
+the student's own steps. Then it is frozen, and teaches a last student.
+
+Source: Wu et al., NeurIPS 2018; its published demonstration was read. Differs: the
+teacher learns from windows of ten plain steps, each by itself, and from three students;
+a student's state is seen once in a window. See `dynamic_loss` for the loss.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from baselines.learned_losses.dynamic_loss import (
+    LossParameters,
+    StudentState,
+    Teacher,
+    Window,
+    dynamic_loss,
+    true_probability,
+)
+from baselines.network_methods.contract import (
+    NETWORK_METHODS,
+    NetworkMethod,
+    NetworkResult,
+)
+from baselines.training.batches import Batches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict
+from baselines.training.selection import Epoch, ObserveMetric
+from baselines.validation import Validation, labels
+from metricopt.errors import ConfigError, DivergedError
+
+TEACHER_RATE = 1e-3
+
+
+@NETWORK_METHODS.register("l2t-dlf")
+@dataclass(frozen=True, kw_only=True)
+class LearningToTeach(NetworkMethod):
+    """Train with a loss that a teacher gives, step by step.
+
+    The teacher sees labels of the observe split, not the metric; the metric is queried
+    there after every epoch of the last student. The notes give the true probability on
+    held-out examples after each window, by student, and the loss that the last student
+    ended with.
+
+    Attributes:
+        students: that the teacher learns from.
+        teaching_epochs: epochs of each of them; 0 for the length of the training.
+        window: steps between two states, and that gradients go back through.
+        student_rate: rate of their plain steps.
+        held_out: examples of the observe split that a state is seen on.
+        slots: of the teacher's attention.
+    """
+
+    students: int = 3
+    teaching_epochs: int = 0
+    window: int = 10
+    student_rate: float = 0.1
+    held_out: int = 256
+    slots: int = 10
+
+    def __post_init__(self) -> None:
+        counts = (self.students, self.window, self.held_out, self.slots)
+        if min(counts) < 1 or self.teaching_epochs < 0 or self.student_rate <= 0:
+            raise ConfigError(
+                "L2T-DLF needs students, window, held_out and slots >= 1, "
+                "teaching_epochs >= 0 and student_rate > 0, got "
+                f"students={self.students}, window={self.window}, "
+                f"held_out={self.held_out}, slots={self.slots}, "
+                f"teaching_epochs={self.teaching_epochs}, "
+                f"student_rate={self.student_rate}"
+            )
+
+    def train(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        validation: Validation,
+        *,
+        training: Training,
+        generator: torch.Generator,
+    ) -> NetworkResult:
+        """Train a copy of the network; see `NetworkMethod.train`.
+
+        Raises:
+            DivergedError: if all students diverge, or the last one does.
+        """
+        self.check_problem(network, batches, validation)
+        network = copy.deepcopy(network).to(batches.targets.device)
+        classes = max(2, predict(network, batches.plain(2)).shape[1])
+        with torch.random.fork_rng():
+            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            teacher = Teacher(classes, self.slots).to(batches.targets.device)
+        school = _School(self, teacher, batches, validation, generator)
+        epochs = self.teaching_epochs or training.epochs
+        students = [copy.deepcopy(network) for _ in range(self.students)]
+        courses = [school.course(student, epochs) for student in students]
+        if not any(courses):
+            raise DivergedError(f"all students of the teacher diverged: {school.error}")
+        lesson = _Lesson(self, school, teacher.requires_grad_(False), network)
+        run = TrainingRun(
+            network,
+            lesson.loss,
+            batches,
+            training,
+            generator=generator,
+            observe=ObserveMetric(validation) if training.keep_best else None,
+        )
+        best = train(run, hooks=lesson)
+        notes = lesson.notes() | {"best_epoch": best.epoch, "observe_cost": best.score}
+        return NetworkResult(
+            network,
+            threshold=0.0,
+            queries=validation.queries,
+            gradient_steps=run.steps + school.steps,
+            notes=notes | {f"student_{i}": c for i, c in enumerate(courses)},
+        )
+
+
+class _School:
+    """A teacher that learns from students.
+
+    Attributes:
+        steps: taken on the weights of students so far.
+        error: why the latest student diverged, if any did.
+    """
+
+    def __init__(
+        self,
+        settings: LearningToTeach,
+        teacher: Teacher,
+        batches: Batches,
+        validation: Validation,
+        generator: torch.Generator,
+    ) -> None:
+        self.settings, self.teacher, self.batches = settings, teacher, batches
+        self.observe, self.generator = validation.observe, generator
+        self.optimizer = torch.optim.Adam(teacher.parameters(), lr=TEACHER_RATE)
+        self.steps, self.error = 0, ""
+
+    def held_out(self) -> tuple[Tensor, Tensor]:
+        """Return examples drawn from the observe split."""
+        targets = labels(self.observe)
+        order = torch.randperm(len(targets), generator=self.generator)
+        places = order[: self.settings.held_out].to(targets.device)
+        return self.observe.batch(places), targets[places]
+
+    def course(self, student: nn.Module, epochs: int) -> list[float]:
+        """Return what `teach` does; empty if the student diverged."""
+        try:
+            return self.teach(student, epochs)
+        except DivergedError as error:
+            self.error = str(error)
+            return []
+
+    def teach(self, student: nn.Module, epochs: int) -> list[float]:
+        """Train a student, and the teacher with it.
+
+        Returns:
+            The true probability on held-out examples after every window.
+
+        Raises:
+            DivergedError: if the student's loss is not finite.
+        """
+        state, course, losses = StudentState(), list[float](), list[float]()
+        of_epoch = self.batches.steps_per_epoch
+        steps, done = epochs * of_epoch, 0
+        while done < steps:
+            held, answers = self.held_out()
+            state.hold_out(predict(student, held), answers)
+            known = state.vector(done / steps).to(held.device)
+            window = Window(student, self.teacher, self.settings.student_rate)
+            count = min(self.settings.window, steps - done)
+            for inputs, targets in self.batches.draw(count, self.generator):
+                seed = int(torch.randint(2**62, (), generator=self.generator))
+                loss, outputs = window.step(inputs, targets, known, seed)
+                state.train(outputs, targets)
+                done, self.steps = done + 1, self.steps + 1
+                if not bool(loss.isfinite()):
+                    number = -(-done // of_epoch)
+                    raise DivergedError(
+                        f"the loss became {float(loss)} in epoch {number} of {epochs}"
+                    )
+                losses.append(float(loss))
+                if done % of_epoch == 0:
+                    self._show(done // of_epoch, epochs, losses[-of_epoch:])
+            held, answers = self.held_out()
+            self._learn(window.hypergradient(held, answers))
+            course.append(float(true_probability(predict(student, held), answers)))
+        return course
+
+    def _show(self, number: int, epochs: int, losses: list[float]) -> None:
+        if self.settings.on_epoch is not None:
+            self.settings.on_epoch(Epoch(number, epochs, sum(losses) / len(losses)))
+
+    def _learn(self, gradients: list[Tensor]) -> None:
+        if not all(bool(part.isfinite().all()) for part in gradients):
+            return
+        weights = self.teacher.parameters()
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        self.optimizer.step()
+
+
+class _Lesson(Hooks):
+    """The frozen teacher's loss for the last student."""
+
+    parameters: LossParameters
+
+    def __init__(
+        self,
+        settings: LearningToTeach,
+        school: _School,
+        teacher: Teacher,
+        network: nn.Module,
+    ) -> None:
+        super().__init__(settings.on_epoch)
+        self.settings, self.network = settings, network
+        self.school, self.teacher = school, teacher
+        self.state = StudentState()
+
+    def before_step(self, step: int, steps: int) -> None:
+        """See the student's state at the beginning of a window."""
+        if step % self.settings.window:
+            return
+        held, answers = self.school.held_out()
+        self.state.hold_out(predict(self.network, held), answers)
+        self.parameters = self.teacher(self.state.vector(step / steps).to(held.device))
+        self.network.train()
+
+    def notes(self) -> dict[str, float | list[float]]:
+        """Return what the loss was in the end."""
+        phi, offset = self.parameters
+        values = [round(value, 4) for value in phi.flatten().tolist()]
+        return {"phi": values, "offset": float(offset)}
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss that the teacher gives at present."""
+        self.state.train(outputs, targets)
+        return dynamic_loss(outputs, targets, self.parameters)

@@ -1,0 +1,64 @@
+"""L2T-DLF: a teacher that learns, and what it costs."""
+
+import pytest
+
+from baselines.network_methods.l2t_dlf import LearningToTeach
+from baselines.training.batches import PermutedBatches
+from baselines.training.optimization import Training
+from baselines.validation import Validation
+from metricopt.errors import ConfigError, DivergedError
+from metricopt.metrics.callables import make_metric
+from metricopt.seeding import make_generator
+from tests.baselines.toy_images import ToyImages, image_network
+
+TRAINING = Training(3, 0.05, optimizer="sgd")
+
+
+def trained(training=TRAINING, **settings):
+    validation = Validation(make_metric("mcr"), ToyImages(seed=1))
+    result = LearningToTeach(**{"students": 2, "held_out": 32} | settings).train(
+        image_network(),
+        PermutedBatches(ToyImages(), 16),
+        validation,
+        training=training,
+        generator=make_generator("l2t"),
+    )
+    return result, validation
+
+
+def test_queries_are_one_an_epoch_of_the_last_student():
+    result, validation = trained()
+    assert result.queries == validation.queries == 3
+    assert result.gradient_steps == (2 * 3 + 3) * 4
+    # 12 steps are a window of 10 and one of 2.
+    assert len(result.notes["student_0"]) == len(result.notes["student_1"]) == 2
+
+
+def test_the_loss_of_the_last_student_is_noted():
+    result, _ = trained(teaching_epochs=1)
+    assert len(result.notes["phi"]) == 4 * 4
+    assert result.gradient_steps == (2 * 1 + 3) * 4
+    assert result.notes["phi"] != [float(i == j) for i in range(4) for j in range(4)]
+
+
+def test_students_learn():
+    course = trained(Training(12, 0.05, optimizer="sgd"))[0].notes["student_0"]
+    assert course[-1] > course[0] + 0.1
+
+
+def test_students_that_diverge_are_reported():
+    with pytest.raises(DivergedError, match="all students"):
+        trained(student_rate=1e30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"students": 0}, "students=0"),
+        ({"teaching_epochs": -1}, "teaching_epochs=-1"),
+        ({"student_rate": 0.0}, "student_rate=0.0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        LearningToTeach(**settings)
