@@ -28,7 +28,7 @@ from benchmarks.pipelines.imagenet.theta import (
     batches_of,
     find_theta,
     fresh,
-    last_map,
+    pooled_map,
     training_of,
 )
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
@@ -174,7 +174,7 @@ class ImagenetPipeline(PretrainedPipeline):
             network,
             self._example,
             seed=shared_seed(self.replicate),
-            usual=(last_map(network),),
+            usual=(pooled_map(network),),
         )
 
     @cached_property
@@ -196,4 +196,4 @@ class ImagenetPipeline(PretrainedPipeline):
 def _cost(spec: ClassifierSpec, adapter: FilmSettings) -> ImageCost:
     network = fresh(spec).eval()
     image = torch.zeros(1, 3, spec.problem.side, spec.problem.side)
-    return cost_of_image(network, image, adapter, last_map(network))
+    return cost_of_image(network, image, adapter, pooled_map(network))

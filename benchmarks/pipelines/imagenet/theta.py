@@ -101,9 +101,13 @@ def fresh(spec: ClassifierSpec) -> nn.Sequential:
     return build_network(spec.backbone.network, head, spec.seed)
 
 
-def last_map(network: nn.Sequential) -> str:
-    """Return the name of the layer whose output is pooled: the last feature map."""
-    return str(len(network) - 4)
+def pooled_map(network: nn.Sequential) -> str:
+    """Return the name of the pooling of the last feature map, where FiLM stands.
+
+    The mean of a map that is scaled and shifted is its mean, scaled and shifted. So
+    FiLM after the pooling is FiLM on the map, at a fraction of the cost.
+    """
+    return str(len(network) - 3)
 
 
 def batches_of(splits: PhotographSplits, recipe: ClassifierTraining) -> PermutedBatches:

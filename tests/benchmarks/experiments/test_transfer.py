@@ -21,7 +21,7 @@ def test_every_other_network_is_a_source(tier):
         rows = {row for place, row, _ in specs(tier) if place == block}
         told = {row.removeprefix("phi-") for row in rows if row.startswith("phi-")}
         assert told == names - {block}
-        assert {f"statistics-{name}-q5" for name in told} < rows
+        assert {f"statistics-{name}" for name in told} < rows
 
 
 def test_networks_of_both_pipelines_have_one_generator():
@@ -37,7 +37,7 @@ def test_networks_of_both_pipelines_have_one_generator():
 
 
 def test_what_was_learned_elsewhere_is_kept_and_used():
-    spec = specs("smoke")["tail", "statistics-digit-net-q5", "f-macro"]
+    spec = specs("smoke")["tail", "statistics-digit-net", "f-macro"]
     source = make_pipeline(spec.arm.source, 0)
     known = learned(spec, source)
     assert isinstance(known, KnownStatistics)
