@@ -148,7 +148,7 @@ class TrainingRun:
                 seconds = time.perf_counter() - started
                 self.best.check_finite(mean, number, epochs)
                 score = None if self._score is None else self._score(self.network)
-                epoch = Epoch(number, epochs, mean, score)
+                epoch = Epoch(number, epochs, mean, score, self.network)
                 self.best.offer(epoch)
         except MetricOptError:
             self.best.put_back()

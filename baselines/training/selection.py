@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -31,12 +31,15 @@ class Epoch:
         observe_score: what the best epoch is chosen by, lower is better: the loss on
             the observe split, or the metric's cost where a method says so. None where
             nothing is observed.
+        network: as it is after the epoch, to be looked at alone; None where it is not
+            shown.
     """
 
     number: int
     epochs: int
     train_loss: float
     observe_score: float | None = None
+    network: nn.Module | None = field(default=None, compare=False, repr=False)
 
 
 class ObserveLoss:

@@ -10,7 +10,7 @@ from benchmarks.arms.audit import (
     check_points,
     check_reported,
 )
-from benchmarks.pipelines.choices import Chosen
+from benchmarks.pipelines.choices import Chosen, charged
 from benchmarks.pipelines.contract import Pipeline
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.methods.contract import Sees
@@ -76,4 +76,4 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
     check_reported(name, reported=chosen.reported, counted=sum(chosen.queried.values()))
     on_the_way = [point.queries for point in chosen.points]
     check_points(name, queries=on_the_way, final=chosen.queries)
-    return chosen
+    return charged(chosen, pipeline.network_cost)

@@ -55,6 +55,16 @@ def units(kind: Kind) -> dict[str, str]:
     )
 
 
+def about(kind: Kind, name: str) -> str:
+    """Return the docstring of the module that registers a unit; empty without any."""
+    call = f'{kind.variable}.register("{name}")'
+    for package in kind.packages:
+        for _, text in _sources(package):
+            if call in text:
+                return ast.get_docstring(ast.parse(text)) or ""
+    return ""
+
+
 def find_kind(name: str) -> Kind:
     """Return the kind called `name`, such as `experiment`.
 

@@ -151,6 +151,9 @@ def _add_data_verbs(verbs: Verbs) -> None:
 def _add_other_verbs(verbs: Verbs) -> None:
     about = "list experiments, data sets, methods, losses and metrics"
     listing = _add(verbs, "list", about, "listing")
+    listing.add_argument(
+        "kind", nargs="?", metavar="KIND", help="such as methods, losses or metrics"
+    )
     listing.add_argument("--names", metavar="KIND", help=argparse.SUPPRESS)
     _add(verbs, "doctor", "show what this machine has and what is missing", "doctor")
     _add(verbs, "test", "run the tests", "testing")

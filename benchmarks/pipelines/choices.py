@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from benchmarks.runs.record import NETWORK
 from metricopt.errors import ConfigError
 from metricopt.outputs import Outputs
 
@@ -116,6 +117,42 @@ class Chosen:
         total = Counter(self.evaluations)
         total.update(self.prepared)
         return dict(total)
+
+
+@dataclass(frozen=True)
+class NetworkCost:
+    """What the training of a network took that was there before a run.
+
+    Attributes:
+        queries: metric queries, by the split they were made on.
+        gradient_steps: steps on its weights.
+        seconds: wall seconds.
+        notes: further figures by name, numbers or lists of them.
+    """
+
+    queries: Mapping[str, int] = field(default_factory=dict)
+    gradient_steps: int = 0
+    seconds: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def charged(chosen: Chosen, cost: NetworkCost) -> Chosen:
+    """Return a choice that is charged with the training of its network."""
+    made, steps = sum(cost.queries.values()), cost.gradient_steps
+    if not steps:
+        return chosen
+    return replace(
+        chosen,
+        queries=chosen.queries + made,
+        shared_queries=chosen.shared_queries + made,
+        gradient_steps=chosen.gradient_steps + steps,
+        prepared=_sum([chosen.prepared, cost.queries]),
+        points=tuple(
+            replace(point, step=point.step + steps, queries=point.queries + made)
+            for point in chosen.points
+        ),
+        seconds={**chosen.seconds, NETWORK: cost.seconds},
+    )
 
 
 def together(parts: Sequence[Chosen]) -> Chosen:

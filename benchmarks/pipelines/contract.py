@@ -10,7 +10,7 @@ from torch import Tensor
 
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
 from baselines.validation import Validation
-from benchmarks.pipelines.choices import Choice
+from benchmarks.pipelines.choices import Choice, NetworkCost
 from benchmarks.pipelines.forecast import Forecast
 from benchmarks.runs.codec import decode
 from benchmarks.runs.metrics import metric_of
@@ -118,6 +118,11 @@ class Pipeline(ABC):
     def network_data(self) -> dict[str, str]:
         """What records say of a network that existed before the run."""
         return {}
+
+    @property
+    def network_cost(self) -> NetworkCost:
+        """What a method took to train the network; every run is charged with it."""
+        return NetworkCost()
 
     @property
     def recorded_seeds(self) -> dict[str, int]:

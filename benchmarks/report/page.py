@@ -15,6 +15,7 @@ from benchmarks.report.sections.gain_by_size import gain_by_size
 from benchmarks.report.sections.identified import identified
 from benchmarks.report.sections.proposals import proposals
 from benchmarks.report.sections.queries_to_reach import queries_to_reach
+from benchmarks.report.sections.rank_agreement import rank_agreement
 from benchmarks.report.sections.side_by_side import (
     EXPLAINED,
     NONE_COMMITTED,
@@ -22,6 +23,7 @@ from benchmarks.report.sections.side_by_side import (
     side_by_side,
 )
 from benchmarks.report.sections.time_page import time_page
+from benchmarks.report.sections.training_cost import training_cost
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records, write_jsonl
 from metricopt.files import write_atomically
@@ -93,6 +95,7 @@ def build(
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
     parts = _head_parts(layout, records, cells)
     parts += gain_by_size(layout, cells) + identified(cells)
+    parts += training_cost(cells) + rank_agreement(cells)
     parts += proposals(layout, records)
     if reference is not None:
         parts += _beside_parts(layout, records, reference)

@@ -18,6 +18,8 @@ DIGITS = 6
 """Decimals kept of metric values."""
 VALUE_FUNCTION = "value function"
 """Name of the seconds that its training took."""
+NETWORK = "network"
+"""Name of the seconds that a method took to train the network of a run."""
 PROPOSAL_RECALL = "proposal recall"
 """Name, in the data of a run on a detector, of the recall of its proposals."""
 
@@ -61,9 +63,11 @@ class RunRecord:
         shared_queries: the part of `queries` spent once for all rows.
         queried: all metric evaluations of the run by the split they were made on:
             `observe`, `train` or `test`. Judging the result is not among them.
-        gradient_steps: fine-tuning steps taken by one row.
+        gradient_steps: fine-tuning steps taken by one row, and those of the network
+            if a method trained it.
         seconds: wall seconds: `total`, and what training the value function took,
-            whether in this run or in the one it was shared from.
+            whether in this run or in the one it was shared from; `network`, if a
+            method trained the network before the run.
         trace: the way there.
         observe: final metrics on the observe split, R values each: the meta-tests of
             the first value function, then those of the next.

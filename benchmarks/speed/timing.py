@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.datasets.registry import find_source, resolve_variant
-from benchmarks.networks.resnet32 import resnet32
+from benchmarks.networks.cifar_resnet import resnet32
 from benchmarks.pipelines.tabular import TabularPipeline
 from benchmarks.pipelines.tabular_settings import (
     BinaryProblem,

@@ -1,4 +1,7 @@
-"""CMA-ES on the adapter: the rival to beat, counted in metric queries."""
+"""CMA-ES on the adapter: the rival to beat, counted in metric queries.
+
+Source: Hansen, "The CMA Evolution Strategy: A Tutorial", 2016; the package `cma`.
+"""
 
 from dataclasses import dataclass
 

@@ -6,7 +6,7 @@ its last feature map, and T steps of fine-tuning with K = 5 % of T queries.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.experiments.shared.arms import FinetuningSize
 from benchmarks.experiments.shared.networks import network_name
@@ -137,10 +137,17 @@ class TrainedNetwork:
         )
 
 
+class AnyNetwork(Protocol):
+    """A network with its training, for any tier."""
+
+    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+        """Return the network with its training at a tier."""
+
+
 def image_pipeline(
     tier: str,
     problem: ImageProblem,
-    trained: TrainedNetwork,
+    trained: AnyNetwork,
     *,
     adapter: FilmSettings = FILM,
     size: ImageSize | None = None,
@@ -182,6 +189,10 @@ def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
     settings = decode(ImageSettings, spec.pipeline.settings)
     backbone = settings.backbone
+    taught = backbone.taught
     return network_name(
-        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
+        settings.problem,
+        backbone,
+        spec.replicate,
+        trained_with=backbone.loss if taught is None else taught.label,
     )

@@ -12,6 +12,7 @@ from baselines.training.batches import Batches, PermutedBatches
 from baselines.training.optimization import Training
 from benchmarks.datasets.registry import variant_shape
 from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.pipelines.choices import NetworkCost
 from benchmarks.pipelines.contract import PIPELINES, Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.film_settings import FilmSettings, shared_seed
@@ -179,6 +180,11 @@ class ImagePipeline(AdaptedPipeline):
         """What records say of the pre-trained network."""
         return {"theta": self.pretrained.digest}
 
+    @property
+    def network_cost(self) -> NetworkCost:
+        """What a method took to train the network."""
+        return self.pretrained.cost
+
     @cached_property
     def film(self) -> FiLM:
         """FiLM at the sites the settings name, by default the last normalisation."""
@@ -223,7 +229,10 @@ class ImagePipeline(AdaptedPipeline):
 @cache
 def _cost(spec: ThetaSpec, adapter: FilmSettings) -> ImageCost:
     problem = spec.problem
-    _, high, wide, channels = variant_shape(problem.dataset, problem.variant)
+    _, *sides = variant_shape(problem.dataset, problem.variant)
+    # Bytes have their channels last, other values first; see `problem.as_bytes`.
+    channels = min(sides)
+    high = wide = max(sides)
     network, _ = fresh(spec)
     return cost_of_image(network.eval(), torch.zeros(1, channels, high, wide), adapter)
 

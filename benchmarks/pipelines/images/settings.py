@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from benchmarks.datasets.registry import find_source
 from benchmarks.pipelines.film_settings import DIRECT, FilmSettings
 from benchmarks.runs.codec import later
+from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError
 
 LEARNED_SHARE = 0.8
@@ -79,17 +80,37 @@ class Pretraining:
 
 
 @dataclass(frozen=True)
+class Taught:
+    """A network method that trains a network towards a metric.
+
+    Attributes:
+        label: of the method, in names of networks.
+        method: the network method with its settings.
+        metric: what its queries are of.
+        watched: metrics whose values on observe are noted after every epoch, for
+            figures; the method never learns of them.
+    """
+
+    label: str
+    method: Unit
+    metric: Unit
+    watched: tuple[Unit, ...] = ()
+
+
+@dataclass(frozen=True)
 class Backbone:
     """A network and how it was trained.
 
     Attributes:
         network: name of an image network.
         classes: number of classes C.
-        loss: name of the loss it is trained with.
+        loss: name of the loss it is trained with; where a method trains it, of the one
+            that fine-tuning follows.
         loss_settings: settings of that loss.
         pretraining: how it is trained.
         revision: raised when code changes networks, so that no old one is reused.
         start: the backbone whose weights training starts from; None for random ones.
+        taught: the method that trains it; None for the loss alone.
     """
 
     network: str
@@ -99,6 +120,7 @@ class Backbone:
     pretraining: Pretraining
     revision: int
     start: Self | None = None
+    taught: Taught | None = later(None)  # noqa: RUF009
 
 
 @dataclass(frozen=True)

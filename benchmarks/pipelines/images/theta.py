@@ -1,7 +1,7 @@
 """Pre-trained image networks: what determines one, and how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,9 +12,11 @@ from baselines.training.batches import PermutedBatches
 from baselines.training.loop import OnEpoch, TrainingRun
 from baselines.training.optimization import Training
 from benchmarks.networks.contract import build_network
+from benchmarks.pipelines.choices import NetworkCost
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.images.images import Images
 from benchmarks.pipelines.images.problem import load_problem
+from benchmarks.pipelines.images.school import School, cost_of
 from benchmarks.pipelines.images.settings import (
     Backbone,
     ImageProblem,
@@ -30,8 +32,11 @@ from benchmarks.pipelines.pretrained.theta import (
 from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
+from metricopt.seeding import Seeds
 
 KIND = "image-theta"
+TRAINING = "pre-training"
+"""Name of the generator that a training draws from."""
 PREDICTED_AT_ONCE = 500
 WARM_UP = 0.25
 """Share of a one-cycle schedule in which the rate rises."""
@@ -60,7 +65,13 @@ class ThetaSpec(PretrainedSpec):
             parts.append(f"tail{self.problem.imbalance}")
         if self.problem.label_noise:
             parts.append(f"noise{round(100 * self.problem.label_noise)}")
-        parts += [self.backbone.network, self.backbone.loss]
+        if self.problem.max_examples is not None:
+            parts.append(f"first{self.problem.max_examples}")
+        taught = self.backbone.taught
+        parts += [
+            self.backbone.network,
+            self.backbone.loss if taught is None else taught.label,
+        ]
         if self.start is not None and self.start.backbone.loss == parts[-1]:
             parts.append("longer")
         return "-".join([*parts, f"r{self.replicate}"])
@@ -79,6 +90,12 @@ class ThetaSpec(PretrainedSpec):
         return {"error on observe": f"{float(facts['observe_mcr']):.4f}"}
 
     @property
+    def seeds(self) -> Seeds:
+        """Seeds of its training: a method begins where the loss alone would."""
+        alone = replace(self.backbone, taught=None)
+        return Seeds(replace(self, backbone=alone).name)
+
+    @property
     def start(self) -> "ThetaSpec | None":
         """The network that this one starts from."""
         if self.backbone.start is None:
@@ -94,11 +111,13 @@ class Theta:
         network: in evaluation mode.
         loss: what it was trained with; what it learned is frozen.
         digest: of all weights, see `weights.weights_digest`.
+        cost: of its training, if a method trained it.
     """
 
     network: nn.Sequential
     loss: Loss
     digest: str
+    cost: NetworkCost
 
 
 def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
@@ -111,7 +130,7 @@ def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
     Raises:
         DataError: if the released weights do not match their record.
     """
-    return assemble(spec, find_artifact(spec, on_epoch).tensors)
+    return assemble(spec, find_artifact(spec, on_epoch))
 
 
 def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
@@ -123,26 +142,23 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
         network that diverged, only that fact, so that no run trains it again.
     """
     splits = load_problem(spec.problem, spec.replicate)
+    recipe = spec.backbone.pretraining
     network, loss = fresh(spec)
-    check_batch_size(loss, spec.backbone.pretraining.batch_size, splits.classes)
+    check_batch_size(loss, recipe.batch_size, splits.classes)
     if spec.start is not None:
         network.load_state_dict(find_theta(spec.start, on_epoch).network.state_dict())
-    run = TrainingRun(
-        network,
-        loss,
-        PermutedBatches(
-            splits.train.to(device()), spec.backbone.pretraining.batch_size
-        ),
-        training_of(spec.backbone.pretraining),
-        generator=spec.seeds.generator("pre-training"),
-    )
-    observe = splits.observe.to(device())
+    batches = PermutedBatches(splits.train.to(device()), recipe.batch_size)
+    observe, generator = splits.observe.to(device()), spec.seeds.generator(TRAINING)
 
     def judge(network: nn.Module) -> dict[str, float]:
         called = predict_images(network, observe)[:, : splits.classes].argmax(1)
         error = (called != observe.targets).double().mean()
         return {"observe_mcr": float(error)}
 
+    if spec.backbone.taught is not None:
+        school = School(spec.backbone.taught, batches, observe, on_epoch)
+        return school.train(network, training_of(recipe), judge, generator)
+    run = TrainingRun(network, loss, batches, training_of(recipe), generator=generator)
     return train_artifact(spec, run, judge, on_epoch)
 
 
@@ -184,17 +200,18 @@ def make_theta_loss(backbone: Backbone) -> Loss:
     return make_loss(backbone.loss, classes=backbone.classes, **backbone.loss_settings)
 
 
-def assemble(spec: ThetaSpec, tensors: dict[str, Tensor]) -> Theta:
-    """Return network and loss with these weights, frozen, where runs are made."""
+def assemble(spec: ThetaSpec, made: Artifact) -> Theta:
+    """Return network and loss as they were trained, frozen, where runs are made."""
     network, loss = fresh(spec)
-    of_network, of_loss = parts(tensors)
+    of_network, of_loss = parts(made.tensors)
     network.load_state_dict(of_network)
     if isinstance(loss, nn.Module):
         loss.load_state_dict(of_loss)
         loss.requires_grad_(False).to(device())
     if isinstance(loss, RowLoss):
         loss.finish()
-    return Theta(network.eval().to(device()), loss, weights_digest(tensors))
+    network = network.eval().to(device())
+    return Theta(network, loss, weights_digest(made.tensors), cost_of(made.facts))
 
 
 def predict_images(network: nn.Module, images: Images) -> Tensor:

@@ -7,7 +7,6 @@ being trained, takes precedence over a released one.
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.pipelines.pretrained.released import read_released, release
 from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
-from benchmarks.runs.codec import canonical
+from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import ConfigError, DivergedError
@@ -67,7 +66,7 @@ class PretrainedSpec(ABC):
     @property
     def content(self) -> dict[str, Any]:
         """All fields, JSON-able."""
-        found: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        found: dict[str, Any] = encode(self)
         return found
 
     @property
@@ -161,17 +160,37 @@ def train_artifact(
         train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
     except DivergedError as error:
         return Artifact({}, {DIVERGED: str(error)})
-    state = half_weights({k: v.cpu() for k, v in run.network.state_dict().items()})
-    state = with_loss(state, run.loss)
-    run.network.load_state_dict(parts(state)[0])
     facts: dict[str, object] = {
         "losses": [round(loss, 5) for loss in run.losses],
         "seconds": round(sum(run.seconds), 1),
-        "weights": weights_digest(state),
-        "environment": environment() | {"device": device_name(run.device)},
     }
-    judged = judge(run.network).items()
-    return Artifact(state, facts | {name: round(value, 6) for name, value in judged})
+    return kept(run.network, run.loss, judge, facts)
+
+
+def kept(
+    network: nn.Module,
+    loss: Loss,
+    judge: Callable[[nn.Module], dict[str, float]],
+    facts: dict[str, object],
+) -> Artifact:
+    """Return what is kept of a trained network.
+
+    Args:
+        network: ends with the weights that are kept: matrices in half precision.
+        loss: what it learned is kept, too.
+        judge: returns what the record says of how good the network is.
+        facts: of its training.
+    """
+    trained = network.state_dict()
+    state = with_loss(half_weights({k: v.cpu() for k, v in trained.items()}), loss)
+    network.load_state_dict(parts(state)[0])
+    device = next(network.parameters()).device
+    made = {
+        "weights": weights_digest(state),
+        "environment": environment() | {"device": device_name(device)},
+    }
+    judged = {name: round(value, 6) for name, value in judge(network).items()}
+    return Artifact(state, facts | made | judged)
 
 
 def freeze(network: nn.Module, names: Sequence[str]) -> None:

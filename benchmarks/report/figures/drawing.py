@@ -21,6 +21,13 @@ from benchmarks.report.figures.neighbours import neighbours
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.queries_to_reach import queries_to_reach
 from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.figures.training.error_over_cost import (
+    metric_over_queries,
+    metric_over_seconds,
+)
+from benchmarks.report.figures.training.loss_matrices import loss_matrices
+from benchmarks.report.figures.training.policy_course import policy_course
+from benchmarks.report.figures.training.training_course import training_course
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -40,6 +47,11 @@ KINDS = (
     gain_over_mismatch,
     neighbours,
     detections,
+    metric_over_seconds,
+    metric_over_queries,
+    training_course,
+    loss_matrices,
+    policy_course,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 OF_ALL_BLOCKS = (gain_over_size,)

@@ -87,3 +87,23 @@ def test_ci_takes_the_experiments_from_the_list():
 def test_list_gives_scripts_the_names_alone(capsys):
     assert main(["list", "--names", "experiments"]) == 0
     assert capsys.readouterr().out.splitlines() == list(catalogue.experiments())
+
+
+def test_methods_are_listed_with_paper_contract_and_cost(capsys):
+    assert main(["list", "methods"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    for kind in ("method", "rival", "network method"):
+        assert set(catalogue.units(catalogue.find_kind(kind))) <= set(lines)
+    assert "trains the network" in lines["ala"]
+    assert lines["ala"].endswith("Huang et al., ICML 2019, Sec. 3 to 5")
+    # Fifteen queries in most tables.
+    assert lines["metricopt-outputs"].split()[3:4] == ["15"]
+    assert lines["fw-eg"].endswith("Hiranandani et al., ICML 2021")
+
+
+def test_a_kind_is_listed_by_its_name(capsys):
+    assert main(["list", "losses"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == list(catalogue.units(catalogue.find_kind("loss")))
+    assert main(["list", "losse"]) == 2
+    assert "did you mean 'losses'?" in capsys.readouterr().err

@@ -1,11 +1,13 @@
-"""ResNet-32 for images of 32x32."""
+"""Residual networks for images of 32x32.
+
+Source: He et al., CVPR 2016, Sec. 4.2: 6n + 2 layers, shortcuts of type A.
+"""
 
 from torch import Tensor, nn
 
 from benchmarks.networks.contract import IMAGE_NETWORKS, Head
 
 WIDTHS = (16, 32, 64)
-BLOCKS = 5
 RESNET_FEATURES = WIDTHS[-1]
 
 
@@ -57,15 +59,38 @@ class ResidualBlock(nn.Module):
         return outputs
 
 
+@IMAGE_NETWORKS.register("resnet8")
+def resnet8(head: Head) -> nn.Sequential:
+    """Return a ResNet-8 with 75 thousand weights, from [N, 3, H, W], for a CPU.
+
+    Args:
+        head: makes the last layer, on 64 features.
+    """
+    return _resnet(head, blocks=1)
+
+
 @IMAGE_NETWORKS.register("resnet32")
 def resnet32(head: Head) -> nn.Sequential:
     """Return a ResNet-32 with 0.46 million weights, from [N, 3, H, W].
 
     Args:
         head: makes the last layer, on 64 features.
-
-    Source: He et al., CVPR 2016, Sec. 4.2, n = 5, shortcuts of type A.
     """
+    return _resnet(head, blocks=5)
+
+
+@IMAGE_NETWORKS.register("resnet56")
+def resnet56(head: Head) -> nn.Sequential:
+    """Return a ResNet-56 with 0.85 million weights, from [N, 3, H, W].
+
+    Args:
+        head: makes the last layer, on 64 features.
+    """
+    return _resnet(head, blocks=9)
+
+
+def _resnet(head: Head, *, blocks: int) -> nn.Sequential:
+    """Return a network with n = `blocks` residual blocks in each of three stages."""
     layers: list[nn.Module] = [
         nn.Conv2d(3, WIDTHS[0], 3, padding=1, bias=False),
         nn.BatchNorm2d(WIDTHS[0]),
@@ -73,7 +98,7 @@ def resnet32(head: Head) -> nn.Sequential:
     ]
     before = WIDTHS[0]
     for width in WIDTHS:
-        for block in range(BLOCKS):
+        for block in range(blocks):
             stride = 2 if width > before and block == 0 else 1
             layers.append(ResidualBlock(before, width, stride))
             before = width

@@ -1,8 +1,14 @@
-"""ResNet-32: the weights and layers of the published network."""
+"""Residual networks: the weights and layers of the published ones."""
 
+import pytest
 import torch
 
-from benchmarks.networks.resnet32 import Subsampling, resnet32
+from benchmarks.networks.cifar_resnet import (
+    Subsampling,
+    resnet8,
+    resnet32,
+    resnet56,
+)
 
 
 def test_resnet32_is_the_published_one():
@@ -14,6 +20,17 @@ def test_resnet32_is_the_published_one():
     features = network[:-3].eval()(torch.zeros(2, 3, 32, 32))
     assert features.shape == (2, 64, 8, 8)
     assert network.eval()(torch.zeros(2, 3, 8, 8)).shape == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "layers", "millions"), [(resnet8, 8, 0.08), (resnet56, 56, 0.85)]
+)
+def test_other_depths_have_as_many_layers_and_weights(make, layers, millions):
+    network = make(lambda features: torch.nn.Linear(features, 10))
+    weights = sum(weight.numel() for weight in network.parameters())
+    assert weights / 1e6 == pytest.approx(millions, abs=0.006)
+    kinds = (torch.nn.Conv2d, torch.nn.Linear)
+    assert sum(isinstance(m, kinds) for m in network.modules()) == layers
 
 
 def test_shortcuts_drop_pixels_and_add_empty_channels():

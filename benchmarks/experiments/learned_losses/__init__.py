@@ -1,0 +1,1 @@
+"""Experiments on methods that learn the loss, from ALA and ReLoss."""

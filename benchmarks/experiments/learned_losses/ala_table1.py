@@ -1,0 +1,36 @@
+"""Table 1 of ALA: classification error on CIFAR-10 by methods that adapt the loss.
+
+Source: Huang et al., ICML 2019, Table 1, the column of ResNet-32. L2T (Fan et al.,
+2018) is not built. MetricOpt on top of ALA is ours.
+"""
+
+from benchmarks.experiments.protocols.taught import CE
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment
+from benchmarks.experiments.shared.taught_table import TaughtTable
+
+TABLE = TaughtTable(
+    experiment="ala-table1",
+    title="Table 1 of ALA (ICML 2019): classification error on CIFAR-10",
+    methods={
+        CE: "ce",
+        "self-paced": "self-paced",
+        "self-paced-global": "self-paced",
+        "large-margin": "large-margin",
+        "l2t-dlf": "l2t-dlf",
+        "ala-noise": "ala-noise",
+        "ala-confusion": "ala-confusion",
+        "ala": "ala-single",
+        "ala-multi": "ala",
+        "ala-plain": None,
+    },
+    on_top=(CE, "ala"),
+    paper_table="ALA Table 1",
+    paper_column="cifar10/mcr",
+    notes=(
+        "Tier local: ALA decides every 20 steps instead of 200, so about a hundred "
+        "times in a training; 4 networks share a controller instead of 10; the teacher "
+        "of L2T-DLF learns from 3 students of 3 epochs.",
+    ),
+)
+
+EXPERIMENTS.register("ala-table1")(Experiment("ala-table1", TABLE.layout, TABLE.specs))

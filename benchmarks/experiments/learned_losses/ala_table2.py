@@ -1,0 +1,33 @@
+"""Table 2 of ALA: area under the precision-recall curve on CIFAR-10.
+
+Source: Huang et al., ICML 2019, Table 2. MetricOpt on top of ALA is ours.
+"""
+
+from benchmarks.experiments.protocols.taught import AUCPR, CE
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment
+from benchmarks.experiments.shared.taught_table import TaughtTable
+
+TABLE = TaughtTable(
+    experiment="ala-table2",
+    title="Table 2 of ALA (ICML 2019): AUCPR on CIFAR-10",
+    methods={
+        CE: "ce",
+        "pairwise-aucroc": "aucroc",
+        "aucpr": "aucpr",
+        "ala": None,
+        "ala-multi": "ala",
+    },
+    on_top=(CE, "ala"),
+    metric=AUCPR,
+    label="AUCPR",
+    paper_table="ALA Table 2",
+    paper_column="cifar10/aucpr",
+    notes=(
+        "Mean over the classes of the average precision of one class against the rest. "
+        "Images are ranked by softmax probabilities, for the AUC and AUCPR losses by "
+        "raw outputs.",
+        "The paper takes the network of Eban et al., which could not be verified.",
+    ),
+)
+
+EXPERIMENTS.register("ala-table2")(Experiment("ala-table2", TABLE.layout, TABLE.specs))

@@ -1,0 +1,35 @@
+"""ReLoss on CIFAR-10: a surrogate that ranks as the metric does is the loss.
+
+Source: Huang et al., ICLR 2022, the table of image classification, and the poster's
+comparison with the approximation-based objective. MetricOpt on top of ReLoss is ours.
+"""
+
+from benchmarks.experiments.protocols.taught import CE
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment
+from benchmarks.experiments.shared.taught_table import TaughtTable
+
+TABLE = TaughtTable(
+    experiment="reloss-cifar",
+    title="ReLoss (ICLR 2022): image classification on CIFAR-10",
+    methods={
+        CE: "ce",
+        "reloss": "reloss",
+        "reloss-soft-rank": None,
+        "reloss-regression": None,
+    },
+    on_top=(CE, "reloss"),
+    paper_table="ReLoss",
+    paper_column="cifar10/mcr",
+    paper_network="resnet56",
+    notes=(
+        "The surrogate is divided by its mean slope on the recorded logits, so that "
+        "the rate of cross-entropy suits it. The published code does not do that: its "
+        "penalty asks for a slope of 128 per example.",
+        "The paper records logits of ImageNet once and uses the surrogate on all data. "
+        "Here they are recorded in a training with cross-entropy on the same images.",
+    ),
+)
+
+EXPERIMENTS.register("reloss-cifar")(
+    Experiment("reloss-cifar", TABLE.layout, TABLE.specs)
+)

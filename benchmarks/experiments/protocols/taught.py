@@ -1,0 +1,229 @@
+"""The protocol of methods that train a network towards a metric.
+
+Every method trains the same network on the same images from the same weights, for as
+many steps as cross-entropy. Tables share these networks: each is trained once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from benchmarks.experiments.protocols import images
+from benchmarks.experiments.protocols.images import (
+    CLASSIC,
+    PRETRAINING_REVISION,
+    SHORT,
+    ImageSize,
+    image_pipeline,
+)
+from benchmarks.experiments.shared.problems import (
+    CIFAR10,
+    DIGITS,
+    NamedProblem,
+    image_problem,
+)
+from benchmarks.pipelines.film_settings import FilmSettings
+from benchmarks.pipelines.images.settings import (
+    Backbone,
+    ImageProblem,
+    Pretraining,
+    Taught,
+)
+from benchmarks.runs.spec import Settings, Unit
+
+MCR, AUCPR = "mcr", "aucpr"
+WATCHED = (Unit(MCR), Unit(AUCPR))
+CE = "ce"
+METRIC_FREE = (CE, "self-paced", "self-paced-global")
+"""Methods that never query the metric: one network serves all of them."""
+
+
+@dataclass(frozen=True)
+class TaughtSize(ImageSize):
+    """How large a tier is.
+
+    Attributes:
+        network: name of an image network.
+        images: that are trained on; None for all.
+        pretraining: how each network is trained.
+        methods: settings of the methods at this tier, by name of the registered one.
+        children: networks of ALA that share a controller.
+    """
+
+    network: str = "resnet32"
+    images: int | None = None
+    pretraining: Pretraining = CLASSIC
+    methods: Mapping[str, Settings] = field(default_factory=dict, hash=False)
+    children: int = 10
+
+    @property
+    def problem(self) -> NamedProblem[ImageProblem]:
+        """The images."""
+        if self.network == "digit-net":
+            return DIGITS
+        found = image_problem(CIFAR10.name, "cifar10")
+        return replace(found, problem=replace(found.problem, max_examples=self.images))
+
+
+SIZES = {
+    "paper": TaughtSize(
+        **vars(images.SIZES["paper"]) | {"replicates": 10, "value_functions": 1},
+        methods={
+            "ala": {},
+            "l2t-dlf": {},
+            "moew": {"rounds": 10, "per_round": 20},
+            "reloss": {},
+        },
+    ),
+    "local": TaughtSize(
+        **vars(images.SIZES["local"])
+        | {"replicates": 3, "value_functions": 1, "seeds": 1, "tasks": 160},
+        network="resnet8",
+        images=18_000,
+        pretraining=replace(SHORT, epochs=15),
+        methods={
+            # A controller that decides every 200 steps would decide ten times.
+            "ala": {"period": 20},
+            "l2t-dlf": {"teaching_epochs": 3},
+            "moew": {"rounds": 3, "per_round": 4, "search_epochs": 3},
+            "reloss": {"recorded": 300_000},
+        },
+        children=4,
+    ),
+    "smoke": TaughtSize(
+        **vars(images.SIZES["smoke"])
+        | {"replicates": 1, "value_functions": 1, "seeds": 1},
+        network="digit-net",
+        pretraining=replace(SHORT, epochs=3, batch_size=32),
+        methods={
+            "ala": {"period": 20},
+            "l2t-dlf": {"students": 1, "teaching_epochs": 1, "window": 5},
+            "moew": {"rounds": 2, "per_round": 2, "search_epochs": 1},
+            "reloss": {
+                "fitting": {"epochs": 2, "groups": 16, "group_size": 32},
+            },
+        },
+        children=2,
+    ),
+}
+
+UNIT_SLOPE = {"fitting": {"unit_slope": True}}
+"""ReLoss asks for a slope of n per example, n in a group; rates of cross-entropy need
+one."""
+
+
+def unit_of(name: str, size: TaughtSize) -> Unit:
+    """Return the registered method that a name of ours stands for, at a size.
+
+    Args:
+        name: of a method, some followed by what is different.
+        size: of the tier.
+    """
+    method, changes = variants(size).get(name, (name, {}))
+    return Unit(method, _merged(size.methods.get(method, {}), changes))
+
+
+def variants(size: TaughtSize) -> Mapping[str, tuple[str, Settings]]:
+    """Return the registered method of a name of ours, and changes to its settings."""
+    return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
+
+
+VARIANTS: dict[str, tuple[str, Settings]] = {
+    CE: ("surrogate-loss", {}),
+    "self-paced-global": ("self-paced", {"form": "global"}),
+    "ala-noise": ("ala", {"form": "noise"}),
+    "ala-confusion": ("ala", {"form": "confusion"}),
+    "ala-plain": ("ala", {"sigmoid": False}),
+    "ala-reuse": ("ala", {"second": "reuse"}),
+    "ala-finetune": ("ala", {"second": "finetune"}),
+    "reloss": ("reloss", UNIT_SLOPE),
+    "reloss-soft-rank": (
+        "reloss",
+        {"fitting": {"unit_slope": True, "objective": "soft-rank"}},
+    ),
+    "reloss-regression": (
+        "reloss",
+        {"fitting": {"unit_slope": True, "objective": "regression"}},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TaughtNetwork:
+    """A network that a method trains, for any tier.
+
+    Attributes:
+        method: its name, see `unit_of`; or a loss that networks learn with.
+        metric: what it works towards; nothing depends on it without queries.
+        network: name of an image network; empty for that of the tier.
+    """
+
+    method: str
+    metric: str = MCR
+    network: str = ""
+
+    @property
+    def _by_loss(self) -> bool:
+        return self.method in images.LOSS_SETTINGS or self.method in LOSSES
+
+    def trained_by(self, tier: str) -> str:
+        """Return the registered method that trains it, or the loss alone that does."""
+        return self.method if self._by_loss else unit_of(self.method, SIZES[tier]).name
+
+    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+        """Return the network with its training at a tier."""
+        size = SIZES[tier]
+        plain = Backbone(
+            network=self.network or size.network,
+            classes=10,
+            loss=images.CROSS_ENTROPY,
+            loss_settings={},
+            pretraining=size.pretraining,
+            revision=PRETRAINING_REVISION,
+        )
+        if self._by_loss:
+            settings = images.LOSS_SETTINGS.get(self.method, {})
+            return replace(plain, loss=self.method, loss_settings=settings)
+        free = self.method in METRIC_FREE
+        metric = MCR if free else self.metric
+        label = self.method if free else f"{self.method}-{metric}"
+        method = unit_of(self.method, size)
+        return replace(plain, taught=Taught(label, method, Unit(metric), WATCHED))
+
+
+LOSSES = ("pairwise-aucroc", "aucpr")
+"""Losses of networks in the tables of AUCPR."""
+
+
+def taught_pipeline(
+    tier: str,
+    trained: TaughtNetwork,
+    *,
+    offline: bool | None,
+    adapter: FilmSettings = images.FILM,
+) -> Unit:
+    """Return the pipeline of a network that a method trains."""
+    size = SIZES[tier]
+    problem = size.problem.here(offline)
+    return image_pipeline(tier, problem, trained, adapter=adapter, size=size)
+
+
+def described(tier: str, network: str = "") -> str:
+    """Return what captions say of network and images."""
+    return {
+        "paper": f"{'ResNet-56' if network else 'ResNet-32'} on CIFAR-10",
+        "local": (
+            "ResNet-8 on 18,000 images of CIFAR-10, 15 epochs: small enough to train "
+            "every method on two cores"
+        ),
+        "smoke": "a small network on digits, 3 epochs",
+    }[tier]
+
+
+def _merged(settings: Settings, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with changes, nested ones key by key."""
+    found = dict(settings)
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping)
+        found[name] = _merged(found.get(name, {}), value) if nested else value
+    return found

@@ -1,0 +1,222 @@
+"""Tables whose rows are networks that methods train, and MetricOpt on top of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.experiments.protocols import images
+from benchmarks.experiments.protocols.taught import (
+    CE,
+    MCR,
+    SIZES,
+    TaughtNetwork,
+    TaughtSize,
+    described,
+    taught_pipeline,
+)
+from benchmarks.experiments.registry import check_tier
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.plans import Part, Plan, table_specs
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Row, TableLayout, finetuned
+from benchmarks.runs.spec import Arm, RunSpec, Unit
+
+LABELS = {
+    CE: "cross-entropy",
+    "self-paced": "self-paced, within the mini-batch",
+    "self-paced-global": "self-paced, one threshold",
+    "large-margin": "large-margin softmax",
+    "pairwise-aucroc": "pairwise AUCROC loss",
+    "aucpr": "AUCPR loss",
+    "l2t-dlf": "L2T-DLF",
+    "moew": "MOEW",
+    "ala-noise": "ALA, random matrix",
+    "ala-confusion": "ALA, confusion matrix",
+    "ala": "ALA, one network",
+    "ala-multi": "ALA, several networks",
+    "ala-plain": "ALA without the sigmoid",
+    "ala-reuse": "ALA, 2nd run with the policy of the 1st",
+    "ala-finetune": "ALA, 2nd run, the policy learns on",
+    "reloss": "ReLoss",
+    "reloss-soft-rank": "ReLoss, ranks by projection",
+    "reloss-regression": "ReLoss by regression",
+}
+NOTES = {
+    "l2t-dlf": "the teacher sees labels of the observe split, not the metric",
+    "ala-multi": "one of the networks that share the controller; the steps and seconds "
+    "of all are counted",
+    "ala-plain": "begins as cross-entropy; ours",
+    "moew": "its queries are one a trial; the steps of all trials are counted",
+    "reloss": "trains twice: first with cross-entropy, to record logits",
+    "reloss-regression": "the surrogate learns values instead of ranks",
+}
+ANOTHER_NETWORK = "another network and fewer images than the paper's"
+ON_TOP = ("metricopt", outputs.OURS)
+"""Methods that go on with a trained network, as the ends of row names."""
+
+
+def theta(trained: TaughtNetwork, tier: str) -> Plan:
+    """Return the network as it was trained; the arm names what trained it."""
+    return Plan(Arm("theta", trained.trained_by(tier)))
+
+
+def row(name: str, paper_row: str | None = None) -> Row:
+    """Return the row of a network that a method trains."""
+    base = None if name == CE else CE
+    return Row(name, LABELS[name], base, paper_row, NOTES.get(name, ""))
+
+
+def rows_on_top(name: str) -> tuple[Row, ...]:
+    """Return the rows of MetricOpt, and of MetricOpt on outputs, on a network."""
+    label = LABELS[name]
+    return (
+        finetuned(f"{name}+metricopt", f"{label} + MetricOpt", name),
+        Row(
+            f"{name}+{outputs.OURS}",
+            f"{label} + MetricOpt on outputs",
+            name,
+            sees=outputs.SCORES,
+        ),
+    )
+
+
+def plans_on_top(size: TaughtSize) -> dict[str, Plan]:
+    """Return how they are filled, by method."""
+    return dict(zip(ON_TOP, (metricopt(size), outputs.ours()), strict=True))
+
+
+def taught_rows(
+    tier: str,
+    metric: str,
+    methods: tuple[str, ...],
+    on_top: tuple[str, ...],
+    *,
+    offline: bool | None,
+    network: str = "",
+) -> dict[str, tuple[Unit, Plan]]:
+    """Return the pipeline and plan of every row, by name.
+
+    Args:
+        tier: of the runs.
+        metric: that the methods work towards.
+        methods: names of the methods that train networks.
+        on_top: those whose networks MetricOpt goes on with.
+        offline: see `benchmarks.datasets.registry.resolve_variant`.
+        network: name of an image network; empty for that of the tier.
+    """
+
+    def filled(trained: TaughtNetwork, plan: Plan) -> tuple[Unit, Plan]:
+        adapter = images.FILM_AND_OFFSETS if plan.offsets else images.FILM
+        found = taught_pipeline(tier, trained, offline=offline, adapter=adapter)
+        return found, plan
+
+    named = {name: TaughtNetwork(name, metric, network) for name in methods}
+    rows = {name: filled(each, theta(each, tier)) for name, each in named.items()}
+    for name in on_top:
+        for end, plan in plans_on_top(SIZES[tier]).items():
+            rows[f"{name}+{end}"] = filled(named[name], plan)
+    return rows
+
+
+@dataclass(frozen=True)
+class TaughtTable:
+    """A table of one metric whose rows are networks that methods train.
+
+    Attributes:
+        experiment: its name.
+        title: one line.
+        methods: the rows, in order, each with the paper's row or None.
+        on_top: methods whose networks MetricOpt goes on with.
+        metric: what all work towards.
+        label: of the metric's column.
+        paper_table, paper_column: what it is held beside; None if there is nothing.
+        paper_network: image network of tier paper; empty for the usual one.
+        notes: what a reader is told below.
+    """
+
+    experiment: str
+    title: str
+    methods: Mapping[str, str | None] = field(hash=False)
+    on_top: tuple[str, ...] = ()
+    metric: str = MCR
+    label: str = "MCR"
+    paper_table: str | None = None
+    paper_column: str | None = None
+    paper_network: str = ""
+    notes: tuple[str, ...] = ()
+
+    def specs(
+        self, tier: str, replicates: int | None, offline: bool | None
+    ) -> list[RunSpec]:
+        """Return the runs of a tier."""
+        check_tier(tier, replicates)
+        size = SIZES[tier]
+        rows = taught_rows(
+            tier,
+            self.metric,
+            tuple(self.methods),
+            self.on_top,
+            offline=offline,
+            network=self._network(tier),
+        )
+        part = Part("natural", self._column(tier).name, self.metric, size.steps, rows)
+        count = replicates or size.replicates
+        return table_specs(self.experiment, tier, [part], replicates=count)
+
+    def layout(self, tier: str) -> TableLayout:
+        """Return what the table looks like at a tier."""
+        rows = [row(name, paper) for name, paper in self.methods.items()]
+        for name in self.on_top:
+            rows += rows_on_top(name)
+        return TableLayout(
+            experiment=self.experiment,
+            title=self.title,
+            caption=f"{described(tier, self._network(tier))}.{self._size_note(tier)}",
+            convention=CONVENTION,
+            blocks=images.BLOCKS,
+            rows=tuple(rows),
+            columns=(self._column(tier),),
+            paper_table=self.paper_table,
+            untouched_row=CE,
+            query_budgets=(),
+            network_of=images.network_of,
+            notes=(*self.notes, *COMMON_NOTES),
+        )
+
+    def _network(self, tier: str) -> str:
+        return self.paper_network if tier == "paper" else ""
+
+    def _size_note(self, tier: str) -> str:
+        if not self.on_top:
+            return ""
+        size = SIZES[tier]
+        return (
+            f" MetricOpt: FiLM on the last feature map, T = {size.steps}, "
+            f"K = {size.observations}, {size.tasks} tasks."
+        )
+
+    def _column(self, tier: str) -> Column:
+        problem = SIZES[tier].problem
+        more: dict[str, Any] = {}
+        if tier == "local":
+            more["not_comparable"] = ANOTHER_NETWORK
+        return Column(
+            f"{problem.name}/{self.metric}",
+            f"{problem.name} {self.label}",
+            Unit(self.metric),
+            paper_column=None if tier == "smoke" else self.paper_column,
+            test_per_train=problem.problem.test_per_train,
+            **more,
+        )
+
+
+CONVENTION = (
+    "5,000 images to observe, 10,000 to test. All networks of a replicate begin with "
+    "the same weights, and take as many steps as cross-entropy."
+)
+COMMON_NOTES = (
+    "The last state of a network is kept, not the best: the one-cycle rate ends at 0.",
+    "`queries` are all that a network's training made, and those of MetricOpt on top.",
+    "Networks are trained before the runs and shared by the tables that show them.",
+)

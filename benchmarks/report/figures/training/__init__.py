@@ -1,0 +1,1 @@
+"""Figures of methods that train a network."""

@@ -1,0 +1,105 @@
+"""Sections and figures of networks that methods train, from hand-written notes."""
+
+import pytest
+
+from benchmarks.report.cells import judge
+from benchmarks.report.figures.drawing import draw_all
+from benchmarks.report.page import build
+from benchmarks.report.sections.rank_agreement import AGREEMENT, rank_agreement
+from benchmarks.report.sections.training_cost import TRAINING, training_cost
+from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record
+
+FIGURES = {
+    "metric_over_seconds",
+    "metric_over_queries",
+    "training_course",
+    "loss_matrices",
+    "policy_course",
+}
+
+
+def trained(row, replicate, *, steps=100, seconds=20.0, queries=0, **notes):
+    return make_record(
+        row,
+        replicate,
+        [0.2 + 0.01 * replicate],
+        notes={"train_error": 0.1 + 0.02 * replicate} | notes,
+        gradient_steps=steps,
+        queries=queries,
+        seconds={"total": 1.0, "network": seconds},
+    )
+
+
+RECORDS = [
+    *(trained("loss-only", number) for number in range(3)),
+    *(
+        trained(
+            "metricopt",
+            number,
+            steps=250,
+            seconds=40.0 + number,
+            queries=80,
+            course_mcr=[0.4, 0.3],
+            course_observe_loss=[1.2, 0.9],
+            phi_steps=[0, 100],
+            phi=[1, 0, 0, 1, 0.9, 0.1, 0.1, 1.0],
+            rewards=[1.0, -1.0],
+            entropies=[1.1, 1.0, 0.9],
+            lowered=[0.3, 0.3, 0.2],
+            raised=[0.3, 0.4, 0.2],
+            rank_correlation=0.9 + 0.01 * number,
+            rank_correlation_cross_entropy=0.8,
+        )
+        for number in range(3)
+    ),
+]
+
+
+def cells_of(part):
+    lines = [line for line in part[2].splitlines() if line.startswith("| A9A")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_training_is_told_by_hand():
+    found = training_cost(judge(LAYOUT, RECORDS))
+    assert found[0] == TRAINING
+    assert cells_of(found) == [
+        ["A9A MCR", "loss only", ".1200±.0200", "1.0", "0", "20"],
+        ["A9A MCR", "MetricOpt", ".1200±.0200", "2.5", "80", "41"],
+    ]
+
+
+def test_rank_correlations_are_told_by_hand():
+    (line,) = cells_of(rank_agreement(judge(LAYOUT, RECORDS)))
+    assert line == ["A9A MCR", "MetricOpt", ".9100±.0100", ".8000±.0000", "·", "·"]
+
+
+def test_other_records_have_neither_section_nor_figure():
+    cells = judge(LAYOUT, LOSS_ONLY)
+    assert training_cost(cells) == rank_agreement(cells) == []
+    drawn = {name.partition("-")[0] for name in draw_all(LAYOUT, LOSS_ONLY)}
+    assert not drawn & FIGURES
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_every_figure_is_drawn_where_there_is_something(name):
+    figure = draw_all(LAYOUT, RECORDS)[f"{name}-balanced"]
+    texts = [text.get_text() for text in figure.findobj() if hasattr(text, "get_text")]
+    assert any("MetricOpt" in text for text in texts)
+    if name == "metric_over_queries":
+        (panel,) = figure.axes
+        spent = {float(bars.lines[0].get_xdata()[0]) for bars in panel.containers}
+        assert spent == {0.0, 80.0}
+    if name == "training_course":
+        loss = figure.axes[1].get_lines()[0]
+        assert loss.get_ydata().tolist() == [1.2, 0.9]
+    if name == "policy_course":
+        first, *_ = figure.axes
+        assert list(first.get_lines()[0].get_ydata()) == [1.0, 0.0]
+
+
+def test_the_page_has_them():
+    text = build(LAYOUT, RECORDS)["table.md"].decode()
+    for heading in (TRAINING, AGREEMENT):
+        assert f"\n{heading}\n" in text
+    assert "loss_matrices-balanced.png" in text
