@@ -1,7 +1,7 @@
 """Every error the project raises on purpose; all derive from `MetricOptError`."""
 
 import os
-from typing import Protocol
+from typing import Any, Protocol, get_args
 
 from torch import Tensor, nn
 
@@ -68,3 +68,20 @@ class DivergedError(MetricOptError):
 
 class DataError(MetricOptError):
     """A data set is missing, incomplete, or not the one expected."""
+
+
+def require_choice(name: str, value: object, kind: Any) -> None:
+    """Check that a setting is one of the values of a `Literal`.
+
+    Args:
+        name: of the setting.
+        value: what it was set to.
+        kind: the `Literal`.
+
+    Raises:
+        ConfigError: if it is not; the message lists the values.
+    """
+    known = get_args(kind)
+    if value not in known:
+        options = ", ".join(map(repr, known))
+        raise ConfigError(f"{name} must be one of {options}, got {value!r}")

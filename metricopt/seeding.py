@@ -23,6 +23,11 @@ def make_generator(
     return torch.Generator(device).manual_seed(derive_seed(*names))
 
 
+def drawn_seed(generator: torch.Generator) -> int:
+    """Return a seed for a global generator, drawn from a generator on the CPU."""
+    return int(torch.randint(2**62, (), generator=generator))
+
+
 @contextmanager
 def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Seed torch's global generators inside a context, and put them back afterwards.

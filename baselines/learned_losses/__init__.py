@@ -1,1 +1,1 @@
-"""Losses that methods learn while a network trains, and what they learn them by."""
+"""Losses that are learned during training, and the models that learn them."""

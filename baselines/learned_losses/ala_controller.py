@@ -1,6 +1,6 @@
 """The controller of ALA: what it sees of a pair of classes, its policy, how it learns.
 
-Source: Huang et al., ICML 2019, Sec. 3 and 5. The paper leaves open, decided here: the
+Source: Huang et al., ICML 2019, Sec. 3 and 5. Where the paper is silent we chose: the
 baseline and the moving average decay by 0.9; the policy learns by Adam, after every
 period, from 256 pairs drawn from the last 20 periods of all networks; the ratio of new
 to old probabilities of their actions is clipped to [0.5, 2].
@@ -75,17 +75,20 @@ class PairPolicy(nn.Module):
 
 
 class PairStates:
-    """What the controller sees of every pair of classes i <= j.
+    """What the controller sees of each pair of classes i < j, or i <= j.
 
     The statistics of both directions over the last ten periods, their relative changes
     from their moving averages, Phi(i, j), and the share of the training that is done.
 
     Args:
         classes: number of classes C.
+        diagonal: whether a class makes a pair with itself.
     """
 
-    def __init__(self, classes: int) -> None:
-        self.first, self.second = torch.triu_indices(classes, classes)
+    def __init__(self, classes: int, *, diagonal: bool = True) -> None:
+        self.first, self.second = torch.triu_indices(
+            classes, classes, offset=0 if diagonal else 1
+        )
         self._unit = math.log(classes)
         self._past: deque[Tensor] = deque(maxlen=PAST)
         self._average: Tensor | None = None
@@ -98,7 +101,7 @@ class PairStates:
         self._average = DECAY * previous + (1 - DECAY) * known
 
     def states(self, phi: Tensor, done: float) -> Tensor:
-        """Return the states, shape [k, P, 24], P = C (C + 1) / 2.
+        """Return the states of the P pairs, shape [k, P, 24].
 
         Args:
             phi: loss parameters, shape [k, C, C].
@@ -124,7 +127,7 @@ class PairStates:
 
 
 class Decision(NamedTuple):
-    """What the policy decided for all pairs of k networks, and what it made of it.
+    """The actions drawn for all pairs of k networks, and the states they were drawn in.
 
     Attributes:
         states: shape [k, P, 24].

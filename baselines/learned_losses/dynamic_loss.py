@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from baselines.learned_losses.class_correlation import SLOPE, log_probabilities
+from metricopt.seeding import globally_seeded
 
 STATE = 13
 DECAY = 0.9
@@ -130,7 +131,8 @@ class _Step(NamedTuple):
 class Window:
     """Plain steps of a student under a teacher, and the gradient back through them.
 
-    Gradients do not pass through the student's state.
+    Gradients do not pass through the student's state, nor through the running
+    statistics of batch norm.
 
     Args:
         student: trained in place; dropout and batch norm are those of training.
@@ -158,8 +160,7 @@ class Window:
         buffers = {n: b.clone() for n, b in self.student.named_buffers()}
         self._steps.append(_Step(inputs, targets, state, before, buffers, seed))
         self.student.train()
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with globally_seeded(seed, inputs.device):
             outputs = self.student(inputs)
         with torch.no_grad():
             parameters = self.teacher(state)
@@ -202,8 +203,7 @@ class Window:
         weights = {
             name: weight.requires_grad_() for name, weight in step.weights.items()
         }
-        with torch.random.fork_rng():
-            torch.manual_seed(step.seed)
+        with globally_seeded(step.seed, step.inputs.device):
             outputs = functional_call(
                 self.student, weights | step.buffers, (step.inputs,)
             )

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from baselines.learned_losses.soft_ranks import (
     hard_ranks,
     projected_ranks,
 )
-from metricopt.errors import ConfigError, DataError, DivergedError
+from metricopt.errors import ConfigError, DataError, DivergedError, require_choice
 from metricopt.ranking import rank_correlation
 
 Objective = Literal["correlation", "soft-rank", "regression"]
@@ -148,11 +148,7 @@ class Fitting:
     unit_slope: bool = False
 
     def __post_init__(self) -> None:
-        if self.objective not in get_args(Objective):
-            options = ", ".join(map(repr, get_args(Objective)))
-            raise ConfigError(
-                f"objective must be one of {options}, got {self.objective!r}"
-            )
+        require_choice("objective", self.objective, Objective)
         if min(self.epochs, self.group_size) < 1 or self.groups < 2 or self.penalty < 0:
             raise ConfigError(
                 "a surrogate needs epochs >= 1, groups >= 2, group_size >= 1 and "
@@ -264,7 +260,10 @@ class _Learning:
         if self.fitting.objective == "regression":
             return (losses - costs).square().mean()
         if self.fitting.objective == "soft-rank":
-            return -correlation(projected_ranks(-losses), projected_ranks(-costs))
+            # In units in which the projection does not pool all of them.
+            apart = (losses - losses.mean()) / losses.std().clamp(min=1e-12)
+            ranks = projected_ranks(-apart, strength=1 / len(losses))
+            return -correlation(ranks, hard_ranks(-costs))
         return -correlation(self._ranks(-losses), hard_ranks(-costs))
 
 

@@ -4,13 +4,13 @@ Sources: Petersen et al., ICML 2021 and ICLR 2022 (differentiable sorting networ
 Blondel et al., ICML 2020 (projections onto the permutahedron).
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from scipy.optimize import isotonic_regression
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ConfigError, ShapeError, require_choice
 
 Regularization = Literal["l2", "kl"]
 STEEPNESS = 5.0
@@ -79,13 +79,9 @@ def projected_ranks(
         ConfigError: if the strength is not positive or the regularization unknown.
     """
     _check_vector(values)
-    known = get_args(Regularization)
-    if strength <= 0 or regularization not in known:
-        options = ", ".join(map(repr, known))
-        raise ConfigError(
-            f"soft ranks need strength > 0 and regularization of {options}, got "
-            f"strength={strength}, regularization={regularization!r}"
-        )
+    require_choice("regularization", regularization, Regularization)
+    if strength <= 0:
+        raise ConfigError(f"soft ranks need strength > 0, got strength={strength}")
     order = values.argsort(descending=True)
     ordered = values[order] / strength
     # Ranks of the values in descending order.

@@ -1,7 +1,7 @@
 """Adaptive loss alignment: a controller changes the loss while the network trains.
 
-Every K = 200 steps the policy sees, for each pair of classes, how often the network
-confuses them on the observe split, and lowers, keeps or raises the pair's loss
+Every K = 200 steps the policy sees, for each pair of classes, the mean -log probability
+of one on observed examples of the other, and lowers, keeps or raises the pair's loss
 parameter. Its reward is whether the metric has improved since the period before.
 
 Source: Huang et al., ICML 2019, Sec. 3 to 5; no official code is known. Differs: eq. 6
@@ -15,7 +15,7 @@ import copy
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -40,14 +40,15 @@ from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
+    class_count,
 )
 from baselines.training.batches import Batches
 from baselines.training.children import Children, siblings
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
-from baselines.training.prediction import predict
 from baselines.validation import Validation, labels
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
+from metricopt.seeding import drawn_seed, globally_seeded
 
 Form = Literal["policy", "noise", "confusion"]
 SecondRun = Literal["none", "reuse", "finetune"]
@@ -74,7 +75,8 @@ class AdaptiveLossAlignment(NetworkMethod):
     """Train with a loss between classes that a learned policy adapts to the metric.
 
     All metric queries are on the whole observe split: four in a period for each
-    network, and one after every epoch for the first. The notes give, period by period,
+    network, none if the policy does not learn, and with `keep_best` one after every
+    epoch for the first network. The notes give, period by period,
     the reward, the entropy of the policy and how many pairs were lowered and raised;
     and the loss parameters of the first network at nine times. `collapsed` is 1 where
     the policy ended almost certain of every action. Pairs with a class that the observe
@@ -84,6 +86,7 @@ class AdaptiveLossAlignment(NetworkMethod):
         period: steps K between two decisions.
         step: how far an action moves a loss parameter, beta.
         gamma: discount of the metric per step.
+        diagonal: whether Phi(i, i) changes, too; the paper does not say.
         sigmoid: whether the loss is eq. 6; without the sigmoid it begins as
             cross-entropy.
         form: what sets the loss parameters: the "policy"; "noise", the identity with
@@ -100,6 +103,7 @@ class AdaptiveLossAlignment(NetworkMethod):
     period: int = 200
     step: float = 0.1
     gamma: float = 0.9
+    diagonal: bool = True
     sigmoid: bool = True
     form: Form = "policy"
     children: int = 1
@@ -116,11 +120,8 @@ class AdaptiveLossAlignment(NetworkMethod):
             )
         if not 0 < self.gamma <= 1:
             raise ConfigError(f"gamma must be in (0, 1], got {self.gamma}")
-        for name, kind in (("form", Form), ("second", SecondRun)):
-            known, value = get_args(kind), getattr(self, name)
-            if value not in known:
-                options = ", ".join(map(repr, known))
-                raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+        require_choice("form", self.form, Form)
+        require_choice("second", self.second, SecondRun)
 
     def train(
         self,
@@ -137,8 +138,7 @@ class AdaptiveLossAlignment(NetworkMethod):
             DataError: if `policy` names no file with a policy.
         """
         self.check_problem(network, batches, validation)
-        with torch.random.fork_rng():
-            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        with globally_seeded(drawn_seed(generator)):
             policy = PairPolicy.load(Path(self.policy)) if self.policy else PairPolicy()
             networks = siblings(network, self.children)
         if self.batched:
@@ -157,8 +157,7 @@ class AdaptiveLossAlignment(NetworkMethod):
             threshold=0.0,
             queries=validation.queries,
             gradient_steps=runs * self.children * run.steps,
-            notes={"best_epoch": best.epoch, "observe_cost": best.score}
-            | alignment.notes(),
+            notes=best.noted("observe_cost") | alignment.notes(),
             policy=copy.deepcopy(policy) if self.form == "policy" else None,
         )
 
@@ -198,8 +197,8 @@ class _Alignment(Hooks):
         generator: torch.Generator,
     ) -> TrainingRun:
         """Make the run of the networks, and the loss parameters they begin with."""
-        classes = max(2, predict(children, batches.plain(2)).shape[-1])
-        self.pairs = PairStates(classes)
+        classes = class_count(children, batches)
+        self.pairs = PairStates(classes, diagonal=self.settings.diagonal)
         noise = NOISE if self.settings.form == "noise" else 0.0
         phi = noisy_identity(self.settings.children, classes, noise, generator)
         self.phi = phi.to(batches.targets.device)
@@ -229,7 +228,7 @@ class _Alignment(Hooks):
         if step + age >= steps:  # the end of the period is not reached
             return
         outputs = self._outputs()
-        if step and form == "policy":
+        if step and form == "policy" and self.controller.learns:
             self.costs.append((age, self._measure(outputs)))
         if age == 0:
             self._decide(outputs, step / steps)

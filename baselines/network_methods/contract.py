@@ -134,6 +134,19 @@ class NetworkMethod(ABC):
         self.check_suits(observed, labels(observe))
 
 
+def class_count(network: nn.Module, batches: Batches) -> int:
+    """Return the number of classes C >= 2 that a network tells apart.
+
+    One output is the logit of the second of two classes.
+
+    Args:
+        network: left as it is.
+        batches: examples for it.
+    """
+    columns = predict(copy.deepcopy(network), batches.plain(2)).shape[-1]
+    return max(2, int(columns))
+
+
 NETWORK_METHODS: Registry[type[NetworkMethod]] = Registry(
     "network method", "baselines.network_methods"
 )

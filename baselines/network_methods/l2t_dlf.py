@@ -27,14 +27,17 @@ from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
+    class_count,
 )
 from baselines.training.batches import Batches
+from baselines.training.children import siblings
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.training.selection import Epoch, ObserveMetric
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DivergedError
+from metricopt.seeding import drawn_seed, globally_seeded
 
 TEACHER_RATE = 1e-3
 
@@ -50,9 +53,9 @@ class LearningToTeach(NetworkMethod):
     ended with.
 
     Attributes:
-        students: that the teacher learns from.
+        students: that the teacher learns from, each with random weights of its own.
         teaching_epochs: epochs of each of them; 0 for the length of the training.
-        window: steps between two states, and that gradients go back through.
+        window: steps between two states; gradients go back through these steps.
         student_rate: rate of their plain steps.
         held_out: examples of the observe split that a state is seen on.
         slots: of the teacher's attention.
@@ -93,13 +96,12 @@ class LearningToTeach(NetworkMethod):
         """
         self.check_problem(network, batches, validation)
         network = copy.deepcopy(network).to(batches.targets.device)
-        classes = max(2, predict(network, batches.plain(2)).shape[1])
-        with torch.random.fork_rng():
-            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        classes = class_count(network, batches)
+        with globally_seeded(drawn_seed(generator)):
             teacher = Teacher(classes, self.slots).to(batches.targets.device)
         school = _School(self, teacher, batches, validation, generator)
         epochs = self.teaching_epochs or training.epochs
-        students = [copy.deepcopy(network) for _ in range(self.students)]
+        students = self._students(network, generator)
         courses = [school.course(student, epochs) for student in students]
         if not any(courses):
             raise DivergedError(f"all students of the teacher diverged: {school.error}")
@@ -113,7 +115,7 @@ class LearningToTeach(NetworkMethod):
             observe=ObserveMetric(validation) if training.keep_best else None,
         )
         best = train(run, hooks=lesson)
-        notes = lesson.notes() | {"best_epoch": best.epoch, "observe_cost": best.score}
+        notes = lesson.notes() | best.noted("observe_cost")
         return NetworkResult(
             network,
             threshold=0.0,
@@ -121,6 +123,12 @@ class LearningToTeach(NetworkMethod):
             gradient_steps=run.steps + school.steps,
             notes=notes | {f"student_{i}": c for i, c in enumerate(courses)},
         )
+
+    def _students(
+        self, network: nn.Module, generator: torch.Generator
+    ) -> list[nn.Module]:
+        with globally_seeded(drawn_seed(generator)):
+            return siblings(network, self.students + 1)[1:]
 
 
 class _School:
@@ -178,7 +186,7 @@ class _School:
             window = Window(student, self.teacher, self.settings.student_rate)
             count = min(self.settings.window, steps - done)
             for inputs, targets in self.batches.draw(count, self.generator):
-                seed = int(torch.randint(2**62, (), generator=self.generator))
+                seed = drawn_seed(self.generator)
                 loss, outputs = window.step(inputs, targets, known, seed)
                 state.train(outputs, targets)
                 done, self.steps = done + 1, self.steps + 1

@@ -6,13 +6,14 @@ on the observe split; every trial is a training.
 
 Source: Zhao et al., 2019, and its published example. The full protocol of 200
 trainings from the given weights is `rounds=10, per_round=20, search_epochs=0`; the
-default is a reduced one, whose winner is trained once more, at full length. The
+default is a reduced one of shorter trials, whose winner is trained once more, at full
+length. Trials begin with the weights that are given. The
 embedding of features is principal components instead of an autoencoder.
 """
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -29,18 +30,18 @@ from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,
     NetworkResult,
+    class_count,
 )
 from baselines.training.batches import Batches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
-from baselines.training.prediction import predict
 from baselines.training.selection import BestState, ObserveMetric
 from baselines.validation import Validation
-from metricopt.errors import ConfigError, DivergedError
+from metricopt.errors import ConfigError, DivergedError, require_choice
 
 Embedding = Literal["labels", "features"]
 KNOWN = 2_048
-"""Training examples that the components of features are those of."""
+"""Training examples that the principal components are fitted to."""
 
 
 @NETWORK_METHODS.register("moew")
@@ -48,8 +49,8 @@ KNOWN = 2_048
 class MetricOptimizedExampleWeights(NetworkMethod):
     """Train with weights of the examples that were searched by the metric.
 
-    Every trial costs one query on the observe split, and as many are made after the
-    epochs of the last training. A trial that diverges counts as a cost of 1.
+    Every trial costs one query on the observe split. With `keep_best` the last training
+    makes one after every epoch. A trial that diverges counts as a cost of 1.
 
     Attributes:
         rounds: batches of trials.
@@ -74,12 +75,9 @@ class MetricOptimizedExampleWeights(NetworkMethod):
                 f"rounds={self.rounds}, per_round={self.per_round}, "
                 f"search_epochs={self.search_epochs}"
             )
-        if self.radius <= 0 or self.embedding not in get_args(Embedding):
-            options = ", ".join(map(repr, get_args(Embedding)))
-            raise ConfigError(
-                f"MOEW needs radius > 0 and embedding of {options}, got "
-                f"radius={self.radius}, embedding={self.embedding!r}"
-            )
+        if self.radius <= 0:
+            raise ConfigError(f"MOEW needs radius > 0, got radius={self.radius}")
+        require_choice("embedding", self.embedding, Embedding)
 
     def train(
         self,
@@ -93,7 +91,7 @@ class MetricOptimizedExampleWeights(NetworkMethod):
         """Train a copy of the network; see `NetworkMethod.train`.
 
         Raises:
-            DivergedError: if all trials diverge, or the last training does.
+            DivergedError: if the training that is returned diverges.
         """
         self.check_problem(network, batches, validation)
         trials = _Trials(self, network, batches, validation, training, generator)
@@ -111,7 +109,7 @@ class MetricOptimizedExampleWeights(NetworkMethod):
         if self.search_epochs:
             run, kept = trials.finish(search.tried[best])
             trained = run.network
-            notes |= {"best_epoch": kept.epoch, "observe_cost": kept.score}
+            notes |= kept.noted("observe_cost")
         elif trials.best is None:
             raise DivergedError("all trials of MOEW diverged")
         else:
@@ -149,7 +147,7 @@ class _Trials:
         self.settings, self.network, self.batches = settings, network, batches
         self._observe, self.training = ObserveMetric(validation), training
         self.generator, self.steps, self._lowest = generator, 0, 2.0
-        classes = max(2, predict(copy.deepcopy(network), batches.plain(2)).shape[1])
+        classes = class_count(network, batches)
         self.embedding: LabelEmbedding | FeatureEmbedding = LabelEmbedding(classes)
         if settings.embedding == "features":
             count = min(KNOWN, len(batches.targets))
@@ -165,6 +163,7 @@ class _Trials:
             train(run, hooks=Hooks(self.settings.on_epoch))
             cost = self._observe(run.network)
         except DivergedError:
+            self.steps += self.batches.steps_per_epoch  # of the epoch that failed
             return 1.0
         finally:
             loss.close()

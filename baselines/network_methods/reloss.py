@@ -44,6 +44,7 @@ from baselines.training.selection import (
 )
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.seeding import drawn_seed, globally_seeded
 
 LOGITS = "logits"
 """Name of the tensor in a file of recorded logits."""
@@ -72,11 +73,13 @@ class ReLoss(NetworkMethod):
     """Train with a loss that was fitted to rank groups of outputs as the metric does.
 
     The surrogate costs one metric query a group, on `group_size` examples with made-up
-    labels; the notes count these. After every epoch of the last training the metric is
-    queried on the whole observe split. The notes also give the rank correlation of the
-    surrogate and of cross-entropy with the metric: on groups held out from the recorded
-    logits, and, `_plain`, at the end on groups of the observe split with their own
-    labels, one query each (0 where the metric does not vary).
+    labels; the notes count these. With `keep_best` the metric is queried on the whole
+    observe split after every epoch of the last training.
+
+    The notes also give the rank correlation of the surrogate and of cross-entropy with
+    the metric: on groups held out from the recorded logits, and, `_plain`, at the end
+    on groups of the observe split with their own labels, one query each (0 where the
+    metric does not vary).
 
     Attributes:
         fitting: of the surrogate.
@@ -125,7 +128,7 @@ class ReLoss(NetworkMethod):
             batches,
             training,
             generator=generator,
-            observe=ObserveMetric(validation),
+            observe=ObserveMetric(validation) if training.keep_best else None,
         )
         best = train(run, hooks=Hooks(self.on_epoch))
         notes = _notes(fitted, best) | {"group_queries": on_groups}
@@ -168,7 +171,7 @@ class ReLoss(NetworkMethod):
             batches,
             training,
             generator=generator,
-            observe=ObserveLoss(loss, observe),
+            observe=ObserveLoss(loss, observe) if training.keep_best else None,
         )
         train(run, hooks=Hooks(self.on_epoch))
         return torch.cat(found), run.steps
@@ -181,8 +184,7 @@ class ReLoss(NetworkMethod):
             found = [validation.costs(one[None], targets) for one, targets in pairs]
             return torch.cat(found)
 
-        with torch.random.fork_rng():
-            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        with globally_seeded(drawn_seed(generator)):
             return fit_surrogate(logits, costs, self.fitting, generator)
 
     def _plain(
@@ -234,8 +236,7 @@ def read_logits(path: Path, network: nn.Module, batches: Batches) -> Tensor:
 
 def _notes(fitted: FittedSurrogate, best: BestState) -> dict[str, float | list[float]]:
     return {
-        "best_epoch": best.epoch,
-        "observe_cost": best.score,
+        **best.noted("observe_cost"),
         "rank_correlation": fitted.rank_correlation,
         "rank_correlation_cross_entropy": fitted.cross_entropy,
         "rank_correlations": fitted.course,

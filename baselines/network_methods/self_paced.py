@@ -12,7 +12,7 @@ quantile of the losses of the epoch before.
 
 import copy
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.selection import ObserveLoss, balanced_once
 from baselines.validation import Validation
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
 
 Form = Literal["mini-batch", "global"]
 
@@ -43,8 +43,9 @@ class SelfPaced(NetworkMethod):
     is kept.
 
     Attributes:
-        form: what losses are compared with: those of the "mini-batch", or "global",
-            those of the epoch before, in the first epoch those of the mini-batch.
+        form: where the threshold comes from: the losses of the "mini-batch", or
+            "global", those of the whole epoch before; in the first epoch there are
+            none, and it comes from the mini-batch.
         start: share of the examples that are in at first, in (0, 1].
         until: share of the training after which all are in, in [0, 1].
     """
@@ -54,9 +55,7 @@ class SelfPaced(NetworkMethod):
     until: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.form not in get_args(Form):
-            options = ", ".join(map(repr, get_args(Form)))
-            raise ConfigError(f"form must be one of {options}, got {self.form!r}")
+        require_choice("form", self.form, Form)
         if not 0 < self.start <= 1 or not 0 <= self.until <= 1:
             raise ConfigError(
                 "self-paced learning needs start in (0, 1] and until in [0, 1], got "
@@ -86,7 +85,7 @@ class SelfPaced(NetworkMethod):
         """Train a copy of the network; see `NetworkMethod.train`."""
         self.check_problem(network, batches, validation)
         network, pace = copy.deepcopy(network), _Pace(self, batches.steps_per_epoch)
-        observe = validation.observe
+        loss, observe = make_loss("cross-entropy", classes=1), validation.observe
         if batches.balanced:
             observe = balanced_once(observe, generator)
         run = TrainingRun(
@@ -95,7 +94,7 @@ class SelfPaced(NetworkMethod):
             batches,
             training,
             generator=generator,
-            observe=ObserveLoss(make_loss("cross-entropy", classes=1), observe),
+            observe=ObserveLoss(loss, observe) if training.keep_best else None,
         )
         best = train(run, hooks=pace)
         return NetworkResult(
@@ -104,8 +103,7 @@ class SelfPaced(NetworkMethod):
             queries=validation.queries,
             gradient_steps=run.steps,
             notes={
-                "best_epoch": best.epoch,
-                "observe_loss": best.score,
+                **best.noted("observe_loss"),
                 "examples_in": pace.taken / max(1, pace.offered),
             },
         )
@@ -137,6 +135,10 @@ class _Pace(Hooks):
         """Return the mean cross-entropy of the examples that are in, at least one."""
         losses = cross_entropies(outputs, targets)
         known = losses.detach()
+        self.offered += len(known)
+        if self._share >= 1:
+            self.taken += len(known)
+            return losses.mean()
         if self.settings.form == "global":
             self._seen.append(known)
         order = known.sort().values if self._before is None else self._before
@@ -144,7 +146,6 @@ class _Pace(Hooks):
         # A mini-batch of hard examples still teaches its easiest one.
         inside |= known <= known.min()
         self.taken += int(inside.sum())
-        self.offered += len(inside)
         return losses[inside].mean()
 
 

@@ -68,7 +68,7 @@ class SurrogateLoss(NetworkMethod):
                 batches,
                 settings,
                 generator=generator,
-                observe=validation.observe,
+                observe=validation.observe if settings.keep_best else None,
             )
             best = train(run, hooks=Hooks(self.on_epoch))
         epochs = training.epochs + self.pretrain_epochs
@@ -77,7 +77,7 @@ class SurrogateLoss(NetworkMethod):
             threshold=0.0,
             queries=validation.queries,
             gradient_steps=epochs * batches.steps_per_epoch,
-            notes={"best_epoch": best.epoch, "observe_loss": best.score},
+            notes=dict(best.noted("observe_loss")),
         )
 
     def _made_for(self, network: nn.Module, batches: Batches) -> Loss:

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
+from baselines.training.randomness import draws_globally
+
 
 class Children(nn.Module):
     """k networks as one: outputs [n, k, C].
@@ -21,6 +23,8 @@ class Children(nn.Module):
     def __init__(self, networks: Sequence[nn.Module], *, batched: bool = False) -> None:
         super().__init__()
         self.batched = batched
+        # Stacked, their layers are not among the modules of this one.
+        self.draws_globally = any(map(draws_globally, networks))
         copies = [copy.deepcopy(network) for network in networks]
         self._shapes = copies[:1] if batched else copies
         if not batched:

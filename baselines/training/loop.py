@@ -35,6 +35,7 @@ from baselines.training.team import team
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss, RowLoss
 from metricopt.outputs import each
+from metricopt.seeding import drawn_seed
 from metricopt.tasks.examples import Examples
 
 OnEpoch = Callable[[Epoch], None]
@@ -262,8 +263,7 @@ class TrainingRun:
         return ObserveLoss(self.loss, observe)
 
     def _seeded(self) -> GlobalRandomness:
-        seed = int(torch.randint(2**62, (), generator=self.generator))
-        return GlobalRandomness(seed, self.device)
+        return GlobalRandomness(drawn_seed(self.generator), self.device)
 
 
 def train(

@@ -1,7 +1,7 @@
 """How long and by which optimiser a network is trained."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import (
 )
 
 from baselines.optimizers.powersign import PowerSign
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
 from metricopt.losses.contract import Loss
 
 Optimizer = Literal["adam", "sgd", "rmsprop", "powersign"]
@@ -81,15 +81,9 @@ class Training:
                 "training needs warm_up in (0, 1) and momentum in [0, 1), got "
                 f"warm_up={self.warm_up}, momentum={self.momentum}"
             )
-        for name, kind in (
-            ("optimizer", Optimizer),
-            ("schedule", RateSchedule),
-            ("precision", Precision),
-        ):
-            known, value = get_args(kind), getattr(self, name)
-            if value not in known:
-                options = ", ".join(map(repr, known))
-                raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+        require_choice("optimizer", self.optimizer, Optimizer)
+        require_choice("schedule", self.schedule, RateSchedule)
+        require_choice("precision", self.precision, Precision)
 
 
 def make_optimizer(

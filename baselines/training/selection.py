@@ -129,6 +129,11 @@ class BestState:
                 f"is back in its state after epoch {self.epoch}"
             )
 
+    def noted(self, name: str) -> dict[str, float]:
+        """Return the kept epoch, and its score by a name if there is one."""
+        found: dict[str, float] = {"best_epoch": self.epoch}
+        return found | ({name: self.score} if math.isfinite(self.score) else {})
+
     def put_back(self) -> None:
         """Return the network to the kept state, in evaluation mode."""
         self._network.load_state_dict(self._weights)

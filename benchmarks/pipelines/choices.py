@@ -121,7 +121,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """What the training of a network took that was there before a run.
+    """Cost of training the network that a run starts from.
 
     Attributes:
         queries: metric queries, by the split they were made on.

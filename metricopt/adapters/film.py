@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
 from metricopt.seeding import make_generator
 
 Form = Literal["generator", "shared", "direct", "shift"]
@@ -106,9 +106,7 @@ def _names(
 
 
 def _size(form: str, size: int | None, channels: int) -> int:
-    if form not in get_args(Form):
-        known = ", ".join(map(repr, get_args(Form)))
-        raise ConfigError(f"form must be one of {known}, got {form!r}")
+    require_choice("form", form, Form)
     if form in GENERATORS:
         size = DEFAULT_SIZE if size is None else size
         if size < 1:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from metricopt.seeding import drawn_seed
 from metricopt.tasks.descent import Streams, paired_streams
 from metricopt.tasks.task import Task
 
@@ -31,7 +32,7 @@ def choose_step(
     """
     if len(steps) == 1:
         return steps[0], 0
-    seed = int(torch.randint(2**62, (), generator=generator))
+    seed = drawn_seed(generator)
     costs = {}
     for step in steps:
         streams = paired_streams(torch.Generator().manual_seed(seed))

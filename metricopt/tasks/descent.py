@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DivergedError
+from metricopt.seeding import drawn_seed
 from metricopt.tasks.task import Task
 
 
@@ -149,7 +150,7 @@ def select_rate(
     Raises:
         DivergedError: if every rate diverges.
     """
-    seed = int(torch.randint(2**62, (), generator=generator))
+    seed = drawn_seed(generator)
     found: dict[float, float] = {}
     for rate in LEARNING_RATES:
         # The same starts and mini-batches for every rate.

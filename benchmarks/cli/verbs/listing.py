@@ -11,8 +11,9 @@ from benchmarks.cli.usage import check_name
 METHODS = "methods"
 ALIGNED = ("left", "left", "right", "right", "right", "left")
 COSTS = (
-    "queries, steps, s: medians over the committed runs of tier local, those of "
-    "meta-training and of training the network included. A dot: none is committed."
+    "queries, steps, s: medians over the committed runs of tier local. They include "
+    "meta-training, unless its value function was in the cache, and the training of "
+    "the network. A dot: no run is committed."
 )
 
 

@@ -22,9 +22,9 @@ TABLE = TaughtTable(
     paper_column="cifar10/mcr",
     paper_network="resnet56",
     notes=(
-        "The surrogate is divided by its mean slope on the recorded logits, so that "
-        "the rate of cross-entropy suits it. The published code does not do that: its "
-        "penalty asks for a slope of 128 per example.",
+        "The surrogate is divided by its mean slope on held-out recorded logits, so "
+        "that the rate of cross-entropy suits it. The published code does not do that: "
+        "its penalty asks for a slope of 128 per example.",
         "The paper records logits of ImageNet once and uses the surrogate on all data. "
         "Here they are recorded in a training with cross-entropy on the same images.",
     ),

@@ -32,7 +32,6 @@ from benchmarks.pipelines.images.settings import (
 from benchmarks.runs.spec import Settings, Unit
 
 MCR, AUCPR = "mcr", "aucpr"
-WATCHED = (Unit(MCR), Unit(AUCPR))
 CE = "ce"
 METRIC_FREE = (CE, "self-paced", "self-paced-global")
 """Methods that never query the metric: one network serves all of them."""
@@ -154,7 +153,7 @@ class TaughtNetwork:
 
     Attributes:
         method: its name, see `unit_of`; or a loss that networks learn with.
-        metric: what it works towards; nothing depends on it without queries.
+        metric: what it works towards; of no effect on methods without queries.
         network: name of an image network; empty for that of the tier.
     """
 
@@ -188,7 +187,7 @@ class TaughtNetwork:
         metric = MCR if free else self.metric
         label = self.method if free else f"{self.method}-{metric}"
         method = unit_of(self.method, size)
-        return replace(plain, taught=Taught(label, method, Unit(metric), WATCHED))
+        return replace(plain, taught=Taught(label, method, Unit(metric)))
 
 
 LOSSES = ("pairwise-aucroc", "aucpr")

@@ -47,7 +47,9 @@ NOTES = {
     "ala-multi": "one of the networks that share the controller; the steps and seconds "
     "of all are counted",
     "ala-plain": "begins as cross-entropy; ours",
-    "moew": "its queries are one a trial; the steps of all trials are counted",
+    "moew": "one query a trial; a trial is a shorter training from the same weights",
+    "ala-confusion": "eq. 7 taken literally: the sum is far below 0, where the sigmoid "
+    "has no slope, and nothing is learned",
     "reloss": "trains twice: first with cross-entropy, to record logits",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }
@@ -212,11 +214,13 @@ class TaughtTable:
 
 
 CONVENTION = (
-    "5,000 images to observe, 10,000 to test. All networks of a replicate begin with "
-    "the same weights, and take as many steps as cross-entropy."
+    "The last training of every method takes as many steps as cross-entropy, from the "
+    "same weights; `times` below counts all its steps."
 )
 COMMON_NOTES = (
     "The last state of a network is kept, not the best: the one-cycle rate ends at 0.",
     "`queries` are all that a network's training made, and those of MetricOpt on top.",
     "Networks are trained before the runs and shared by the tables that show them.",
+    "Networks that a loss alone trains, large-margin softmax and the AUC losses, begin "
+    "with other random weights, and their steps are not counted.",
 )

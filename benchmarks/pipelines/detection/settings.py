@@ -1,12 +1,12 @@
 """What decides a detection pipeline: problem, detector and fine-tuning."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from baselines.training.optimization import Precision
 from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.pipelines.pretrained.base_weights import BaseWeights
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
 
 ClassLoss = Literal["cross-entropy", "ap"]
 
@@ -81,9 +81,7 @@ class DetectorBackbone:
     revision: int
 
     def __post_init__(self) -> None:
-        if self.loss not in get_args(ClassLoss):
-            known = ", ".join(map(repr, get_args(ClassLoss)))
-            raise ConfigError(f"loss must be one of {known}, got {self.loss!r}")
+        require_choice("loss", self.loss, ClassLoss)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Image networks that a network method trains, and what their training cost."""
 
+import copy
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DivergedError
 
 DIGITS = 5
+WATCHED = (Unit("mcr"), Unit("aucpr"))
+"""Metrics whose values on observe are noted after every epoch, for figures alone."""
 LEARNED = 5_000
 """Training images on which the error on the training split is noted."""
 TRAIN_ERROR = "train_error"
@@ -65,6 +68,8 @@ class School:
         method, course = self.taught.method, Course(self)
         known = NETWORK_METHODS.get(method.name)(on_epoch=course.add)
         validation = Validation(metric_of(self.taught.metric), self.observe)
+        # The first calls of a process take seconds that belong to no method.
+        predict(copy.deepcopy(network), self.batches.plain(2))
         started = time.perf_counter()
         try:
             result = changed(known, method.settings).train(
@@ -115,17 +120,16 @@ class Course:
         """Take note of an epoch whose network is shown."""
         if self.school.on_epoch is not None:
             self.school.on_epoch(epoch)
-        network = epoch.network
+        network, started = epoch.network, time.perf_counter()
         if network is None:
             return
         if isinstance(network, Children):
             network = network.network(0)
-        started = time.perf_counter()
         observe = self.school.observe
         outputs = predict_examples(network, observe)
         loss = nn.functional.cross_entropy(outputs, observe.targets)
         self._note("observe_loss", float(loss))
-        for unit in self.school.taught.watched:
+        for unit in WATCHED:
             self._note(unit.label, _value(unit, outputs, observe.targets))
         self.seconds += time.perf_counter() - started
 

@@ -87,14 +87,11 @@ class Taught:
         label: of the method, in names of networks.
         method: the network method with its settings.
         metric: what its queries are of.
-        watched: metrics whose values on observe are noted after every epoch, for
-            figures; the method never learns of them.
     """
 
     label: str
     method: Unit
     metric: Unit
-    watched: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True)

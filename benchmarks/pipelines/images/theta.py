@@ -139,7 +139,8 @@ def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
     Returns:
         Its weights (matrices in half precision), the loss's weights under `loss.`, and
         facts: losses by epoch, error on observe, seconds, digest of the weights. For a
-        network that diverged, only that fact, so that no run trains it again.
+        network that diverged, only that fact, so that no run trains it again. Where a
+        method trains it there is no checkpoint, and its facts are those of `School`.
     """
     splits = load_problem(spec.problem, spec.replicate)
     recipe = spec.backbone.pretraining

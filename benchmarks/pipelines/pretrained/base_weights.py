@@ -8,7 +8,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 from urllib.parse import urlsplit
 
 from torch import nn
@@ -20,7 +20,7 @@ from benchmarks.pipelines.pretrained.weight_files import (
     pretrained_of,
     read_tensors,
 )
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError, DataError, require_choice
 
 Source = Literal["random", "torchvision", "file"]
 
@@ -45,9 +45,7 @@ class BaseWeights:
     sha256: str | None = None
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(Source):
-            known = ", ".join(map(repr, get_args(Source)))
-            raise ConfigError(f"source must be one of {known}, got {self.source!r}")
+        require_choice("source", self.source, Source)
         if self.source != "file":
             if self.file or self.sha256:
                 raise ConfigError(

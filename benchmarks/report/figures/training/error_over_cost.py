@@ -28,7 +28,8 @@ def metric_over_seconds(
     def seconds(record: RunRecord) -> float:
         return record.seconds[NETWORK] + record.seconds.get("total", 0.0)
 
-    return _over(layout, records, block, seconds, "seconds, training included")
+    axis = "seconds: training on all cores, then the run on one"
+    return _over(layout, records, block, seconds, axis)
 
 
 def metric_over_queries(

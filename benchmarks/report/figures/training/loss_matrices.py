@@ -21,7 +21,8 @@ def loss_matrices(
 ) -> "Figure | None":
     """Draw the matrices of the first replicate of every row that notes some.
 
-    Rows are true classes; red raises the loss of a pair, blue lowers it.
+    Rows are true classes. Red: the loss rewards the probability of that class. Blue:
+    it penalises it.
     """
     own = [record for record in records if record.spec.block == block.name]
     labels = {row.name: row.label for row in layout.rows}
@@ -61,7 +62,8 @@ def _drawn(
     figure.colorbar(image, ax=axes, shrink=0.8, label="loss parameter")
     figure.suptitle(
         f"{layout.title} ({block.label}): loss parameters between classes in training, "
-        "first replicate.\nRows of a matrix: true class.",
+        "first replicate.\nRows: true class. Red: the loss rewards the probability of "
+        "the class of the column. Blue: it penalises it.",
         fontsize="medium",
         x=0.01,
         ha="left",
