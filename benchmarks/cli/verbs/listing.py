@@ -5,7 +5,6 @@ from argparse import Namespace
 from tabulate import tabulate
 
 from benchmarks.cli import catalogue
-from benchmarks.cli.method_table import HEADERS, method_table
 from benchmarks.cli.usage import check_name
 
 METHODS = "methods"
@@ -44,6 +43,9 @@ def run(options: Namespace) -> int:
 
 def _print_kind(name: str, kind: catalogue.Kind) -> None:
     if name == METHODS:
+        # Not above: it reads records, and the list of all units is to be instant.
+        from benchmarks.cli.method_table import HEADERS, method_table
+
         print(tabulate(method_table(), HEADERS, colalign=ALIGNED))
         print(COSTS)
         return
