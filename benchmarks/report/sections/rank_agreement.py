@@ -27,7 +27,7 @@ def rank_agreement(cells: Sequence[Cell]) -> list[str]:
     lines = [
         [cell.column.label, cell.row.label, *(_spread(cell, n) for n in NOTES.values())]
         for cell in cells
-        if cell.note(NOTES["held out"]) is not None
+        if cell.note(NOTES["held out, cross-entropy"]) is not None
         and Reading(cell.column).is_aim_of(cell.records)
     ]
     if not lines:

@@ -103,3 +103,8 @@ def test_the_page_has_them():
     for heading in (TRAINING, AGREEMENT):
         assert f"\n{heading}\n" in text
     assert "loss_matrices-balanced.png" in text
+
+
+def test_a_rank_correlation_alone_is_no_learned_loss():
+    record = make_record("metricopt", 0, [0.2], notes={"rank_correlation": 0.9})
+    assert rank_agreement(judge(LAYOUT, [*LOSS_ONLY, record])) == []
