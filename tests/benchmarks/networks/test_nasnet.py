@@ -4,7 +4,13 @@ import pytest
 import torch
 from timm.models.nasnet import NASNetALarge
 
+from baselines.training.batches import PermutedBatches
+from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.optimization import Training
+from benchmarks.networks.contract import build_network
 from benchmarks.networks.nasnet import nasnet_a, nasnet_a_cifar, nasnet_a_mobile
+from benchmarks.pipelines.images.images import Images, channel_statistics
+from metricopt.seeding import make_generator
 
 
 def linear(classes):
@@ -67,3 +73,37 @@ def _as_they_run(other, own):
     ]
     assert len(ordered) == len(own.state_dict())
     return ordered
+
+
+class Stopped(Exception):  # noqa: N818 - stands for a kill
+    """Ends a training between two epochs."""
+
+
+def test_mobile_trains_and_goes_on_from_its_checkpoint_to_the_bit(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (4, 64, 64, 3), generator=generator).to(torch.uint8)
+    images = Images(pixels, torch.arange(4), *channel_statistics(pixels))
+
+    def made():
+        return TrainingRun(
+            build_network("nasnet-a-mobile", linear(4), seed=0),
+            torch.nn.CrossEntropyLoss(),
+            PermutedBatches(images, 4),
+            Training(2, 0.01, optimizer="rmsprop", schedule="cosine", keep_best=False),
+            generator=make_generator("mobile"),
+        )
+
+    def stop(epoch):
+        raise Stopped
+
+    whole = made()
+    train(whole)
+    with pytest.raises(Stopped):
+        train(made(), hooks=Hooks(stop), checkpoint=tmp_path / "mobile.pt")
+    resumed = made()
+    train(resumed, checkpoint=tmp_path / "mobile.pt")
+    assert whole.losses == resumed.losses
+    assert whole.losses[1] != whole.losses[0]
+    before = whole.network.state_dict()
+    for name, value in resumed.network.state_dict().items():
+        assert torch.equal(value, before[name])
