@@ -13,7 +13,9 @@ from metricopt.errors import ConfigError
 INPUTS = {
     "digit-net": (1, 8, 8),
     "small": (3, 32, 32),
+    "resnet8": (3, 32, 32),
     "resnet32": (3, 32, 32),
+    "resnet56": (3, 32, 32),
     "nasnet-a-cifar": (3, 16, 16),
     "nasnet-a-cifar-small": (3, 32, 32),
     "nasnet-a-large": (3, 64, 64),
