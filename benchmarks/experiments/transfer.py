@@ -32,7 +32,9 @@ from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
 
-METRICS = {"worst-class-error": "worst class", "f-macro": "macro F"}
+LABELS = {"worst-class-error": "worst class", "f-macro": "macro F"}
+METRICS = {"paper": tuple(LABELS), "local": tuple(LABELS), "smoke": ("f-macro",)}
+"""By tier."""
 BUDGETS = (5, 10)
 """Of MetricOpt on outputs, besides its own."""
 TOLD = BUDGETS[0]
@@ -153,7 +155,7 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
             ),
         )
         for name, place in known.items()
-        for metric in METRICS
+        for metric in METRICS[tier]
     ]
     count = replicates or size.replicates
     return table_specs("transfer", tier, parts, replicates=count)
@@ -211,8 +213,8 @@ def layout(tier: str) -> TableLayout:
         ),
         rows=rows(known),
         columns=tuple(
-            Column(metric, label, Unit(metric), test_per_train=data.test_per_train)
-            for metric, label in METRICS.items()
+            Column(name, LABELS[name], Unit(name), test_per_train=data.test_per_train)
+            for name in METRICS[tier]
         ),
         loss_only_row=BASE,
         untouched_row=UNTOUCHED,
