@@ -7,8 +7,8 @@ on the observe split; every trial is a training.
 Source: Zhao et al., 2019, and its published example. The full protocol of 200
 trainings from the given weights is `rounds=10, per_round=20, search_epochs=0`; the
 default is a reduced one of shorter trials, whose winner is trained once more, at full
-length. Trials begin with the weights that are given. The
-embedding of features is principal components instead of an autoencoder.
+length. Trials begin with the weights that are given. The embedding of features is
+principal components instead of an autoencoder.
 """
 
 import copy

@@ -106,10 +106,6 @@ SIZES = {
     ),
 }
 
-UNIT_SLOPE = {"fitting": {"unit_slope": True}}
-"""ReLoss asks for a slope of n per example, n in a group; rates of cross-entropy need
-one."""
-
 
 def unit_of(name: str, size: TaughtSize) -> Unit:
     """Return the registered method that a name of ours stands for, at a size.
@@ -127,6 +123,14 @@ def variants(size: TaughtSize) -> Mapping[str, tuple[str, Settings]]:
     return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
 
 
+def _reloss(**fitting: str) -> tuple[str, Settings]:
+    """Return ReLoss with a surrogate of slope 1, which rates of cross-entropy need.
+
+    Its own penalty asks for a slope of n per example, n in a group.
+    """
+    return "reloss", {"fitting": {"unit_slope": True, **fitting}}
+
+
 VARIANTS: dict[str, tuple[str, Settings]] = {
     CE: ("surrogate-loss", {}),
     "self-paced-global": ("self-paced", {"form": "global"}),
@@ -135,15 +139,9 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "ala-plain": ("ala", {"sigmoid": False}),
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),
-    "reloss": ("reloss", UNIT_SLOPE),
-    "reloss-soft-rank": (
-        "reloss",
-        {"fitting": {"unit_slope": True, "objective": "soft-rank"}},
-    ),
-    "reloss-regression": (
-        "reloss",
-        {"fitting": {"unit_slope": True, "objective": "regression"}},
-    ),
+    "reloss": _reloss(),
+    "reloss-soft-rank": _reloss(objective="soft-rank"),
+    "reloss-regression": _reloss(objective="regression"),
 }
 
 
