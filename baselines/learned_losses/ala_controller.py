@@ -166,15 +166,21 @@ class Controller:
         policy: what decides; learned in place.
         generator: source of all randomness; on the CPU.
         learns: whether rewards change the policy.
+        updates: steps of the policy after every period.
 
     Attributes:
         course: what happened so far.
     """
 
     def __init__(
-        self, policy: PairPolicy, generator: torch.Generator, *, learns: bool = True
+        self,
+        policy: PairPolicy,
+        generator: torch.Generator,
+        *,
+        learns: bool = True,
+        updates: int = 1,
     ) -> None:
-        self.policy, self.learns = policy, learns
+        self.policy, self.learns, self.updates = policy, learns, updates
         self.course = Course([], [], [], [])
         self._generator = generator
         self._optimizer = torch.optim.Adam(policy.parameters(), lr=RATE)
@@ -217,7 +223,8 @@ class Controller:
         self._memory.append(_Experience(*kept, advantages[:, allowed].flatten()))
         mean = float(rewards.mean())
         self._baseline = DECAY * self._baseline + (1 - DECAY) * mean
-        self._learn()
+        for _ in range(self.updates):
+            self._learn()
 
     @property
     def entropy(self) -> float:

@@ -1,9 +1,18 @@
 """The adaptive loss of classes that stand for each other, and what it is adapted by.
 
-l(Phi) = -mean_n sigmoid(sum_j Phi[y_n, j] log p[n, j]).
+l(Phi) = -mean_n sum_j a_j (max(Phi[y_n, j], 0) log p[n, j]
+                            + max(-Phi[y_n, j], 0) log(1 - p[n, j])),
+a_j = 1 for the true class and 1 / (C - 1) for the others.
 
 Source: Huang et al., ICML 2019, eq. 6 and 7; the family is that of Wu et al., NeurIPS
-2018. All functions take several networks at once: k networks see the same n examples.
+2018. Differs: eq. 6 as it is printed, here `literal`, is
+-mean_n sigmoid(sum_j Phi[y_n, j] log p[n, j]). A negative parameter then pays without
+bound for p_j -> 0, whatever becomes of the true class; and the sigmoid takes the slope
+from examples that are badly wrong, also at Phi = I, where the paper calls the loss
+cross-entropy. Ours is cross-entropy there, never negative, and its parameters say what
+the paper says of them: positive ones ask for more of a class, negative ones for less.
+
+All functions take several networks at once: k networks see the same n examples.
 """
 
 import torch
@@ -13,8 +22,10 @@ from torch.nn import functional
 SLOPE = 4.0
 """What eq. 6 is multiplied by, so that a sure example has the slope of cross-entropy.
 
-With Phi = I the gradient is p / (1 + p)^2 times that of cross-entropy: 1/4 at p = 1.
+With Phi = I its gradient is p / (1 + p)^2 times that of cross-entropy: 1/4 at p = 1.
 """
+SURE = -1e-6
+"""Log-probability from which on log(1 - p) has no slope."""
 
 
 def log_probabilities(outputs: Tensor) -> Tensor:
@@ -47,22 +58,33 @@ def noisy_identity(
 
 
 def correlation_loss(
-    log_p: Tensor, targets: Tensor, phi: Tensor, *, sigmoid: bool = True
+    log_p: Tensor,
+    targets: Tensor,
+    phi: Tensor,
+    *,
+    literal: bool = False,
+    offset: Tensor | float = 0.0,
 ) -> Tensor:
-    """Return the loss of every network, shape [...]: eq. 6.
+    """Return the loss of every network, shape [...].
 
     Args:
         log_p: log-probabilities, shape [..., n, C].
         targets: labels, shape [n].
         phi: loss parameters, shape [..., C, C], rows by true class.
-        sigmoid: whether the sum goes through a sigmoid, as in eq. 6; without it, the
-            loss is cross-entropy where phi is the identity.
+        literal: whether it is eq. 6 as it is printed, times 4.
+        offset: added inside the sigmoid of `literal`, as in L2T-DLF.
 
     Returns:
-        Values in (-1, 0) with the sigmoid, any real numbers without.
+        Values >= 0, cross-entropy where phi is the identity; if literal, in (-4, 0).
     """
-    inner = (phi[..., targets, :] * log_p).sum(-1)
-    return -(inner.sigmoid() if sigmoid else inner).mean(-1)
+    rows = phi[..., targets, :]
+    if literal:
+        return -SLOPE * ((rows * log_p).sum(-1) + offset).sigmoid().mean(-1)
+    classes = log_p.shape[-1]
+    true = functional.one_hot(targets.long(), classes).bool()
+    rows = rows.where(true, rows / (classes - 1))
+    less = (-log_p.clamp(max=SURE).expm1()).log()
+    return -(rows.relu() * log_p + (-rows).relu() * less).sum(-1).mean(-1)
 
 
 def confusion(log_p: Tensor, targets: Tensor) -> Tensor:

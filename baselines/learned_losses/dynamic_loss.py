@@ -1,10 +1,10 @@
 """The teacher of L2T-DLF, the loss it gives to a student, and the way back to it.
 
-l = -4 mean_n sigmoid(sum_j W[y_n, j] log p[n, j] + b), where W and b follow from the
-student's state by attention over slots.
+The loss is that of `class_correlation` with parameters W and, if literal, an offset b
+inside the sigmoid; both follow from the student's state by attention over slots.
 
-Source: Wu et al., NeurIPS 2018. The factor 4 is ours, so that W = I begins with the
-slope of cross-entropy. The state is not given in full there; ours has 13 numbers.
+Source: Wu et al., NeurIPS 2018. Differs: without `literal` there is no sigmoid, and b
+has no effect. The state is not given in full there; ours has 13 numbers.
 """
 
 import math
@@ -15,7 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from baselines.learned_losses.class_correlation import SLOPE, log_probabilities
+from baselines.learned_losses.class_correlation import (
+    correlation_loss,
+    log_probabilities,
+)
 from metricopt.seeding import globally_seeded
 
 STATE = 13
@@ -54,18 +57,23 @@ class Teacher(nn.Module):
 
 
 def dynamic_loss(
-    outputs: Tensor, targets: Tensor, parameters: LossParameters
+    outputs: Tensor,
+    targets: Tensor,
+    parameters: LossParameters,
+    *,
+    literal: bool = False,
 ) -> Tensor:
-    """Return the student's loss, a scalar in (-4, 0).
+    """Return the student's loss, a scalar; see `correlation_loss`.
 
     Args:
         outputs: class logits [n, C] or one logit [n, 1].
         targets: labels, shape [n].
         parameters: of the loss.
+        literal: whether it is the published one, times 4.
     """
+    phi, offset = parameters
     log_p = log_probabilities(outputs)
-    inner = (parameters.weights[targets.long()] * log_p).sum(-1) + parameters.offset
-    return -SLOPE * inner.sigmoid().mean()
+    return correlation_loss(log_p, targets, phi, literal=literal, offset=offset)
 
 
 def true_probability(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -138,10 +146,19 @@ class Window:
         student: trained in place; dropout and batch norm are those of training.
         teacher: gives the loss.
         rate: of a step.
+        literal: see `dynamic_loss`.
     """
 
-    def __init__(self, student: nn.Module, teacher: Teacher, rate: float) -> None:
+    def __init__(
+        self,
+        student: nn.Module,
+        teacher: Teacher,
+        rate: float,
+        *,
+        literal: bool = False,
+    ) -> None:
         self.student, self.teacher, self.rate = student, teacher, rate
+        self.literal = literal
         self._steps: list[_Step] = []
 
     def step(
@@ -164,7 +181,7 @@ class Window:
             outputs = self.student(inputs)
         with torch.no_grad():
             parameters = self.teacher(state)
-        loss = dynamic_loss(outputs, targets, parameters)
+        loss = dynamic_loss(outputs, targets, parameters, literal=self.literal)
         gradients = torch.autograd.grad(loss, list(weights.values()))
         with torch.no_grad():
             for weight, gradient in zip(weights.values(), gradients, strict=True):
@@ -207,7 +224,8 @@ class Window:
             outputs = functional_call(
                 self.student, weights | step.buffers, (step.inputs,)
             )
-        loss = dynamic_loss(outputs, step.targets, self.teacher(step.state))
+        parameters = self.teacher(step.state)
+        loss = dynamic_loss(outputs, step.targets, parameters, literal=self.literal)
         own = list(weights.values())
         gradients = torch.autograd.grad(loss, own, create_graph=True)
         pairs = zip(back, gradients, strict=True)

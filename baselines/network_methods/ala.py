@@ -4,8 +4,8 @@ Every K = 200 steps the policy sees, for each pair of classes, the mean -log pro
 of one on observed examples of the other, and lowers, keeps or raises the pair's loss
 parameter. Its reward is whether the metric has improved since the period before.
 
-Source: Huang et al., ICML 2019, Sec. 3 to 5; no official code is known. Differs: eq. 6
-is multiplied by 4, so that a sure example has the slope of cross-entropy; the metric is
+Source: Huang et al., ICML 2019, Sec. 3 to 5; no official code is known. Differs: the
+loss, which as printed does not train here, see `class_correlation`; the metric is
 measured 0, 5, 10 and 15 steps before the end of a period, for with gamma = 0.9 the
 others weigh little; the epoch of best metric is kept. See `ala_controller` for what the
 controller leaves open.
@@ -30,7 +30,6 @@ from baselines.learned_losses.ala_controller import (
     moved,
 )
 from baselines.learned_losses.class_correlation import (
-    SLOPE,
     confusion,
     correlation_loss,
     log_probabilities,
@@ -52,8 +51,8 @@ from metricopt.seeding import drawn_seed, globally_seeded
 
 Form = Literal["policy", "noise", "confusion"]
 SecondRun = Literal["none", "reuse", "finetune"]
-AGES = (15, 10, 5, 0)
-"""Steps before the end of a period at which the metric is measured."""
+APART = 5
+"""Steps between two measurements of the metric in a period."""
 NOISE = 0.1
 SNAPSHOTS = 9
 
@@ -74,7 +73,7 @@ class AlaResult(NetworkResult):
 class AdaptiveLossAlignment(NetworkMethod):
     """Train with a loss between classes that a learned policy adapts to the metric.
 
-    All metric queries are on the whole observe split: four in a period for each
+    All metric queries are on the whole observe split: `measured` a period for each
     network, none if the policy does not learn, and with `keep_best` one after every
     epoch for the first network. The notes give, period by period,
     the reward, the entropy of the policy and how many pairs were lowered and raised;
@@ -86,9 +85,10 @@ class AdaptiveLossAlignment(NetworkMethod):
         period: steps K between two decisions.
         step: how far an action moves a loss parameter, beta.
         gamma: discount of the metric per step.
+        measured: times the metric is measured in a period, at its end and before.
+        updates: of the policy, after every period.
         diagonal: whether Phi(i, i) changes, too; the paper does not say.
-        sigmoid: whether the loss is eq. 6; without the sigmoid it begins as
-            cross-entropy.
+        literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
         form: what sets the loss parameters: the "policy"; "noise", the identity with
             10 % noise, fixed; or "confusion", eq. 7 as it is, in units of log C.
         children: networks that share the controller; the first one is returned, the
@@ -103,8 +103,10 @@ class AdaptiveLossAlignment(NetworkMethod):
     period: int = 200
     step: float = 0.1
     gamma: float = 0.9
-    diagonal: bool = True
-    sigmoid: bool = True
+    measured: int = 4
+    updates: int = 1
+    diagonal: bool = False
+    literal: bool = False
     form: Form = "policy"
     children: int = 1
     batched: bool = False
@@ -113,10 +115,17 @@ class AdaptiveLossAlignment(NetworkMethod):
     learns: bool = True
 
     def __post_init__(self) -> None:
-        if self.period < 1 or self.children < 1 or not 0 < self.step <= 1:
+        counts = (self.period, self.measured, self.updates, self.children)
+        if min(counts) < 1 or not 0 < self.step <= 1:
             raise ConfigError(
-                "ALA needs period >= 1, children >= 1 and step in (0, 1], got "
-                f"period={self.period}, children={self.children}, step={self.step}"
+                "ALA needs period, measured, updates and children >= 1 and step in "
+                f"(0, 1], got period={self.period}, measured={self.measured}, "
+                f"updates={self.updates}, children={self.children}, step={self.step}"
+            )
+        if APART * (self.measured - 1) >= self.period:
+            raise ConfigError(
+                f"a period of {self.period} steps is too short to measure the metric "
+                f"{self.measured} times, {APART} steps apart"
             )
         if not 0 < self.gamma <= 1:
             raise ConfigError(f"gamma must be in (0, 1], got {self.gamma}")
@@ -148,7 +157,9 @@ class AdaptiveLossAlignment(NetworkMethod):
         for number in range(runs):
             learns = self.learns and (number == 0 or self.second == "finetune")
             children = Children(networks, batched=self.batched)
-            controller = Controller(policy, generator, learns=learns)
+            controller = Controller(
+                policy, generator, learns=learns, updates=self.updates
+            )
             alignment = _Alignment(self, controller, validation)
             run = alignment.begin(children, batches, training, generator)
             best = train(run, hooks=alignment)
@@ -211,9 +222,8 @@ class _Alignment(Hooks):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the networks' losses: each follows its own gradient."""
         log_p = log_probabilities(outputs).transpose(0, 1)
-        sigmoid = self.settings.sigmoid
-        values = correlation_loss(log_p, targets, self.phi, sigmoid=sigmoid)
-        return (SLOPE if sigmoid else 1.0) * values.sum()
+        literal = self.settings.literal
+        return correlation_loss(log_p, targets, self.phi, literal=literal).sum()
 
     def observe(self, network: nn.Module) -> float:
         """Return the metric's cost of the first network on the observe split."""
@@ -223,7 +233,8 @@ class _Alignment(Hooks):
         """Measure the metric near the end of a period, and decide at its end."""
         self._snapshot(step, steps)
         age, form = -step % self.settings.period, self.settings.form
-        if form == "noise" or age not in AGES or (age and form == "confusion"):
+        measured = range(0, APART * self.settings.measured, APART)
+        if form == "noise" or age not in measured or (age and form == "confusion"):
             return
         if step + age >= steps:  # the end of the period is not reached
             return

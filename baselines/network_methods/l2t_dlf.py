@@ -6,7 +6,7 @@ the student's own steps. Then it is frozen, and teaches a last student.
 
 Source: Wu et al., NeurIPS 2018; its published demonstration was read. Differs: the
 teacher learns from windows of ten plain steps, each by itself, and from three students;
-a student's state is seen once in a window. See `dynamic_loss` for the loss.
+a student's state is seen once in a window. See `class_correlation` for the loss.
 """
 
 import copy
@@ -59,6 +59,7 @@ class LearningToTeach(NetworkMethod):
         student_rate: rate of their plain steps.
         held_out: examples of the observe split that a state is seen on.
         slots: of the teacher's attention.
+        literal: whether the loss is the published one, through a sigmoid.
     """
 
     students: int = 3
@@ -67,6 +68,7 @@ class LearningToTeach(NetworkMethod):
     student_rate: float = 0.1
     held_out: int = 256
     slots: int = 10
+    literal: bool = False
 
     def __post_init__(self) -> None:
         counts = (self.students, self.window, self.held_out, self.slots)
@@ -183,7 +185,12 @@ class _School:
             held, answers = self.held_out()
             state.hold_out(predict(student, held), answers)
             known = state.vector(done / steps).to(held.device)
-            window = Window(student, self.teacher, self.settings.student_rate)
+            window = Window(
+                student,
+                self.teacher,
+                self.settings.student_rate,
+                literal=self.settings.literal,
+            )
             count = min(self.settings.window, steps - done)
             for inputs, targets in self.batches.draw(count, self.generator):
                 seed = drawn_seed(self.generator)
@@ -251,4 +258,5 @@ class _Lesson(Hooks):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss that the teacher gives at present."""
         self.state.train(outputs, targets)
-        return dynamic_loss(outputs, targets, self.parameters)
+        literal = self.settings.literal
+        return dynamic_loss(outputs, targets, self.parameters, literal=literal)

@@ -35,7 +35,7 @@ LABELS = {
     "ala-confusion": "ALA, confusion matrix",
     "ala": "ALA, one network",
     "ala-multi": "ALA, several networks",
-    "ala-plain": "ALA without the sigmoid",
+    "ala-literal": "ALA, eq. 6 as printed",
     "ala-reuse": "ALA, 2nd run with the policy of the 1st",
     "ala-finetune": "ALA, 2nd run, the policy learns on",
     "reloss": "ReLoss",
@@ -43,13 +43,14 @@ LABELS = {
     "reloss-regression": "ReLoss by regression",
 }
 NOTES = {
-    "l2t-dlf": "the teacher sees labels of the observe split, not the metric",
+    "l2t-dlf": "the teacher sees labels of the observe split, not the metric; the loss "
+    "goes without the sigmoid, as that of ALA",
     "ala-multi": "one of the networks that share the controller; the steps and seconds "
     "of all are counted",
-    "ala-plain": "begins as cross-entropy; ours",
+    "ala-literal": "with the sigmoid, times 4; the other rows of ALA go without it, "
+    "and a negative parameter is a weight of log(1 - p)",
     "moew": "one query a trial; a trial is a shorter training from the same weights",
-    "ala-confusion": "eq. 7 taken literally: the sum is far below 0, where the sigmoid "
-    "has no slope, and nothing is learned",
+    "ala-confusion": "eq. 7 taken literally, in units of log C",
     "reloss": "trains twice: first with cross-entropy, to record logits",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }

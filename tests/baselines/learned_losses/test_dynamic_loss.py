@@ -39,35 +39,37 @@ def examples(seed, count=12):
     return inputs, torch.randint(CLASSES, (count,), generator=generator)
 
 
-def walked(taught, guide):
-    window = Window(taught, guide, RATE)
+def walked(taught, guide, literal=False):
+    window = Window(taught, guide, RATE, literal=literal)
     for step in range(STEPS):
         state = torch.linspace(-1, 1, STATE, dtype=torch.double) * (step + 1)
         window.step(*examples(step), state, seed=step)
     return window
 
 
-def cost(guide, **kind):
+def cost(guide, literal, **kind):
     """The smoothed error after the steps, and nothing else."""
     taught = student(**kind)
-    walked(taught, guide)
+    walked(taught, guide, literal)
     with torch.no_grad():
         inputs, targets = examples(99)
         return -true_probability(taught.eval()(inputs), targets).item()
 
 
+@pytest.mark.parametrize("literal", [False, True])
 @pytest.mark.parametrize("kind", [{"norm": False}, {"norm": False, "dropout": 0.3}])
-def test_hypergradient_is_that_of_finite_differences(kind):
+def test_hypergradient_is_that_of_finite_differences(kind, literal):
     guide, small = teacher(), 1e-5
-    found = walked(student(**kind), guide).hypergradient(*examples(99))
+    window = walked(student(**kind), guide, literal)
+    found = window.hypergradient(*examples(99))
     for weight, gradient in zip(guide.parameters(), found, strict=True):
         flat = weight.data.view(-1)
         for place in range(0, len(flat), 5):
             kept = flat[place].item()
             flat[place] = kept + small
-            above = cost(guide, **kind)
+            above = cost(guide, literal, **kind)
             flat[place] = kept - small
-            below = cost(guide, **kind)
+            below = cost(guide, literal, **kind)
             flat[place] = kept
             expected = (above - below) / (2 * small)
             assert gradient.view(-1)[place].item() == pytest.approx(expected, abs=1e-8)
@@ -84,11 +86,13 @@ def test_batch_norm_is_that_of_the_step_when_it_is_recomputed():
         assert buffer.equal(statistics[name])
 
 
-def test_the_first_loss_has_the_slope_of_cross_entropy_where_it_is_sure():
+@pytest.mark.parametrize("literal", [False, True])
+def test_the_first_loss_has_the_slope_of_cross_entropy_where_it_is_sure(literal):
     parameters = LossParameters(torch.eye(3), torch.zeros(()))
     outputs = torch.tensor([[9.0, 0.0, 0.0]], requires_grad=True)
     targets = torch.tensor([0])
-    (ours,) = torch.autograd.grad(dynamic_loss(outputs, targets, parameters), outputs)
+    ours = dynamic_loss(outputs, targets, parameters, literal=literal)
+    (ours,) = torch.autograd.grad(ours, outputs)
     loss = nn.functional.cross_entropy(outputs, targets)
     (plain,) = torch.autograd.grad(loss, outputs)
     assert torch.allclose(ours, plain, rtol=1e-3)

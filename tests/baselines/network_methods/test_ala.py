@@ -32,7 +32,7 @@ def trained(settings, observe=None, metric="mcr", training=TRAINING, network=Non
     """Train on images; return the result and what was counted."""
     observe = observe or ToyImages(seed=1)
     validation = Validation(make_metric(metric), observe)
-    result = AdaptiveLossAlignment(**settings).train(
+    result = AdaptiveLossAlignment(**{"measured": 1, **settings}).train(
         network or image_network(),
         PermutedBatches(ToyImages(), 16),
         validation,
@@ -146,7 +146,9 @@ def test_siblings_have_weights_of_their_own():
 
 def test_queries_are_four_in_a_period_for_each_child_and_one_an_epoch():
     training = Training(16, 0.05, optimizer="sgd")  # 64 steps
-    result, validation = trained({"period": 16, "children": 2}, training=training)
+    result, validation = trained(
+        {"period": 16, "measured": 4, "children": 2}, training=training
+    )
     assert validation.queries == result.queries == 3 * 4 * 2 + 16
     # Of the first period's reward nothing is known: there is none before it.
     assert len(result.notes["rewards"]) == 2
@@ -205,7 +207,9 @@ def test_a_policy_is_used_with_another_number_of_classes(tmp_path):
     result.policy.save(file)
     data = breast_cancer()
     network = torch.nn.Sequential(torch.nn.Linear(data.train.inputs.shape[1], 1))
-    moved_on = AdaptiveLossAlignment(period=2, policy=str(file), learns=False).train(
+    moved_on = AdaptiveLossAlignment(
+        period=2, measured=1, policy=str(file), learns=False
+    ).train(
         network,
         SampledBatches(data.train, 32),
         Validation(make_metric("f1"), data.observe),
@@ -239,6 +243,8 @@ def test_a_collapsed_policy_is_reported(tmp_path):
     ("settings", "message"),
     [
         ({"period": 0}, "period=0"),
+        ({"updates": 0}, "updates=0"),
+        ({"period": 10}, "a period of 10 steps is too short .* 4 times, 5 steps apart"),
         ({"children": 0}, "children=0"),
         ({"step": 1.5}, "step=1.5"),
         ({"gamma": 0.0}, r"gamma must be in \(0, 1\], got 0.0"),
