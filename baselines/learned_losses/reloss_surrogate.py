@@ -36,10 +36,13 @@ RATE, WEIGHT_DECAY = 0.01, 1e-3
 class ReLossSurrogate(nn.Module):
     """A loss: the mean of |h(p)| over examples, p the probability of the true class.
 
-    h is 1-128-128-128-1 with ELU.
+    h is 1-128-128-128-1 with ELU. The absolute value may fold it: where recorded
+    networks are rarely sure, the loss is least at the p that right answers usually
+    have, and rises towards 1. `anchored`, which is ours, is |h(p) - h(1)|.
 
     Args:
         width: of the hidden layers.
+        anchored: whether the loss of a sure and right answer is 0.
 
     Attributes:
         scale: factor of the loss.
@@ -47,8 +50,9 @@ class ReLossSurrogate(nn.Module):
 
     scale: Tensor
 
-    def __init__(self, width: int = 128) -> None:
+    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
         super().__init__()
+        self.anchored = anchored
         self.h = nn.Sequential(
             nn.Linear(1, width),
             nn.ELU(),
@@ -69,7 +73,10 @@ class ReLossSurrogate(nn.Module):
         """
         log_p = log_probabilities(outputs)
         true = log_p.gather(-1, targets.long()[..., None]).exp()
-        losses: Tensor = self.scale * self.h(true)[..., 0].abs().mean(-1)
+        values = self.h(true)
+        if self.anchored:
+            values = values - self.h(torch.ones_like(true[..., :1, :]))
+        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
         return losses
 
 
@@ -137,6 +144,7 @@ class Fitting:
         per_sample: whether the penalty asks each example for a slope of 1.
         unit_slope: whether the loss is scaled in the end, so that its mean slope is 1
             per example.
+        anchored: see `ReLossSurrogate`.
     """
 
     objective: Objective = "correlation"
@@ -146,6 +154,7 @@ class Fitting:
     penalty: float = 10.0
     per_sample: bool = False
     unit_slope: bool = False
+    anchored: bool = False
 
     def __post_init__(self) -> None:
         require_choice("objective", self.objective, Objective)
@@ -196,7 +205,7 @@ def fit_surrogate(
     size = fitting.group_size
     held, taught = _parted(logits, size, generator)
     held_costs = costs(held)
-    surrogate = ReLossSurrogate().to(logits)
+    surrogate = ReLossSurrogate(anchored=fitting.anchored).to(logits)
     cross_entropy = rank_correlation(group_cross_entropy(held), held_costs)
     if math.isnan(cross_entropy):
         raise DataError(

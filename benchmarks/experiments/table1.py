@@ -34,6 +34,12 @@ from benchmarks.experiments.shared.image_arms import (
 )
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.experiments.shared.taught_table import (
+    methods_column,
+    methods_note,
+    methods_rows,
+    methods_specs,
+)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
@@ -41,6 +47,17 @@ from benchmarks.runs.spec import RunSpec, Unit
 METRIC = "mcr"
 WARM = ("longer", "blackbox")
 """Rows of networks that go on from the cross-entropy network."""
+
+METHODS = {
+    "self-paced": None,
+    "l2t-dlf": "l2t-dlf",
+    "moew": "moew",
+    "ala": None,
+    "ala-multi": "ala",
+    "reloss": None,
+    "reloss-anchored": None,
+}
+"""Methods that train a network, each with the paper's row."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
@@ -53,6 +70,7 @@ ROWS = (
         "blackbox",
         note="trained from the cross-entropy network, with the recall loss",
     ),
+    *methods_rows(METHODS),
     *CONTROL_ROWS,
     *METRICOPT_ROWS,
     finetuned("large-margin-loss-only", "large-margin fine-tune, last step"),
@@ -106,7 +124,16 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
         trained = TrainedNetwork(network, loss, warm=row in WARM)
         rows[row] = image_row(tier, images, trained, plan)
     part = Part("natural", f"{problem.name}/{METRIC}", METRIC, size.steps, rows)
-    return table_specs("table1", tier, [part], replicates=replicates or size.replicates)
+    count = replicates or size.replicates
+    return [
+        *table_specs("table1", tier, [part], replicates=count),
+        *methods_specs("table1", tier, methods(tier), METHODS, replicates, offline),
+    ]
+
+
+def methods(tier: str) -> Column:
+    """Return the column of networks that methods train."""
+    return methods_column(tier, METRIC, "MCR", "cifar10/mcr")
 
 
 def layout(tier: str) -> TableLayout:
@@ -130,7 +157,7 @@ def layout(tier: str) -> TableLayout:
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=(column,),
+        columns=(column, methods(tier)),
         paper_table="Table 1",
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
@@ -138,7 +165,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=QUERY_ARMS,
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=NOTES,
+        notes=(*NOTES, methods_note(tier)),
     )
 
 

@@ -53,7 +53,11 @@ def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what spread, intervals and tests are over, one sentence each."""
     several = any(map(_several, records))
     found = [_of_replicates(layout) if layout.replicated else _of_network(several)]
-    if layout.replicated and any(len(r.values("test")) > 1 for r in records):
+    once = [column.label for column in layout.columns if column.source in layout.once]
+    if once:
+        found.append(f"In {'; '.join(once)} it is {_of_network(several)}")
+    own = [record for record in records if record.spec.column not in layout.once]
+    if layout.replicated and any(len(r.values("test")) > 1 for r in own):
         within = "value functions and meta-tests" if several else "meta-tests"
         found.append(f"A replicate counts with the mean over its {within}.")
     alone = {r.spec.row for r in records if r.shared_queries and not _several(r)}
@@ -96,15 +100,17 @@ def _of_network(several: bool) -> str:
 
 def _tests(layout: TableLayout) -> str:
     """Return how differences are tested."""
+    of_network = (
+        "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
+        "with the i-th of the other; of one sample where a row has a single value; "
+        "else Welch's"
+    )
     if not layout.replicated:
-        return (
-            "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
-            "with the i-th of the other; of one sample where a row has a single value; "
-            "else Welch's"
-        )
+        return of_network
     ratios = sorted({c.test_per_train for c in layout.columns} - {0.0})
     if not ratios:
-        return "t-tests by pairs of replicates"
+        alone = f"; with one replicate, {of_network}" if layout.once else ""
+        return f"t-tests by pairs of replicates{alone}"
     shown = " or ".join(f"{ratio:.2f}" for ratio in ratios)
     return (
         "t-tests by pairs of replicates, corrected for overlapping splits as by Nadeau "

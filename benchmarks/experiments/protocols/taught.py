@@ -86,7 +86,11 @@ SIZES = {
             "ala": {"period": 20, "measured": 1, "updates": 10},
             "l2t-dlf": {"students": 1, "teaching_epochs": 2},
             "moew": {"rounds": 2, "per_round": 4, "search_epochs": 2},
-            "reloss": {"recorded": 100_000},
+            # Few logits: smaller steps, so that there are enough of them.
+            "reloss": {
+                "recorded": 100_000,
+                "fitting": {"groups": 64, "epochs": 8},
+            },
         },
         children=3,
     ),
@@ -124,7 +128,7 @@ def variants(size: TaughtSize) -> Mapping[str, tuple[str, Settings]]:
     return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
 
 
-def _reloss(**fitting: str) -> tuple[str, Settings]:
+def _reloss(**fitting: str | bool) -> tuple[str, Settings]:
     """Return ReLoss with a surrogate of slope 1, which rates of cross-entropy need.
 
     Its own penalty asks for a slope of n per example, n in a group.
@@ -141,7 +145,7 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "ala-reuse": ("ala", {"second": "reuse"}),
     "ala-finetune": ("ala", {"second": "finetune"}),
     "reloss": _reloss(),
-    "reloss-soft-rank": _reloss(objective="soft-rank"),
+    "reloss-anchored": _reloss(anchored=True),
     "reloss-regression": _reloss(objective="regression"),
 }
 

@@ -1,7 +1,7 @@
 """Tables whose rows are networks that methods train, and MetricOpt on top of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.experiments.protocols import images
@@ -39,7 +39,7 @@ LABELS = {
     "ala-reuse": "ALA, 2nd run with the policy of the 1st",
     "ala-finetune": "ALA, 2nd run, the policy learns on",
     "reloss": "ReLoss",
-    "reloss-soft-rank": "ReLoss, ranks by projection",
+    "reloss-anchored": "ReLoss, 0 at p = 1",
     "reloss-regression": "ReLoss by regression",
 }
 NOTES = {
@@ -52,8 +52,16 @@ NOTES = {
     "moew": "one query a trial; a trial is a shorter training from the same weights",
     "ala-confusion": "eq. 7 taken literally, in units of log C",
     "reloss": "trains twice: first with cross-entropy, to record logits",
+    "reloss-anchored": "|h(p) - h(1)| instead of |h(p)|; ours",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }
+NETWORK_LABELS = {
+    "resnet8": "ResNet-8, methods:",
+    "resnet32": "methods:",
+    "digit-net": "methods:",
+}
+GONE_ON_WITH = (CE, "ala", "reloss")
+"""Methods whose networks MetricOpt goes on with in tables of several columns."""
 ANOTHER_NETWORK = "another network and fewer images than the paper's"
 ON_TOP = ("metricopt", outputs.OURS)
 """Methods that go on with a trained network, as the ends of row names."""
@@ -120,6 +128,64 @@ def taught_rows(
         for end, plan in plans_on_top(SIZES[tier]).items():
             rows[f"{name}+{end}"] = filled(named[name], plan)
     return rows
+
+
+def methods_column(tier: str, metric: str, label: str, paper_column: str) -> Column:
+    """Return the column of networks that methods train, in a table that has others."""
+    size = SIZES[tier]
+    return Column(
+        f"{size.network}, methods/{metric}",
+        f"{NETWORK_LABELS[size.network]} {label}",
+        Unit(metric),
+        paper_column=None if tier == "smoke" else paper_column,
+        not_comparable=ANOTHER_NETWORK if tier == "local" else "",
+        test_per_train=size.problem.problem.test_per_train,
+    )
+
+
+def methods_specs(
+    experiment: str,
+    tier: str,
+    column: Column,
+    methods: Iterable[str],
+    replicates: int | None,
+    offline: bool | None,
+) -> list[RunSpec]:
+    """Return that column's runs, cross-entropy and MetricOpt on top among them.
+
+    Their rows are those of cross-entropy and MetricOpt in the other columns.
+    """
+    metric, size, names = column.metric.name, SIZES[tier], (CE, *methods)
+    on_top = tuple(name for name in names if name in GONE_ON_WITH)
+    found = taught_rows(tier, metric, names, on_top, offline=offline)
+    rows = {
+        images.CROSS_ENTROPY if name == CE else name.removeprefix(f"{CE}+"): filled
+        for name, filled in found.items()
+    }
+    part = Part("natural", column.name, metric, size.steps, rows)
+    count = replicates or size.replicates
+    return table_specs(experiment, tier, [part], replicates=count)
+
+
+def methods_rows(methods: Mapping[str, str | None]) -> tuple[Row, ...]:
+    """Return the rows of that column, against the row of cross-entropy.
+
+    Args:
+        methods: their names, each with the paper's row or None.
+    """
+    found: list[Row] = []
+    for name, paper in methods.items():
+        found.append(replace(row(name, paper), base_row=images.CROSS_ENTROPY))
+        found += rows_on_top(name) if name in GONE_ON_WITH else ()
+    return tuple(found)
+
+
+def methods_note(tier: str) -> str:
+    """Return what a reader is told of that column."""
+    return (
+        f"Column `methods`: every method trains a network of its own, {described(tier)}"
+        ". All begin with the same weights and take as many steps as cross-entropy."
+    )
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,22 @@ def errors(groups):
     return (groups.outputs.argmax(-1) != groups.targets).double().mean(-1)
 
 
+def test_an_anchored_surrogate_asks_for_all_where_networks_are_seldom_sure():
+    """The published one is least at the probability that right answers have there."""
+    logits = torch.randn(6_000, 4, generator=make_generator("logits"))
+    sure = torch.tensor([[[20.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
+    losses = {}
+    for anchored in (False, True):
+        torch.manual_seed(0)
+        fitting = Fitting(anchored=anchored, **SMALL)
+        found = fit_surrogate(logits, errors, fitting, make_generator("fit"))
+        assert found.rank_correlation > 0.9
+        losses[anchored] = found.surrogate(sure, torch.zeros(2, 1)).tolist()
+    assert losses[True][0] == pytest.approx(0, abs=1e-4)
+    assert losses[True][1] > losses[True][0]
+    assert losses[False][1] < losses[False][0]
+
+
 @pytest.mark.parametrize("objective", ["correlation", "soft-rank", "regression"])
 def test_a_surrogate_learns_to_rank_by_the_metric(objective):
     logits = 2 * torch.randn(6_000, 4, generator=make_generator("logits"))
