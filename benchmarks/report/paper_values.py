@@ -206,6 +206,9 @@ PAPER_VALUES: tuple[PaperValue, ...] = (
     # Printed as accuracies, 94.32 and 94.57.
     PaperValue(RELOSS, "ReLoss", "ce", "cifar10/mcr", 0.0568),
     PaperValue(RELOSS, "ReLoss", "reloss", "cifar10/mcr", 0.0543),
+    # 73.61 and 74.15.
+    PaperValue(RELOSS, "ReLoss", "ce", "cifar100/mcr", 0.2639),
+    PaperValue(RELOSS, "ReLoss", "reloss", "cifar100/mcr", 0.2585),
 )
 
 

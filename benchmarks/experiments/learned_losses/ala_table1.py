@@ -25,7 +25,6 @@ TABLE = TaughtTable(
     },
     on_top=(CE, "ala"),
     paper_table="ALA Table 1",
-    paper_column="cifar10/mcr",
     notes=(
         "Tier local: ALA decides every 20 steps instead of 200, so 25 times in a "
         "training, by one measurement each; its policy takes 10 steps a decision; 3 "

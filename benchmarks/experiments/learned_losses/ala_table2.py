@@ -21,7 +21,6 @@ TABLE = TaughtTable(
     metric=AUCPR,
     label="AUCPR",
     paper_table="ALA Table 2",
-    paper_column="cifar10/aucpr",
     notes=(
         "Mean over the classes of the average precision of one class against the rest. "
         "Images are ranked by softmax probabilities, for the AUC and AUCPR losses by "

@@ -17,7 +17,6 @@ TABLE = TaughtTable(
         "ala-finetune": "ala-finetune",
     },
     paper_table="ALA Table 5",
-    paper_column="cifar10/mcr",
     notes=(
         "Training errors of the paper: .0032 with cross-entropy, .0012 with ALA, .0014 "
         "and .0008 with a second run.",

@@ -1,4 +1,4 @@
-"""ReLoss on CIFAR-10: a surrogate that ranks as the metric does is the loss.
+"""ReLoss on CIFAR-10 and 100: a surrogate that ranks as the metric does is the loss.
 
 Source: Huang et al., ICLR 2022, the table of image classification, and the poster's
 comparison with the approximation-based objective. MetricOpt on top of ReLoss is ours.
@@ -6,11 +6,12 @@ comparison with the approximation-based objective. MetricOpt on top of ReLoss is
 
 from benchmarks.experiments.protocols.taught import CE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment
+from benchmarks.experiments.shared.problems import CIFAR100
 from benchmarks.experiments.shared.taught_table import TaughtTable
 
 TABLE = TaughtTable(
     experiment="reloss-cifar",
-    title="ReLoss (ICLR 2022): image classification on CIFAR-10",
+    title="ReLoss (ICLR 2022): image classification on CIFAR-10 and CIFAR-100",
     methods={
         CE: "ce",
         "reloss": "reloss",
@@ -19,8 +20,8 @@ TABLE = TaughtTable(
     },
     on_top=(CE, "reloss", "reloss-anchored"),
     paper_table="ReLoss",
-    paper_column="cifar10/mcr",
     paper_network="resnet56",
+    more=(CIFAR100,),
     notes=(
         "The surrogate is divided by its mean slope on held-out recorded logits, so "
         "that the rate of cross-entropy suits it. The published code does not do that: "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from benchmarks.datasets.registry import find_source
 from benchmarks.experiments.protocols import images
 from benchmarks.experiments.protocols.images import (
     CLASSIC,
@@ -177,7 +178,7 @@ class TaughtNetwork:
         size = SIZES[tier]
         plain = Backbone(
             network=self.network or size.network,
-            classes=10,
+            classes=len(find_source(problem.dataset).classes),
             loss=images.CROSS_ENTROPY,
             loss_settings={},
             pretraining=size.pretraining,
@@ -203,10 +204,19 @@ def taught_pipeline(
     *,
     offline: bool | None,
     adapter: FilmSettings = images.FILM,
+    named: NamedProblem[ImageProblem] | None = None,
 ) -> Unit:
-    """Return the pipeline of a network that a method trains."""
+    """Return the pipeline of a network that a method trains.
+
+    Args:
+        tier: of the runs.
+        trained: the network.
+        offline: see `benchmarks.datasets.registry.resolve_variant`.
+        adapter: what MetricOpt modulates it with.
+        named: the images; None for those of the tier.
+    """
     size = SIZES[tier]
-    problem = size.problem.here(offline)
+    problem = (named or size.problem).here(offline)
     return image_pipeline(tier, problem, trained, adapter=adapter, size=size)
 
 

@@ -56,6 +56,7 @@ DIGIT = _binary("digit-8", "digits", 8)
 CANCER = _binary("cancer", "breast_cancer", 0)
 
 CIFAR10 = image_problem("cifar10", "cifar10")
+CIFAR100 = image_problem("cifar100", "cifar100")
 DIGITS = image_problem("digits", "digits")
 
 LABELS = {"mcr": "MCR", "jaccard": "JAC", "f1": "F", "g-mean": "G-mean"}

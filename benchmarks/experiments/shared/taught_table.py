@@ -18,6 +18,8 @@ from benchmarks.experiments.registry import check_tier
 from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.image_arms import metricopt
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
+from benchmarks.experiments.shared.problems import NamedProblem
+from benchmarks.pipelines.images.settings import ImageProblem
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec, Unit
@@ -105,6 +107,7 @@ def taught_rows(
     *,
     offline: bool | None,
     network: str = "",
+    named: NamedProblem[ImageProblem] | None = None,
 ) -> dict[str, tuple[Unit, Plan]]:
     """Return the pipeline and plan of every row, by name.
 
@@ -115,18 +118,21 @@ def taught_rows(
         on_top: those whose networks MetricOpt goes on with.
         offline: see `benchmarks.datasets.registry.resolve_variant`.
         network: name of an image network; empty for that of the tier.
+        named: the images; None for those of the tier.
     """
 
     def filled(trained: TaughtNetwork, plan: Plan) -> tuple[Unit, Plan]:
         adapter = images.FILM_AND_OFFSETS if plan.offsets else images.FILM
-        found = taught_pipeline(tier, trained, offline=offline, adapter=adapter)
+        found = taught_pipeline(
+            tier, trained, offline=offline, adapter=adapter, named=named
+        )
         return found, plan
 
-    named = {name: TaughtNetwork(name, metric, network) for name in methods}
-    rows = {name: filled(each, theta(each, tier)) for name, each in named.items()}
+    networks = {name: TaughtNetwork(name, metric, network) for name in methods}
+    rows = {name: filled(each, theta(each, tier)) for name, each in networks.items()}
     for name in on_top:
         for end, plan in plans_on_top(SIZES[tier]).items():
-            rows[f"{name}+{end}"] = filled(named[name], plan)
+            rows[f"{name}+{end}"] = filled(networks[name], plan)
     return rows
 
 
@@ -199,7 +205,8 @@ class TaughtTable:
         on_top: methods whose networks MetricOpt goes on with.
         metric: what all work towards.
         label: of the metric's column.
-        paper_table, paper_column: what it is held beside; None if there is nothing.
+        paper_table: what it is held beside; None if there is nothing.
+        more: other images of tier paper, beside those of the tier.
         paper_network: image network of tier paper; empty for the usual one.
         notes: what a reader is told below.
     """
@@ -211,7 +218,7 @@ class TaughtTable:
     metric: str = MCR
     label: str = "MCR"
     paper_table: str | None = None
-    paper_column: str | None = None
+    more: tuple[NamedProblem[ImageProblem], ...] = ()
     paper_network: str = ""
     notes: tuple[str, ...] = ()
 
@@ -221,17 +228,26 @@ class TaughtTable:
         """Return the runs of a tier."""
         check_tier(tier, replicates)
         size = SIZES[tier]
-        rows = taught_rows(
-            tier,
-            self.metric,
-            tuple(self.methods),
-            self.on_top,
-            offline=offline,
-            network=self._network(tier),
-        )
-        part = Part("natural", self._column(tier).name, self.metric, size.steps, rows)
+        parts = [
+            Part(
+                "natural",
+                self._column(tier, named).name,
+                self.metric,
+                size.steps,
+                taught_rows(
+                    tier,
+                    self.metric,
+                    tuple(self.methods),
+                    self.on_top,
+                    offline=offline,
+                    network=self._network(tier),
+                    named=named,
+                ),
+            )
+            for named in self._problems(tier)
+        ]
         count = replicates or size.replicates
-        return table_specs(self.experiment, tier, [part], replicates=count)
+        return table_specs(self.experiment, tier, parts, replicates=count)
 
     def layout(self, tier: str) -> TableLayout:
         """Return what the table looks like at a tier."""
@@ -245,7 +261,7 @@ class TaughtTable:
             convention=CONVENTION,
             blocks=images.BLOCKS,
             rows=tuple(rows),
-            columns=(self._column(tier),),
+            columns=tuple(self._column(tier, each) for each in self._problems(tier)),
             paper_table=self.paper_table,
             untouched_row=CE,
             query_budgets=(),
@@ -265,17 +281,20 @@ class TaughtTable:
             f"K = {size.observations}, {size.tasks} tasks."
         )
 
-    def _column(self, tier: str) -> Column:
-        problem = SIZES[tier].problem
+    def _problems(self, tier: str) -> tuple[NamedProblem[ImageProblem], ...]:
+        return (SIZES[tier].problem, *(self.more if tier == "paper" else ()))
+
+    def _column(self, tier: str, named: NamedProblem[ImageProblem]) -> Column:
+        name = f"{named.name}/{self.metric}"
         more: dict[str, Any] = {}
         if tier == "local":
             more["not_comparable"] = ANOTHER_NETWORK
         return Column(
-            f"{problem.name}/{self.metric}",
-            f"{problem.name} {self.label}",
+            name,
+            f"{named.name} {self.label}",
             Unit(self.metric),
-            paper_column=None if tier == "smoke" else self.paper_column,
-            test_per_train=problem.problem.test_per_train,
+            paper_column=None if self.paper_table is None or tier == "smoke" else name,
+            test_per_train=named.problem.test_per_train,
             **more,
         )
 
