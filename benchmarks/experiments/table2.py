@@ -76,7 +76,6 @@ METHODS = {
     "moew": "moew",
     "ala": None,
     "ala-multi": "ala",
-    "reloss": None,
     "reloss-anchored": None,
 }
 """Methods that train a network, each with the paper's row."""

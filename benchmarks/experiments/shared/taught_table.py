@@ -62,7 +62,7 @@ NETWORK_LABELS = {
     "resnet32": "methods:",
     "digit-net": "methods:",
 }
-GONE_ON_WITH = (CE, "ala", "reloss")
+GONE_ON_WITH = (CE, "ala", "reloss-anchored")
 """Methods whose networks MetricOpt goes on with in tables of several columns."""
 ANOTHER_NETWORK = "another network and fewer images than the paper's"
 ON_TOP = ("metricopt", outputs.OURS)

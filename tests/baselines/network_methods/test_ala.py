@@ -226,6 +226,29 @@ def test_a_policy_is_used_with_another_number_of_classes(tmp_path):
         trained({"policy": str(tmp_path / "text")})
 
 
+def test_a_metric_that_never_changes_teaches_nothing():
+    constant = make_metric(lambda outputs, targets: 0.5, higher_is_better=True)
+    longer = Training(8, 0.05, optimizer="sgd")
+    result, _ = trained({"period": 4, "updates": 3}, metric=constant, training=longer)
+    assert result.notes["rewards"] == [0.0] * 6
+    assert set(result.notes["entropies"][1:]) != {0.0}
+    fixed, _ = trained({"period": 4, "learns": False}, training=longer)
+    assert all(map(torch.equal, result.policy.parameters(), fixed.policy.parameters()))
+
+
+def test_a_memory_that_is_not_full_yet_is_learned_from():
+    """There are 3 pairs, and 256 are drawn once there are as many."""
+    policy = PairPolicy()
+    before = [weight.clone() for weight in policy.parameters()]
+    controller = Controller(policy, make_generator("c"))
+    decision = controller.decide(
+        torch.randn(1, 3, FEATURES), torch.ones(3, dtype=torch.bool)
+    )
+    controller.reward(decision, torch.tensor([1.0]))
+    assert not all(map(torch.equal, before, policy.parameters()))
+    assert all(bool(weight.isfinite().all()) for weight in policy.parameters())
+
+
 def test_a_collapsed_policy_is_reported(tmp_path):
     policy = PairPolicy()
     with torch.no_grad():

@@ -1,0 +1,206 @@
+"""What ALA costs over plain training: `python -m benchmarks.speed.adaptive_loss`.
+
+A training with ALA against one with cross-entropy and as many steps, at the paper's
+period and at that of tier local; and several networks under one controller, batched
+against one after another: convolutions, and a small dense network. Side by side in this
+one run, the best of two; what else runs on the machine slows all of it.
+"""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from baselines.network_methods.ala import AdaptiveLossAlignment
+from baselines.network_methods.contract import NetworkMethod
+from baselines.network_methods.surrogate_loss import SurrogateLoss
+from baselines.training.batches import Batches, PermutedBatches, SampledBatches
+from baselines.training.optimization import Training
+from baselines.validation import Validation
+from benchmarks.datasets.registry import resolve_variant
+from benchmarks.networks.contract import build_network
+from benchmarks.pipelines.device import device
+from benchmarks.pipelines.images.problem import load_problem
+from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from benchmarks.speed.measurement import Measurement, as_table
+from benchmarks.speed.timing import interleaved
+from metricopt.errors import DataError
+from metricopt.seeding import make_generator
+from metricopt.tasks.sampling import Split
+
+CHILDREN = 3
+BATCH = 128
+FEATURES, CLASSES, HIDDEN = 100, 10, 64
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed.
+
+    Attributes:
+        network: name of an image network.
+        problem: the images.
+        steps: of a training of one network; of several, an eighth.
+        repeats: times everything is measured; the best counts.
+    """
+
+    network: str
+    problem: ImageProblem
+    steps: int = 400
+    repeats: int = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where networks are trained.
+
+    Attributes:
+        network: that a training begins with.
+        batches: an epoch of them.
+        validation: counts the queries.
+        training: one epoch.
+    """
+
+    network: nn.Module
+    batches: Batches
+    validation: Validation
+    training: Training
+
+    def run(self, method: NetworkMethod) -> None:
+        """Train a copy of the network."""
+        generator = make_generator("speed of ALA")
+        method.train(
+            self.network,
+            self.batches,
+            self.validation,
+            training=self.training,
+            generator=generator,
+        )
+
+
+def of_images(work: Work, steps: int) -> Place:
+    """Return a place where the image network is trained for as many steps."""
+    splits = load_problem(work.problem, 0)
+    train, observe = splits.train.to(device()), splits.observe.to(device())
+    network = build_network(
+        work.network, lambda features: nn.Linear(features, splits.classes), 0
+    )
+    size = min(BATCH, len(train) // 4)
+    batches = PermutedBatches(train, size)
+    epochs = max(1, steps // batches.steps_per_epoch)
+    training = Training(
+        epochs,
+        0.1,
+        optimizer="sgd",
+        precision="bfloat16",
+        channels_last=True,
+        keep_best=False,
+    )
+    validation = Validation(metric_of(Unit("mcr")), observe)
+    return Place(network.to(device()), batches, validation, training)
+
+
+def of_rows(steps: int) -> Place:
+    """Return a place where a dense network is trained on random rows."""
+    generator = make_generator("speed of ALA", "rows")
+    inputs = torch.randn(steps * BATCH, FEATURES, generator=generator)
+    targets = torch.randint(CLASSES, (len(inputs),), generator=generator)
+    split = Split(inputs.to(device()), targets.to(device()))
+    network = nn.Sequential(
+        nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)
+    )
+    training = Training(1, 0.01, optimizer="sgd", keep_best=False)
+    validation = Validation(metric_of(Unit("mcr")), split)
+    return Place(
+        network.to(device()), SampledBatches(split, BATCH), validation, training
+    )
+
+
+def overhead(work: Work) -> list[Measurement]:
+    """Return the lines of one network: ALA over cross-entropy."""
+    place = of_images(work, work.steps)
+    forms = {
+        "period 200, metric measured 4 times in it": AdaptiveLossAlignment(),
+        "period 20, measured once": AdaptiveLossAlignment(
+            period=20, measured=1, updates=10
+        ),
+    }
+    methods: list[NetworkMethod] = [SurrogateLoss(), *forms.values()]
+    plain, *others = _timed(place, methods, work.repeats)
+    observed = len(place.validation.observe)
+    return [
+        Measurement(f"plain training of {work.network}", f"{plain:.1f} s"),
+        *(
+            Measurement(
+                f"ALA, {name}; {observed:,} images observed",
+                f"{seconds / plain:.2f} x ({seconds:.1f} s)",
+            )
+            for name, seconds in zip(forms, others, strict=True)
+        ),
+    ]
+
+
+def batched(work: Work) -> list[Measurement]:
+    """Return the lines of several networks: batched over one after another."""
+    steps = max(1, work.steps // 8)
+    places = {
+        work.network: of_images(work, steps),
+        "a dense network": of_rows(steps),
+    }
+    found = []
+    for name, place in places.items():
+        methods = [
+            AdaptiveLossAlignment(
+                period=20, measured=1, children=CHILDREN, batched=together
+            )
+            for together in (False, True)
+        ]
+        looped, stacked = _timed(place, methods, work.repeats)
+        found.append(
+            Measurement(
+                f"{CHILDREN} networks of {name}: one after another over batched",
+                f"{looped / stacked:.2f} x ({looped:.1f} s, {stacked:.1f} s)",
+            )
+        )
+    return found
+
+
+def available() -> Work:
+    """Return the work on CIFAR-10, or on digits where that is not there."""
+    try:
+        variant = resolve_variant("cifar10", offline=True)
+    except DataError:
+        variant = resolve_variant("digits", offline=True)
+        return Work("digit-net", ImageProblem("digits", variant))
+    return Work("resnet8", ImageProblem("cifar10", variant, max_examples=BATCH * 50))
+
+
+def main(work: Work | None = None) -> int:
+    """Measure and print the table; return 0."""
+    work = work or available()
+    started = time.perf_counter()
+    print(
+        f"torch {torch.__version__}, {os.cpu_count()} cores {platform.machine()}, "
+        f"{device()}, {work.problem.dataset}, best of {work.repeats}",
+        flush=True,
+    )
+    print(as_table([*overhead(work), *batched(work)]))
+    print(f"{time.perf_counter() - started:.0f} seconds in all")
+    return 0
+
+
+def _timed(place: Place, methods: Sequence[NetworkMethod], repeats: int) -> list[float]:
+    works: list[Callable[[], None]] = [partial(place.run, each) for each in methods]
+    return interleaved(works, repeats)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
