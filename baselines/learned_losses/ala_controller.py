@@ -85,7 +85,7 @@ class PairStates:
         diagonal: whether a class makes a pair with itself.
     """
 
-    def __init__(self, classes: int, *, diagonal: bool = True) -> None:
+    def __init__(self, classes: int, *, diagonal: bool) -> None:
         self.first, self.second = torch.triu_indices(
             classes, classes, offset=0 if diagonal else 1
         )
@@ -230,6 +230,16 @@ class Controller:
     def entropy(self) -> float:
         """Entropy of the latest decision, as a share of the greatest one."""
         return self.course.entropies[-1] / math.log(len(ACTIONS))
+
+    def notes(self) -> dict[str, float | list[float]]:
+        """Return what records say of the course; empty if nothing was decided."""
+        if not self.course.entropies:
+            return {}
+        ends = {
+            "entropy": self.entropy,
+            "collapsed": float(self.entropy < COLLAPSED),
+        }
+        return vars(self.course) | ends
 
     def _learn(self) -> None:
         columns = zip(*self._memory, strict=True)

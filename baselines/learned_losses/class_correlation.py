@@ -1,16 +1,18 @@
-"""The adaptive loss of classes that stand for each other, and what it is adapted by.
+"""The loss of ALA, one parameter for each pair of classes, and what steers them.
 
 l(Phi) = -mean_n sum_j a_j (max(Phi[y_n, j], 0) log p[n, j]
                             + max(-Phi[y_n, j], 0) log(1 - p[n, j])),
 a_j = 1 for the true class and 1 / (C - 1) for the others.
 
-Source: Huang et al., ICML 2019, eq. 6 and 7; the family is that of Wu et al., NeurIPS
-2018. Differs: eq. 6 as it is printed, here `literal`, is
--mean_n sigmoid(sum_j Phi[y_n, j] log p[n, j]). A negative parameter then pays without
-bound for p_j -> 0, whatever becomes of the true class; and the sigmoid takes the slope
-from examples that are badly wrong, also at Phi = I, where the paper calls the loss
-cross-entropy. Ours is cross-entropy there, never negative, and its parameters say what
-the paper says of them: positive ones ask for more of a class, negative ones for less.
+Source: Huang et al., ICML 2019, eq. 6 and 7. Differs: eq. 6 as it is printed, of the
+family of Wu et al., NeurIPS 2018, is `literal` here,
+-mean_n sigmoid(sum_j Phi[y_n, j] log p[n, j]). Its sigmoid takes the slope from
+examples that are badly wrong, also at Phi = I, where the paper calls it cross-entropy.
+And a negative parameter lets the sum grow without bound as p_j -> 0: the sigmoid
+saturates at the least loss, and the true class has no slope. Ours is cross-entropy at
+Phi = I and never negative. Its parameters do what the paper says of them: positive ones
+ask for more of a class, negative ones for less. Divided by C - 1, all others together
+weigh at most as much as the true class, however many there are.
 
 All functions take several networks at once: k networks see the same n examples.
 """
@@ -25,7 +27,7 @@ SLOPE = 4.0
 With Phi = I its gradient is p / (1 + p)^2 times that of cross-entropy: 1/4 at p = 1.
 """
 SURE = -1e-6
-"""Log-probability from which on log(1 - p) has no slope."""
+"""Above this log-probability log(1 - p) is held constant."""
 
 
 def log_probabilities(outputs: Tensor) -> Tensor:
@@ -77,11 +79,12 @@ def correlation_loss(
     Returns:
         Values >= 0, cross-entropy where phi is the identity; if literal, in (-4, 0).
     """
+    targets = targets.long()
     rows = phi[..., targets, :]
     if literal:
         return -SLOPE * ((rows * log_p).sum(-1) + offset).sigmoid().mean(-1)
     classes = log_p.shape[-1]
-    true = functional.one_hot(targets.long(), classes).bool()
+    true = functional.one_hot(targets, classes).bool()
     rows = rows.where(true, rows / (classes - 1))
     less = (-log_p.clamp(max=SURE).expm1()).log()
     return -(rows.relu() * log_p + (-rows).relu() * less).sum(-1).mean(-1)

@@ -16,6 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from baselines.learned_losses.class_correlation import log_probabilities
+from baselines.learned_losses.logit_groups import (
+    Groups,
+    group_cross_entropy,
+    make_groups,
+)
 from baselines.learned_losses.set_surrogate import agreement
 from baselines.learned_losses.soft_ranks import (
     NetworkRanks,
@@ -36,13 +41,13 @@ RATE, WEIGHT_DECAY = 0.01, 1e-3
 class ReLossSurrogate(nn.Module):
     """A loss: the mean of |h(p)| over examples, p the probability of the true class.
 
-    h is 1-128-128-128-1 with ELU. The absolute value may fold it: where recorded
-    networks are rarely sure, the loss is least at the p that right answers usually
-    have, and rises towards 1. `anchored`, which is ours, is |h(p) - h(1)|.
+    h is 1-128-128-128-1 with ELU. The absolute value can make it rise again: where
+    recorded networks are seldom sure, it is least at the p that right answers usually
+    have. `anchored`, which is ours, is |h(p) - h(1)|.
 
     Args:
         width: of the hidden layers.
-        anchored: whether the loss of a sure and right answer is 0.
+        anchored: whether no p has a smaller loss than 1, where it is 0.
 
     Attributes:
         scale: factor of the loss.
@@ -80,37 +85,8 @@ class ReLossSurrogate(nn.Module):
         return losses
 
 
-class Groups(NamedTuple):
-    """Groups of logits [G, n, C] with the labels [G, n] that were made for them."""
-
-    outputs: Tensor
-    targets: Tensor
-
-
 Costs = Callable[[Groups], Tensor]
 """Returns the metric's cost of every group, shape [G]."""
-
-
-def make_groups(logits: Tensor, size: int, generator: torch.Generator) -> Groups:
-    """Return groups of consecutive logits with new labels, from all right to chance.
-
-    A label is the predicted class up to a uniform place in the group, and a uniform
-    class behind it.
-
-    Args:
-        logits: shape [N, C], or [N, 1] for two classes; what exceeds a multiple of
-            `size` is left out.
-        size: examples n of a group.
-        generator: source of the labels, on the CPU.
-    """
-    count = len(logits) // size
-    outputs = logits[: count * size].unflatten(0, (count, size))
-    log_p = log_probabilities(outputs)
-    cuts = torch.randint(size + 1, (count, 1), generator=generator)
-    others = torch.randint(log_p.shape[-1], (count, size), generator=generator)
-    right = torch.arange(size) < cuts
-    targets = log_p.argmax(-1).where(right.to(logits.device), others.to(logits.device))
-    return Groups(outputs, targets)
 
 
 def gradient_penalty(
@@ -292,12 +268,6 @@ def _parted(
     drawn = torch.randint(len(held), (HELD_OUT_GROUPS * size,), generator=generator)
     chosen = logits[held[drawn.to(logits.device)]]
     return make_groups(chosen, size, generator), logits[taught]
-
-
-def group_cross_entropy(groups: Groups) -> Tensor:
-    """Return the cross-entropy of every group, shape [...], in nats."""
-    log_p = log_probabilities(groups.outputs)
-    return -log_p.gather(-1, groups.targets.long()[..., None])[..., 0].mean(-1)
 
 
 def _slope(surrogate: ReLossSurrogate, groups: Groups) -> Tensor:

@@ -17,13 +17,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from baselines.learned_losses.logit_groups import Groups, group_cross_entropy
 from baselines.learned_losses.reloss_surrogate import (
     FittedSurrogate,
     Fitting,
-    Groups,
     ReLossSurrogate,
     fit_surrogate,
-    group_cross_entropy,
 )
 from baselines.learned_losses.set_surrogate import agreement
 from baselines.losses.base import make_loss

@@ -32,14 +32,9 @@ from benchmarks.experiments.shared.image_arms import (
     output_plans,
     query_budgets,
 )
+from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
-from benchmarks.experiments.shared.taught_table import (
-    methods_column,
-    methods_note,
-    methods_rows,
-    methods_specs,
-)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
@@ -48,16 +43,23 @@ METRIC = "mcr"
 WARM = ("longer", "blackbox")
 """Rows of networks that go on from the cross-entropy network."""
 
-METHODS = {
-    "self-paced": None,
-    "l2t-dlf": "l2t-dlf",
-    "moew": "moew",
-    "ala": None,
-    "ala-multi": "ala",
-    "reloss": None,
-    "reloss-anchored": None,
-}
-"""Methods that train a network, each with the paper's row."""
+METHODS = MethodsColumn(
+    "table1",
+    METRIC,
+    "MCR",
+    methods={
+        "self-paced": None,
+        "l2t-dlf": "l2t-dlf",
+        "moew": "moew",
+        "ala-literal": None,
+        "ala": None,
+        "ala-multi": "ala",
+        "reloss": None,
+        "reloss-anchored": None,
+    },
+    paper_column="cifar10/mcr",
+)
+"""Networks that methods train, each with the paper's row."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
@@ -70,7 +72,7 @@ ROWS = (
         "blackbox",
         note="trained from the cross-entropy network, with the recall loss",
     ),
-    *methods_rows(METHODS),
+    *METHODS.rows,
     *CONTROL_ROWS,
     *METRICOPT_ROWS,
     finetuned("large-margin-loss-only", "large-margin fine-tune, last step"),
@@ -127,13 +129,8 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     count = replicates or size.replicates
     return [
         *table_specs("table1", tier, [part], replicates=count),
-        *methods_specs("table1", tier, methods(tier), METHODS, replicates, offline),
+        *METHODS.specs(tier, replicates, offline),
     ]
-
-
-def methods(tier: str) -> Column:
-    """Return the column of networks that methods train."""
-    return methods_column(tier, METRIC, "MCR", "cifar10/mcr")
 
 
 def layout(tier: str) -> TableLayout:
@@ -157,7 +154,7 @@ def layout(tier: str) -> TableLayout:
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=(column, methods(tier)),
+        columns=(column, METHODS.column(tier)),
         paper_table="Table 1",
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
@@ -165,7 +162,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=QUERY_ARMS,
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=(*NOTES, methods_note(tier)),
+        notes=(*NOTES, METHODS.note(tier)),
     )
 
 

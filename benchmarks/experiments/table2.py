@@ -35,14 +35,9 @@ from benchmarks.experiments.shared.image_arms import (
     output_plans,
     query_budgets,
 )
+from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
-from benchmarks.experiments.shared.taught_table import (
-    methods_column,
-    methods_note,
-    methods_rows,
-    methods_specs,
-)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit
@@ -72,13 +67,18 @@ LEFT_OUT_OF_NETWORK = {
 }
 """Rows left out of the columns of a network, to save time and released weights."""
 
-METHODS = {
-    "moew": "moew",
-    "ala": None,
-    "ala-multi": "ala",
-    "reloss-anchored": None,
-}
-"""Methods that train a network, each with the paper's row."""
+METHODS = MethodsColumn(
+    "table2",
+    METRIC,
+    "AUCPR",
+    methods={
+        "moew": "moew",
+        "ala": None,
+        "ala-multi": "ala",
+        "reloss-anchored": None,
+    },
+)
+"""Networks that methods train, each with the paper's row."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
@@ -92,7 +92,7 @@ ROWS = (
         "blackbox",
         note="trained from the cross-entropy network, with the AP loss",
     ),
-    *methods_rows(METHODS),
+    *METHODS.rows,
     *(row for row in CONTROL_ROWS + METRICOPT_ROWS if row.name not in LEFT_OUT),
     finetuned("aucpr-loss-only", "AUCPR loss fine-tune, last step"),
     finetuned(
@@ -154,13 +154,8 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
     count = replicates or size.replicates
     return [
         *table_specs("table2", tier, parts, replicates=count),
-        *methods_specs("table2", tier, methods(tier), METHODS, replicates, offline),
+        *METHODS.specs(tier, replicates, offline),
     ]
-
-
-def methods(tier: str) -> Column:
-    """Return the column of networks that methods train."""
-    return methods_column(tier, METRIC, "AUCPR", "cifar10/aucpr")
 
 
 def layout(tier: str) -> TableLayout:
@@ -189,7 +184,7 @@ def layout(tier: str) -> TableLayout:
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=(*columns, methods(tier)),
+        columns=(*columns, METHODS.column(tier)),
         paper_table="Table 2",
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
@@ -197,7 +192,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=QUERY_ARMS,
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=(*NOTES, methods_note(tier)),
+        notes=(*NOTES, METHODS.note(tier)),
     )
 
 

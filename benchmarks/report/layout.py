@@ -200,7 +200,7 @@ class TableLayout:
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
         """Return the layout for these records: columns have several replicates or one.
 
-        With a single replicate, spread is over what it was repeated on.
+        With a single replicate, spread is over meta-tests or value functions.
         """
         known: dict[str, set[int]] = {}
         for record in records:

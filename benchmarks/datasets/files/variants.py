@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from metricopt.errors import ConfigError
+
 Array = np.ndarray[Any, Any]
 
 
@@ -55,6 +57,13 @@ class Variant:
     files: tuple[DataFile, ...] = ()
     alternatives: tuple[tuple[DataFile, ...], ...] = ()
     note: str = ""
+
+    def __post_init__(self) -> None:
+        known = all(file.md5 for file in self.files) and not self.alternatives
+        if not self.digest and not known:
+            raise ConfigError(
+                f"variant {self.name} needs a digest, or an md5 of each of its files"
+            )
 
     @property
     def forms(self) -> tuple[tuple[DataFile, ...], ...]:

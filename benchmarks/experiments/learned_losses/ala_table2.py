@@ -25,8 +25,8 @@ TABLE = TaughtTable(
         "Mean over the classes of the average precision of one class against the rest. "
         "Images are ranked by softmax probabilities, for the AUC and AUCPR losses by "
         "raw outputs.",
-        "Networks of the AUC losses begin at random, as those of ALA do. In Table 2 of "
-        "MetricOpt ResNet-32 goes on with these losses after cross-entropy.",
+        "Networks of the AUC losses start from random weights, like those of ALA. In "
+        "Table 2 of MetricOpt ResNet-32 goes on with these losses after cross-entropy.",
         "The paper takes the network of Eban et al., which could not be verified.",
     ),
 )

@@ -28,8 +28,8 @@ TABLE = TaughtTable(
         "its penalty asks for a slope of 128 per example.",
         "The published surrogate is |h(p)|, p the probability of the true class. Where "
         "recorded networks are seldom sure, it is least at the p that right answers "
-        "usually have, and rises towards 1: it ranks well and still asks for less. "
-        "Anchored at 1 it cannot.",
+        "usually have: it ranks groups well, yet lowers a larger p. Anchored it is "
+        "|h(p) - h(1)|, and no p has a smaller loss than 1.",
         "The paper records logits of ImageNet once and uses the surrogate on all data. "
         "Here they are recorded in a training with cross-entropy on the same images.",
     ),

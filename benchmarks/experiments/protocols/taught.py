@@ -69,8 +69,8 @@ SIZES = {
     "paper": TaughtSize(
         **vars(images.SIZES["paper"]) | {"replicates": 10, "value_functions": 1},
         methods={
-            "ala": {},
-            "l2t-dlf": {},
+            "ala": {"period": 200, "measured": 4, "literal": False},
+            "l2t-dlf": {"students": 3, "literal": False},
             "moew": {"rounds": 10, "per_round": 20},
             "reloss": {},
         },
@@ -87,7 +87,7 @@ SIZES = {
             "ala": {"period": 20, "measured": 1, "updates": 10},
             "l2t-dlf": {"students": 1, "teaching_epochs": 2},
             "moew": {"rounds": 2, "per_round": 4, "search_epochs": 2},
-            # Few logits: smaller steps, so that there are enough of them.
+            # Few logits, so fewer groups a step leave more steps.
             "reloss": {
                 "recorded": 100_000,
                 "fitting": {"groups": 64, "epochs": 8},
@@ -101,8 +101,13 @@ SIZES = {
         network="digit-net",
         pretraining=replace(SHORT, epochs=3, batch_size=32),
         methods={
-            "ala": {"period": 20},
-            "l2t-dlf": {"students": 1, "teaching_epochs": 1, "window": 5},
+            "ala": {"period": 20, "measured": 2},
+            "l2t-dlf": {
+                "students": 1,
+                "teaching_epochs": 1,
+                "window": 5,
+                "literal": False,
+            },
             "moew": {"rounds": 2, "per_round": 2, "search_epochs": 1},
             "reloss": {
                 "fitting": {"epochs": 2, "groups": 16, "group_size": 32},
@@ -159,11 +164,13 @@ class TaughtNetwork:
         method: its name, see `unit_of`; or a loss that networks learn with.
         metric: what it works towards; of no effect on methods without queries.
         network: name of an image network; empty for that of the tier.
+        images: that it is trained on; None for those of the tier.
     """
 
     method: str
     metric: str = MCR
     network: str = ""
+    images: NamedProblem[ImageProblem] | None = None
 
     @property
     def _by_loss(self) -> bool:
@@ -204,26 +211,17 @@ def taught_pipeline(
     *,
     offline: bool | None,
     adapter: FilmSettings = images.FILM,
-    named: NamedProblem[ImageProblem] | None = None,
 ) -> Unit:
-    """Return the pipeline of a network that a method trains.
-
-    Args:
-        tier: of the runs.
-        trained: the network.
-        offline: see `benchmarks.datasets.registry.resolve_variant`.
-        adapter: what MetricOpt modulates it with.
-        named: the images; None for those of the tier.
-    """
+    """Return the pipeline of a network that a method trains."""
     size = SIZES[tier]
-    problem = (named or size.problem).here(offline)
+    problem = (trained.images or size.problem).here(offline)
     return image_pipeline(tier, problem, trained, adapter=adapter, size=size)
 
 
-def described(tier: str, network: str = "") -> str:
+def described(tier: str, network: str = "", data: str = "CIFAR-10") -> str:
     """Return what captions say of network and images."""
     return {
-        "paper": f"{'ResNet-56' if network else 'ResNet-32'} on CIFAR-10",
+        "paper": f"{'ResNet-56' if network else 'ResNet-32'} on {data}",
         "local": (
             "ResNet-8 on 8,000 images of CIFAR-10, 8 epochs: small enough to train "
             "every method on two cores"

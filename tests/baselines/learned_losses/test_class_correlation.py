@@ -86,6 +86,9 @@ def test_no_parameter_pays_for_a_class_without_the_true_one():
     ]
     assert slopes[0] < -0.5
     assert abs(slopes[1]) < 1e-6
+
+
+def test_a_sure_example_has_a_finite_loss_under_a_negative_parameter():
     sure = log_probabilities(torch.tensor([[99.0, 0.0]])).requires_grad_()
     loss = correlation_loss(sure, torch.tensor([0]), -torch.eye(2))
     loss.backward()

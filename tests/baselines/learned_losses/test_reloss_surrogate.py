@@ -3,13 +3,12 @@
 import pytest
 import torch
 
+from baselines.learned_losses.logit_groups import Groups, make_groups
 from baselines.learned_losses.reloss_surrogate import (
     Fitting,
-    Groups,
     ReLossSurrogate,
     fit_surrogate,
     gradient_penalty,
-    make_groups,
 )
 from metricopt.errors import ConfigError, DataError
 from metricopt.seeding import make_generator
@@ -74,17 +73,19 @@ def errors(groups):
 def test_an_anchored_surrogate_asks_for_all_where_networks_are_seldom_sure():
     """The published one is least at the probability that right answers have there."""
     logits = torch.randn(6_000, 4, generator=make_generator("logits"))
-    sure = torch.tensor([[[20.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
+    grid = torch.linspace(-2, 20, 12)
+    outputs = torch.stack([grid, *[torch.zeros(12)] * 3], 1)[:, None]
     losses = {}
     for anchored in (False, True):
         torch.manual_seed(0)
         fitting = Fitting(anchored=anchored, **SMALL)
         found = fit_surrogate(logits, errors, fitting, make_generator("fit"))
         assert found.rank_correlation > 0.9
-        losses[anchored] = found.surrogate(sure, torch.zeros(2, 1)).tolist()
-    assert losses[True][0] == pytest.approx(0, abs=1e-4)
-    assert losses[True][1] > losses[True][0]
-    assert losses[False][1] < losses[False][0]
+        losses[anchored] = found.surrogate(outputs, torch.zeros(12, 1))
+    assert (losses[True].diff() <= 1e-6).all()
+    assert losses[True][-1].item() == pytest.approx(0, abs=1e-4)
+    assert losses[False].argmin() < 8
+    assert losses[False][-1] > losses[False].min() + 0.1
 
 
 @pytest.mark.parametrize("objective", ["correlation", "soft-rank", "regression"])

@@ -43,7 +43,7 @@ def trained(settings, observe=None, metric="mcr", training=TRAINING, network=Non
 
 
 def test_a_state_holds_both_directions_the_loss_parameter_and_the_time():
-    pairs = PairStates(3)
+    pairs = PairStates(3, diagonal=True)
     confusions = torch.rand(2, 3, 3)
     for factor in (1.0, 2.0):
         pairs.observe(factor * confusions)
@@ -65,7 +65,7 @@ def test_a_state_holds_both_directions_the_loss_parameter_and_the_time():
 def test_statistics_are_in_units_of_chance():
     """So that a policy can be used with any number of classes."""
     for classes in (2, 10):
-        pairs = PairStates(classes)
+        pairs = PairStates(classes, diagonal=True)
         chance = torch.full((1, classes, classes), math.log(classes))
         pairs.observe(chance)
         states = pairs.states(torch.eye(classes)[None], 0.0)
@@ -100,7 +100,7 @@ def test_a_policy_without_news_stays_as_it_is(reward, learns):
 
 
 def test_decisions_move_both_directions_within_bounds():
-    pairs = PairStates(4)
+    pairs = PairStates(4, diagonal=True)
     controller = Controller(PairPolicy(), make_generator("c"))
     pairs.observe(torch.rand(2, 4, 4))
     allowed = pairs.second < 3
@@ -162,6 +162,7 @@ def test_loss_parameters_are_noted_from_the_identity_to_the_end():
     assert len(phi) == len(result.notes["phi_steps"]) == 9
     assert torch.equal(phi[0], torch.eye(4))
     assert not torch.equal(phi[-1], torch.eye(4))
+    assert (phi[-1].diag() == 1).all()
     assert result.notes["phi_steps"][-1] == 32
 
 
@@ -237,7 +238,7 @@ def test_a_metric_that_never_changes_teaches_nothing():
 
 
 def test_a_memory_that_is_not_full_yet_is_learned_from():
-    """There are 3 pairs, and 256 are drawn once there are as many."""
+    """Three pairs in memory are fewer than a sample of 256."""
     policy = PairPolicy()
     before = [weight.clone() for weight in policy.parameters()]
     controller = Controller(policy, make_generator("c"))

@@ -3,13 +3,14 @@
 import gzip
 import io
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.datasets.cifar100 import Cifar100
-from benchmarks.datasets.files.variants import DataFile, Variant
-from metricopt.errors import DataError
+from benchmarks.datasets.files.variants import DataFile, Variant, array_digest
+from metricopt.errors import ConfigError, DataError
 
 ARCHIVE = "cifar-100-binary.tar.gz"
 IMAGES = np.random.default_rng(0).integers(0, 256, (9, 4, 4, 3), dtype=np.uint8)
@@ -24,7 +25,7 @@ class Tiny(Cifar100):
             name="full",
             shape=(9, 4, 4, 3),
             class_counts=(3, 3, 3),
-            digest="",
+            digest=array_digest(IMAGES, LABELS),
             train_rows=6,
             files=(DataFile(ARCHIVE),),
         ),
@@ -93,7 +94,7 @@ def test_another_content_is_refused(load, members, wrong):
         load(archive(MEMBERS | members))
 
 
-def test_a_missing_file_and_a_broken_archive_are_refused(load):
+def test_a_missing_file_is_refused(load):
     with pytest.raises(DataError, match=r"test\.bin is missing"):
         load(archive({"train.bin": MEMBERS["train.bin"]}))
 
@@ -103,7 +104,15 @@ def test_a_text_is_no_archive(load):
         load(gzip.compress(b"text"))
 
 
-def test_the_official_archive_is_known_by_its_checksum():
-    (file,) = Cifar100.specs[0].files
-    assert file.md5 == "03b5dce01913d631647c71ecec9e9cb8"
+def test_a_broken_archive_is_refused(load):
+    content = gzip.decompress(archive(MEMBERS))
+    with pytest.raises(DataError, match=r"not a whole tar archive|got \d+ bytes"):
+        load(gzip.compress(content[:700]))
+
+
+def test_without_a_digest_the_files_have_checksums():
+    (official,) = Cifar100.specs
+    assert not official.digest
+    with pytest.raises(ConfigError, match="needs a digest, or an md5"):
+        replace(official, files=(DataFile(ARCHIVE),))
     assert len(set(Cifar100.classes)) == 100

@@ -27,6 +27,7 @@ VARIANTS = {
     "a9a": "full",
     "breast_cancer": "full",
     "cifar10": "full",
+    "cifar100": "full",
     "covtype": "sample80000",
     "digits": "full",
 }
