@@ -14,7 +14,6 @@ from benchmarks.experiments.shared.plans import Part, table_specs
 from benchmarks.experiments.shared.taught_rows import (
     TRAINING,
     row,
-    rows_on_top,
     taught_column,
     taught_rows,
 )
@@ -22,15 +21,13 @@ from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row
 from benchmarks.runs.spec import RunSpec
 
-GONE_ON_WITH = (images.CROSS_ENTROPY, "ala", "reloss-anchored")
-"""Rows whose networks MetricOpt goes on with."""
-
 
 @dataclass(frozen=True)
 class MethodsColumn:
     """One more column: each method trains a network of its own.
 
-    Its row of cross-entropy is that of the other columns.
+    Its row of cross-entropy is that of the other columns. What MetricOpt makes of such
+    networks stands in the tables of ALA and ReLoss.
 
     Attributes:
         experiment: the table.
@@ -62,8 +59,7 @@ class MethodsColumn:
         size = SIZES[tier]
         networks = {images.CROSS_ENTROPY: TaughtNetwork(CE, self.metric)}
         networks |= {name: TaughtNetwork(name, self.metric) for name in self.methods}
-        on_top = (name for name in networks if name in GONE_ON_WITH)
-        rows = taught_rows(tier, networks, on_top, offline=offline)
+        rows = taught_rows(tier, networks, (), offline=offline)
         name = self.column(tier).name
         part = Part("natural", name, self.metric, size.steps, rows)
         count = replicates or size.replicates
@@ -72,19 +68,18 @@ class MethodsColumn:
     @property
     def rows(self) -> tuple[Row, ...]:
         """Its rows, but for that of cross-entropy."""
-        found = [*rows_on_top(CE, images.CROSS_ENTROPY)]
-        for name, paper in self.methods.items():
-            found.append(row(name, images.CROSS_ENTROPY, paper))
-            found += rows_on_top(name) if name in GONE_ON_WITH else ()
-        return tuple(found)
+        return tuple(
+            row(name, images.CROSS_ENTROPY, paper)
+            for name, paper in self.methods.items()
+        )
 
     def note(self, tier: str) -> str:
         """Return what a reader is told of it."""
         size = SIZES[tier]
         return (
             f"Column `methods {self.label}`: {described(tier)}; {size.replicates} "
-            f"replicates, each with a network for every method. {TRAINING} MetricOpt "
-            f"on top: T = {size.steps}, K = {size.observations}, {size.tasks} tasks, "
-            "one value function. What is said above of networks, images and sizes is "
-            "of the other columns."
+            f"replicates, each with a network for every method. {TRAINING} What is "
+            "said above of networks, images and sizes is of the other columns. "
+            "MetricOpt on top of such networks: `ala-table1`, `ala-table2` and "
+            "`reloss-cifar`."
         )

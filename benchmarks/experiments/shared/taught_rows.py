@@ -67,20 +67,15 @@ def row(name: str, base_row: str, paper_row: str | None = None) -> Row:
     return Row(name, LABELS[name], base, paper_row, NOTES.get(name, ""))
 
 
-def rows_on_top(name: str, network_row: str = "") -> tuple[Row, ...]:
-    """Return the rows of MetricOpt, and of MetricOpt on outputs, on a network.
-
-    Args:
-        name: of the method that trains the network.
-        network_row: of the network alone, if it has another name.
-    """
-    label, base = LABELS[name], network_row or name
+def rows_on_top(name: str) -> tuple[Row, ...]:
+    """Return the rows of MetricOpt, and of MetricOpt on outputs, on a network."""
+    label = LABELS[name]
     return (
-        finetuned(f"{base}+metricopt", f"{label} + MetricOpt", base),
+        finetuned(f"{name}+metricopt", f"{label} + MetricOpt", name),
         Row(
-            f"{base}+{outputs.OURS}",
+            f"{name}+{outputs.OURS}",
             f"{label} + MetricOpt on outputs",
-            base,
+            name,
             sees=outputs.SCORES,
         ),
     )
