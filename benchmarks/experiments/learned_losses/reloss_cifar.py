@@ -1,8 +1,8 @@
 """ReLoss on CIFAR-10 and 100: a surrogate that ranks as the metric does is the loss.
 
 Source: Huang et al., ICLR 2022, the table of image classification, and the poster's
-comparison with the approximation-based objective. MetricOpt on top of ReLoss is ours; on top of
-cross-entropy it stands in `ala-table1`.
+comparison with the approximation-based objective. MetricOpt on top of ReLoss is ours;
+on top of cross-entropy it stands in `ala-table1`.
 """
 
 from benchmarks.experiments.protocols.taught import CE
