@@ -163,6 +163,7 @@ def layout(tier: str) -> TableLayout:
         network_of=network_of,
         rival_row="loss-only-dense",
         notes=(*NOTES, METHODS.note(tier)),
+        mixed=True,
     )
 
 

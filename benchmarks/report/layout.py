@@ -108,7 +108,8 @@ class TableLayout:
             the arms; empty for all that spend queries.
         replicated: whether there are several replicates, which spread and tests are
             then over; records decide, see `fitted`.
-        once: sources of columns that have one replicate where others have several.
+        mixed: whether columns may have one replicate where others have several.
+        once: sources of those that do; records decide, see `fitted`.
         first_look: the figure of a first look; None for none.
         rival_row: tested rows are also compared with this one; None for no section.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
@@ -141,6 +142,7 @@ class TableLayout:
     query_arms: tuple[str, ...] = ()
     first_look: FirstLook | None = None
     replicated: bool = True
+    mixed: bool = False
     once: frozenset[str] = frozenset()
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
@@ -198,13 +200,14 @@ class TableLayout:
         return {row.label: row.sees for row in self.rows}
 
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
-        """Return the layout for these records: columns have several replicates or one.
+        """Return the layout for these records, which have several replicates or one.
 
         With a single replicate, spread is over meta-tests or value functions.
         """
         known: dict[str, set[int]] = {}
         for record in records:
-            known.setdefault(record.spec.column, set()).add(record.spec.replicate)
+            column = record.spec.column if self.mixed else ""
+            known.setdefault(column, set()).add(record.spec.replicate)
         once = frozenset(name for name, numbers in known.items() if len(numbers) == 1)
         several = len(once) < len(known)
         return replace(self, replicated=several, once=once if several else frozenset())

@@ -18,7 +18,9 @@ SEVERAL = [
     *make_arm("loss-only", [0.60, 0.61, 0.63], column=F1.name),
     *make_arm("shift", [0.64, 0.66, 0.66], column=F1.name, shared_queries=9),
 ]
-COLUMNS = dataclasses.replace(LAYOUT, columns=(MCR, F1), threshold_shift_row=None)
+COLUMNS = dataclasses.replace(
+    LAYOUT, columns=(MCR, F1), threshold_shift_row=None, mixed=True
+)
 MIXED = COLUMNS.fitted([*ONE, *SEVERAL])
 
 
@@ -37,6 +39,9 @@ def test_a_column_has_one_replicate_or_several():
     assert MIXED.is_replicated(F1)
     alone = COLUMNS.fitted(ONE)
     assert (alone.replicated, alone.once) == (False, frozenset())
+    # Where columns have the same number, one of them is only incomplete.
+    whole = dataclasses.replace(COLUMNS, mixed=False).fitted([*ONE, *SEVERAL])
+    assert (whole.replicated, whole.once) == (True, frozenset())
     together = COLUMNS.fitted(SEVERAL)
     assert (together.replicated, together.once) == (True, frozenset())
 
