@@ -25,6 +25,7 @@ TABLE = TaughtTable(
     },
     on_top=(CE, "ala"),
     paper_table="ALA Table 1",
+    rival="ala-noise",
     notes=(
         "Tier local: ALA decides every 20 steps instead of 200, which makes 25 "
         "decisions, 23 of them rewarded, each by one measurement. The policy takes 10 "

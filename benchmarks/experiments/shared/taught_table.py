@@ -41,6 +41,7 @@ class TaughtTable:
         paper_table: what it is held beside; None if there is nothing.
         more: other images of tier paper, beside those of the tier.
         paper_network: image network of tier paper; empty for the usual one.
+        rival: row that the others are also compared with; None for none.
         notes: what a reader is told below.
     """
 
@@ -53,6 +54,7 @@ class TaughtTable:
     paper_table: str | None = None
     more: tuple[NamedProblem[ImageProblem], ...] = ()
     paper_network: str = ""
+    rival: str | None = None
     notes: tuple[str, ...] = ()
 
     def specs(
@@ -92,6 +94,7 @@ class TaughtTable:
             paper_table=self.paper_table,
             untouched_row=CE,
             query_budgets=(),
+            rival_row=self.rival,
             network_of=images.network_of,
             notes=(*self.notes, *COMMON_NOTES),
         )
