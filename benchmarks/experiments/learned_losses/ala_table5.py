@@ -12,7 +12,7 @@ TABLE = TaughtTable(
     title="Table 5 of ALA (ICML 2019): a second run with the policy of the first",
     methods={
         CE: "ce",
-        "ala": None,
+        "ala": "ala",
         "ala-reuse": "ala-reuse",
         "ala-finetune": "ala-finetune",
     },

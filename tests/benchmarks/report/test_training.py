@@ -98,6 +98,20 @@ def test_every_figure_is_drawn_where_there_is_something(name):
         assert list(first.get_lines()[0].get_ydata()) == [1.0, 0.0]
 
 
+def test_a_row_far_from_the_others_is_named_instead_of_drawn():
+    rows = {"loss-only": 0.21, "shift": 0.2105, "metricopt": 0.9}
+    records = [
+        make_record(row, number, [value], seconds={"total": 1.0, "network": 2.0})
+        for row, value in rows.items()
+        for number in range(2)
+    ]
+    figure = draw_all(LAYOUT, records)["metric_over_seconds-balanced"]
+    (panel,) = figure.axes
+    (text,) = panel.texts
+    assert text.get_text() == "far out of view\nMetricOpt: 0.900"
+    assert panel.get_ylim()[1] < 0.3
+
+
 def test_the_page_has_them():
     text = build(LAYOUT, RECORDS)["table.md"].decode()
     for heading in (TRAINING, AGREEMENT):

@@ -1,6 +1,7 @@
 """What a trained network reached over what its training took: seconds, or queries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float, float]
 """Cost, mean and deviation of the metric."""
+FAR = 40.0
+"""Points this many times farther from the median than usual are left out of view."""
 
 
 def metric_over_seconds(
@@ -29,14 +32,15 @@ def metric_over_seconds(
         return record.seconds[NETWORK] + record.seconds.get("total", 0.0)
 
     axis = "seconds: training on all cores, then the run on one"
-    return _over(layout, records, block, seconds, axis)
+    return _over(layout, records, block, seconds, ("seconds", axis))
 
 
 def metric_over_queries(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
     """Draw the test metric of every row over the metric queries it made."""
-    return _over(layout, records, block, lambda r: r.queries, "metric queries")
+    axis = "metric queries"
+    return _over(layout, records, block, lambda r: r.queries, (axis, axis))
 
 
 def _over(
@@ -44,8 +48,10 @@ def _over(
     records: Sequence[RunRecord],
     block: Block,
     cost: Callable[[RunRecord], float],
-    axis: str,
+    names: tuple[str, str],
 ) -> "Figure | None":
+    """Draw the figure; the cost is named in the title, then on the axis."""
+    title, axis = names
     trained = [record for record in records if NETWORK in record.seconds]
     styles = arm_styles(layout)
 
@@ -61,13 +67,33 @@ def _over(
         return found
 
     def draw(panel: "Axes", column: Column, points: dict[str, Point]) -> None:
+        far = _far(points)
         for label, point in points.items():
-            draw_mark(panel, point, label=label, style=styles[label])
+            if label in far:
+                draw_mark(panel, ([], [], []), label=label, style=styles[label])
+            else:
+                draw_mark(panel, point, label=label, style=styles[label])
+        if far:
+            values = (f"{label}: {points[label][1]:.3f}" for label in far)
+            text = "\n".join(["far out of view", *values])
+            panel.text(0.02, 0.98, text, transform=panel.transAxes, va="top")
         # Some make no query at all: zero has a place of its own.
         panel.set_xscale("symlog", linthresh=10)
         panel.set_xlim(left=-1)
         panel.set_xlabel(axis)
         panel.set_ylabel(column.axis_label)
 
-    what = f"test metric over {axis}\nbars: {{spread}}"
+    what = f"test metric over {title}\nbars: {{spread}}"
     return draw_panels(layout, trained, block, read=read, draw=draw, what=what)
+
+
+def _far(points: Mapping[str, Point]) -> list[str]:
+    """Return the labels of points that would make all others look alike."""
+    values = [value for _, value, _ in points.values()]
+    middle = median(values)
+    usual = median(abs(value - middle) for value in values)
+    return [
+        label
+        for label, (_, value, _) in points.items()
+        if usual > 0 and abs(value - middle) > FAR * usual
+    ]
