@@ -69,14 +69,9 @@ def _over(
     def draw(panel: "Axes", column: Column, points: dict[str, Point]) -> None:
         far = _far(points)
         for label, point in points.items():
-            if label in far:
-                draw_mark(panel, ([], [], []), label=label, style=styles[label])
-            else:
-                draw_mark(panel, point, label=label, style=styles[label])
-        if far:
-            values = (f"{label}: {points[label][1]:.3f}" for label in far)
-            text = "\n".join(["far out of view", *values])
-            panel.text(0.02, 0.98, text, transform=panel.transAxes, va="top")
+            seen = ([], [], []) if label in far else point
+            draw_mark(panel, seen, label=label, style=styles[label])
+        _say(panel, [f"{label}: {points[label][1]:.3f}" for label in far])
         # Some make no query at all: zero has a place of its own.
         panel.set_xscale("symlog", linthresh=10)
         panel.set_xlim(left=-1)
@@ -97,3 +92,10 @@ def _far(points: Mapping[str, Point]) -> list[str]:
         for label, (_, value, _) in points.items()
         if usual > 0 and abs(value - middle) > FAR * usual
     ]
+
+
+def _say(panel: "Axes", values: list[str]) -> None:
+    """Write what is out of view, if anything is, into the corner of a panel."""
+    if values:
+        text = "\n".join(["far out of view", *values])
+        panel.text(0.02, 0.98, text, transform=panel.transAxes, va="top")
