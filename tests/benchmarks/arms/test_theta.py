@@ -25,9 +25,9 @@ def test_a_network_is_handed_over_with_what_it_cost(row):
     assert found.seconds["network"] > 0
     assert len(found.notes["course_mcr"]) == 3
     assert found.queries == found.shared_queries == sum(found.queried.values())
-    # ALA measures its metric four times in each of the periods that it rewards.
+    # ALA measures its metric twice in each of the periods that it rewards.
     periods = STEPS // 20 - 1
-    assert found.queries == (4 * periods if row == "ala" else 0)
+    assert found.queries == (2 * periods if row == "ala" else 0)
     assert ("rewards" in found.notes) == (row == "ala")
 
 
