@@ -32,6 +32,7 @@ from benchmarks.experiments.shared.image_arms import (
     output_plans,
     query_budgets,
 )
+from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column
@@ -41,6 +42,24 @@ from benchmarks.runs.spec import RunSpec, Unit
 METRIC = "mcr"
 WARM = ("longer", "blackbox")
 """Rows of networks that go on from the cross-entropy network."""
+
+METHODS = MethodsColumn(
+    "table1",
+    METRIC,
+    "MCR",
+    methods={
+        "self-paced": None,
+        "l2t-dlf": "l2t-dlf",
+        "moew": "moew",
+        "ala-literal": None,
+        "ala": None,
+        "ala-multi": "ala",
+        "reloss": None,
+        "reloss-anchored": None,
+    },
+    paper_column="cifar10/mcr",
+)
+"""Networks that methods train, each with the paper's row."""
 
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
@@ -53,6 +72,7 @@ ROWS = (
         "blackbox",
         note="trained from the cross-entropy network, with the recall loss",
     ),
+    *METHODS.rows,
     *CONTROL_ROWS,
     *METRICOPT_ROWS,
     finetuned("large-margin-loss-only", "large-margin fine-tune, last step"),
@@ -106,7 +126,11 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
         trained = TrainedNetwork(network, loss, warm=row in WARM)
         rows[row] = image_row(tier, images, trained, plan)
     part = Part("natural", f"{problem.name}/{METRIC}", METRIC, size.steps, rows)
-    return table_specs("table1", tier, [part], replicates=replicates or size.replicates)
+    count = replicates or size.replicates
+    return [
+        *table_specs("table1", tier, [part], replicates=count),
+        *METHODS.specs(tier, replicates, offline),
+    ]
 
 
 def layout(tier: str) -> TableLayout:
@@ -130,7 +154,7 @@ def layout(tier: str) -> TableLayout:
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=(column,),
+        columns=(column, METHODS.column(tier)),
         paper_table="Table 1",
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
@@ -138,7 +162,8 @@ def layout(tier: str) -> TableLayout:
         query_arms=QUERY_ARMS,
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=NOTES,
+        notes=(*NOTES, METHODS.note(tier)),
+        mixed=True,
     )
 
 

@@ -35,6 +35,7 @@ from benchmarks.experiments.shared.image_arms import (
     output_plans,
     query_budgets,
 )
+from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column
@@ -66,6 +67,19 @@ LEFT_OUT_OF_NETWORK = {
 }
 """Rows left out of the columns of a network, to save time and released weights."""
 
+METHODS = MethodsColumn(
+    "table2",
+    METRIC,
+    "AUCPR",
+    methods={
+        "moew": "moew",
+        "ala": None,
+        "ala-multi": "ala",
+        "reloss-anchored": None,
+    },
+)
+"""Networks that methods train, each with the paper's row."""
+
 ROWS = (
     Row("cross-entropy", "CE, untouched (phi = 0)", paper_row="ce"),
     LONGER,
@@ -78,6 +92,7 @@ ROWS = (
         "blackbox",
         note="trained from the cross-entropy network, with the AP loss",
     ),
+    *METHODS.rows,
     *(row for row in CONTROL_ROWS + METRICOPT_ROWS if row.name not in LEFT_OUT),
     finetuned("aucpr-loss-only", "AUCPR loss fine-tune, last step"),
     finetuned(
@@ -136,7 +151,11 @@ def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSp
             rows[row] = image_row(tier, images, trained, plan)
         column = f"{network}/{metric}"
         parts.append(Part("natural", column, metric, size.steps, rows))
-    return table_specs("table2", tier, parts, replicates=replicates or size.replicates)
+    count = replicates or size.replicates
+    return [
+        *table_specs("table2", tier, parts, replicates=count),
+        *METHODS.specs(tier, replicates, offline),
+    ]
 
 
 def layout(tier: str) -> TableLayout:
@@ -165,7 +184,7 @@ def layout(tier: str) -> TableLayout:
         convention=CONVENTION,
         blocks=BLOCKS,
         rows=ROWS,
-        columns=columns,
+        columns=(*columns, METHODS.column(tier)),
         paper_table="Table 2",
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
@@ -173,7 +192,7 @@ def layout(tier: str) -> TableLayout:
         query_arms=QUERY_ARMS,
         network_of=network_of,
         rival_row="loss-only-dense",
-        notes=NOTES,
+        notes=(*NOTES, METHODS.note(tier)),
     )
 
 

@@ -219,7 +219,8 @@ def _compare(
     base, rival = other(cell.row.base_row), other(rival_row)
     if not cell.tested or cell.row.name == rival_row:
         rival = None
-    if rival is not None and not layout.replicated and rival.theta != cell.theta:
+    several = layout.is_replicated(cell.column)
+    if rival is not None and not several and rival.theta != cell.theta:
         # One network against another: the spread of meta-tests says nothing of that.
         rival = None
     ends = (other(layout.loss_only_row), other(layout.threshold_shift_row))

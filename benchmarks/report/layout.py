@@ -108,6 +108,8 @@ class TableLayout:
             the arms; empty for all that spend queries.
         replicated: whether there are several replicates, which spread and tests are
             then over; records decide, see `fitted`.
+        mixed: whether columns may have one replicate where others have several.
+        once: sources of those that do; records decide, see `fitted`.
         first_look: the figure of a first look; None for none.
         rival_row: tested rows are also compared with this one; None for no section.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
@@ -140,6 +142,8 @@ class TableLayout:
     query_arms: tuple[str, ...] = ()
     first_look: FirstLook | None = None
     replicated: bool = True
+    mixed: bool = False
+    once: frozenset[str] = frozenset()
     rival_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
@@ -196,13 +200,25 @@ class TableLayout:
         return {row.label: row.sees for row in self.rows}
 
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":
-        """Return the layout for these records, which have several replicates or one."""
-        several = len({record.spec.replicate for record in records}) > 1
-        return replace(self, replicated=several)
+        """Return the layout for these records, which have several replicates or one.
+
+        With a single replicate, spread is over meta-tests or value functions.
+        """
+        known: dict[str, set[int]] = {}
+        for record in records:
+            column = record.spec.column if self.mixed else ""
+            known.setdefault(column, set()).add(record.spec.replicate)
+        once = frozenset(name for name, numbers in known.items() if len(numbers) == 1)
+        several = len(once) < len(known)
+        return replace(self, replicated=several, once=once if several else frozenset())
+
+    def is_replicated(self, column: Column) -> bool:
+        """Return whether a column has several replicates."""
+        return self.replicated and column.source not in self.once
 
     def reading(self, column: Column) -> Reading:
         """Return how the values of a column are read from records."""
-        return Reading(column, self.replicated)
+        return Reading(column, self.is_replicated(column))
 
     def paper_row(self, row: Row, block: Block) -> str | None:
         """Return the row of the paper that a row of a block reproduces, if any."""

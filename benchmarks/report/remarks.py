@@ -51,21 +51,37 @@ def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
 
 def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what spread, intervals and tests are over, one sentence each."""
-    several = any(map(_several, records))
+    once = [column.label for column in layout.columns if column.source in layout.once]
+    single = [record for record in records if record.spec.column in layout.once]
+    own = [record for record in records if record.spec.column not in layout.once]
+    several = any(map(_several, own))
     found = [_of_replicates(layout) if layout.replicated else _of_network(several)]
-    if layout.replicated and any(len(r.values("test")) > 1 for r in records):
+    if once:
+        alone = _of_network(any(map(_several, single)))
+        found.append(f"In {'; '.join(once)} it is {alone}")
+    if layout.replicated and any(len(r.values("test")) > 1 for r in own):
         within = "value functions and meta-tests" if several else "meta-tests"
         found.append(f"A replicate counts with the mean over its {within}.")
-    alone = {r.spec.row for r in records if r.shared_queries and not _several(r)}
+    return [*found, *_value_functions(layout, records)]
+
+
+def _value_functions(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
+    """Return which rows have one value function only, if any meta-trains."""
+    varied = {record.spec.column for record in records if _several(record)}
+    alone = {
+        record.spec.row
+        for record in records
+        if record.shared_queries
+        and not _several(record)
+        and (not varied or record.spec.column in varied)
+    }
     labels = [row.label for row in layout.rows if row.name in alone]
-    if labels and several:
-        found.append(f"One value function only: {'; '.join(labels)}.")
-    elif labels:
-        per = " of each replicate" if layout.replicated else ""
-        found.append(
-            f"In a row that meta-trains, all runs{per} share one value function."
-        )
-    return found
+    if not labels:
+        return []
+    if varied:
+        return [f"One value function only: {'; '.join(labels)}."]
+    per = " of each replicate" if layout.replicated else ""
+    return [f"In a row that meta-trains, all runs{per} share one value function."]
 
 
 def _several(record: RunRecord) -> bool:
@@ -96,15 +112,17 @@ def _of_network(several: bool) -> str:
 
 def _tests(layout: TableLayout) -> str:
     """Return how differences are tested."""
+    of_network = (
+        "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
+        "with the i-th of the other; of one sample where a row has a single value; "
+        "else Welch's"
+    )
     if not layout.replicated:
-        return (
-            "t-tests by pairs where both rows are fine-tuning runs, the i-th of one "
-            "with the i-th of the other; of one sample where a row has a single value; "
-            "else Welch's"
-        )
+        return of_network
     ratios = sorted({c.test_per_train for c in layout.columns} - {0.0})
     if not ratios:
-        return "t-tests by pairs of replicates"
+        alone = f"; with one replicate, {of_network}" if layout.once else ""
+        return f"t-tests by pairs of replicates{alone}"
     shown = " or ".join(f"{ratio:.2f}" for ratio in ratios)
     return (
         "t-tests by pairs of replicates, corrected for overlapping splits as by Nadeau "

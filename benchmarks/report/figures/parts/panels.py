@@ -109,9 +109,10 @@ def draw_panels(
 
 def units(layout: TableLayout, records: Sequence[RunRecord], block: Block) -> str:
     """Return what there is one value of, in the runs of a block."""
-    reading = layout.reading(layout.columns[0])
+    readings = {column.source: layout.reading(column) for column in layout.columns}
     own = (record.spec for record in records if record.spec.block == block.name)
-    return " or ".join(sorted({f"{reading.unit(spec)}s" for spec in own}))
+    found = {f"{readings[s.column].unit(s)}s" for s in own if s.column in readings}
+    return " or ".join(sorted(found))
 
 
 def _dress(panel: "Axes") -> None:
