@@ -9,10 +9,10 @@ from tqdm import tqdm
 
 from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
-from metricopt.metrics.callables import make_metric
 from metricopt.options import FinetuneOptions
+from metricopt.outputs import Reads
 from metricopt.seeding import KeptRandomState
-from metricopt.tasks.examples import GivenExamples, as_split
+from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 from metricopt.threads import one_thread
 
@@ -54,7 +54,8 @@ def finetune(
         phi with what it gained and cost; `apply` puts it into the model.
 
     Raises:
-        ConfigError: if a setting or name is not valid.
+        ConfigError: if a setting or name is not valid, or it is not clear whether
+            outputs are probabilities.
         DataError: if a split is empty, or holds one class where the metric needs two.
         MetricError: if the metric fails, or declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
@@ -67,20 +68,16 @@ def finetune(
     Source: the setting is that of Huang et al., CVPR 2021. Differs: see
         `MetricOptOutputs`, the method by default.
     """
-    black_box = make_metric(metric, higher_is_better=options.higher_is_better)
+    black_box = options.metric_of(metric)
     hidden = None if options.progress else True  # None: hidden without a terminal
     improvement: Improvement | None = None
     started = time.perf_counter()
     bar = tqdm(total=options.queries, unit=" queries", disable=hidden)
     with bar, KeptRandomState():
         try:
-            device = next((weight.device for weight in model.parameters()), CPU)
-            data = Data(
-                as_split(train, name="train", device=device),
-                as_split(observe, name="observe", device=device),
-                loss,
-            )
-            adapter = options.adapter_of(model, data.train.batch(slice(EXAMPLES)))
+            data = _read(model, train, observe, loss, options, black_box.reads)
+            example = data.train.batch(slice(EXAMPLES))
+            adapter = options.adapter_of(model, example, data.meaning)
             with one_thread() if _is_tiny(model, data) else nullcontext():
                 improvement = Improvement(
                     adapter, data, black_box, options, started, bar.update
@@ -89,6 +86,27 @@ def finetune(
         except BaseException as error:
             _attach(error, None if improvement is None else improvement.best())
             raise
+
+
+def _read(
+    model: nn.Module,
+    train: GivenExamples,
+    observe: GivenExamples,
+    loss: Loss,
+    options: FinetuneOptions,
+    reads: Reads,
+) -> Data:
+    """Read both splits, and decide what the outputs of the model mean on them."""
+    device = next((weight.device for weight in model.parameters()), CPU)
+    first = as_split(train, name="train", device=device)
+    second = as_split(observe, name="observe", device=device)
+    meaning = options.meaning_of(model, second, loss, reads)
+    if meaning.stored is not None or meaning.column:
+        first, second = (
+            relabelled(split, meaning.inward_targets(split.targets))
+            for split in (first, second)
+        )
+    return Data(first, second, loss, meaning)
 
 
 def _is_tiny(model: nn.Module, data: Data) -> bool:

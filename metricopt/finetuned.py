@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from metricopt.adapters.export import save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.figures import Curves, draw
+from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.methods.result import Checkpoint, Evidence
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.values.known import Known
@@ -85,6 +86,7 @@ class Finetuned:
         warnings: what is wrong with the metric, if anything, a sentence each.
         known: what was learned of the metric, for calls of `finetune` on other
             networks; None from methods that learn nothing, or nothing alone.
+        meaning: how outputs and targets were read.
     """
 
     adapter: NetworkAdapter
@@ -103,6 +105,7 @@ class Finetuned:
     confusion: tuple[Tensor, Tensor] | None = None
     warnings: tuple[str, ...] = ()
     known: Known | None = None
+    meaning: Meaning = PLAIN
 
     @property
     def turned_down(self) -> bool:
@@ -163,6 +166,7 @@ class Finetuned:
             lines.append("Nothing was gained on this split.")
         if self.evidence is not None:
             lines.append(self.evidence.reason)
+        lines.append(self.meaning.describe())
         if self.health:
             lines.append(f"Value function: {self.health}")
         lines += [f"Warning: {each}" for each in self.warnings]

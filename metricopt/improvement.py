@@ -15,6 +15,7 @@ from metricopt.doubts import (
 )
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
+from metricopt.meaning.contract import Meaning
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
@@ -24,16 +25,16 @@ from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.callables import CallableMetric
 from metricopt.metrics.checks import (
-    DIRECTION_QUERIES,
     check_direction,
     check_targets,
-    direction_can_be_tried,
+    direction_queries,
 )
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
 from metricopt.seeding import Seeds, make_generator
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
 from metricopt.tasks.row_losses import Loss
@@ -53,11 +54,13 @@ class Data:
         train: examples the loss gradients come from.
         observe: examples the metric is queried on.
         loss: from outputs and targets to a scalar.
+        meaning: what outputs and targets are.
     """
 
     train: Examples
     observe: Examples
     loss: Loss
+    meaning: Meaning
 
 
 class Improvement:
@@ -86,17 +89,18 @@ class Improvement:
         on_query: OnQuery,
     ) -> None:
         self.started = started
-        self.adapter, self.metric, self.options = adapter, metric, options
+        self.adapter, self.options, self.meaning = adapter, options, data.meaning
+        self.metric = bound_metric(metric, data.meaning)
         self.train, self.observe = data.train, data.observe
         self.untouched: Finetuned | None = None
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
             adapter,
             data.loss,
-            metric,
+            self.metric,
             train=data.train,
             observe=data.observe,
-            drawing=Drawing(options.sampler, seeds),
+            drawing=Drawing(options.sampler, seeds, meaning=data.meaning),
         )
         # A user's metric may fail at any phi; one row at a time loses no earlier row.
         # It is no slower: such a metric is called row by row in any case.
@@ -142,8 +146,8 @@ class Improvement:
         framing = FRAMING_QUERIES + self._tried
         if self.options.queries < framing:
             raise ConfigError(
-                f"queries must be at least {framing}, as two of them check the "
-                f"declared direction of the metric, got {self.options.queries}"
+                f"queries must be at least {framing}, as {self._tried} of them check "
+                f"the declared direction of the metric, got {self.options.queries}"
             )
         return framing
 
@@ -191,6 +195,7 @@ class Improvement:
             metric_after=value,
             metric_proposed=value,
             method=self.name,
+            meaning=self.meaning,
             spent=self._spent(0),
             values=self._values,
         )
@@ -204,25 +209,23 @@ class Improvement:
 
     @cached_property
     def _sample(self) -> Outputs:
-        """Outputs of the untouched network for one example, [1, C]."""
+        """Outputs of the untouched network for one example, in the form of methods."""
         features = self.adapter.encode(self.observe.batch(slice(1)))
         weight = next(self.adapter.network.parameters(), torch.empty(0))
         phi = torch.zeros(1, self.adapter.size, device=weight.device)
-        return each(lambda part: part[0].detach(), self.adapter.predict(features, phi))
+        first = each(lambda part: part[0].detach(), self.adapter.predict(features, phi))
+        return self.meaning.inward(first)
 
     @property
     def _tried(self) -> int:
         """Number of queries that check the declared direction of the metric."""
-        if not self.metric.direction_declared:
-            return 0
-        known = direction_can_be_tried(self._sample, self.observe.targets)
-        return DIRECTION_QUERIES if known else 0
+        return direction_queries(self.meaning) if self.metric.direction_declared else 0
 
     def _try_direction(self, initial: float) -> None:
         outputs, targets = self._sample, self.observe.targets
         assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         self.task.count(self._tried)
-        check_direction(self.metric, outputs, targets, initial)
+        check_direction(self.metric, self.meaning, outputs, targets, initial)
 
     def _improved(self, untouched: Finetuned) -> Finetuned:
         generator = make_generator("finetune", self.options.seed)

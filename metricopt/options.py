@@ -4,12 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
+from metricopt.meaning.contract import PLAIN, Kind, Meaning
+from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import Method, resolve_method
+from metricopt.metrics.base import Metric
+from metricopt.metrics.callables import make_metric
+from metricopt.outputs import Reads
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.row_losses import Loss
 from metricopt.tasks.sampling import Sampler
 from metricopt.values.known import Known
 
@@ -17,6 +25,8 @@ FRAMING_QUERIES = 3
 """Queries outside the method: the untouched network, the same with the examples in
 another order, and the method's proposal."""
 AUTO = "auto"
+LOOKED_AT = 256
+"""Examples whose outputs decide what outputs mean."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,10 @@ class FinetuneOptions:
         sites: modules the automatic adapter modulates; None for its default.
         sampler: draws mini-batches from train; uniform ones of 128 if None.
         higher_is_better: direction of a metric without one; see `make_metric`.
+        low: least possible value of a metric; see `make_metric`.
+        high: greatest possible value of a metric.
+        outputs: what the outputs of the network are; None to decide by the outputs, the
+            targets and the loss. See `metricopt.meaning`.
         seed: seed of all randomness, except in a loader that shuffles.
         no_harm: whether the untouched network is returned where there is no evidence
             of a gain on other data. "metricopt-outputs" always asks for it; for other
@@ -52,6 +66,9 @@ class FinetuneOptions:
     sites: Sequence[str] | Literal["stages"] | None = None
     sampler: Sampler | None = None
     higher_is_better: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    outputs: Kind | None = None
     seed: int = 0
     no_harm: bool = True
     progress: bool = True
@@ -69,6 +86,8 @@ class FinetuneOptions:
             raise ConfigError(f"steps must be at least 1, got {self.steps}")
         if not isinstance(self.method, str | Method):
             raise ConfigError(f"method must be a name or a Method, got {self.method!r}")
+        if self.outputs is not None:
+            require_choice("outputs", self.outputs, Kind)
         if self.method != AUTO:
             resolve_method(self.method)
         if isinstance(self.adapter, NetworkAdapter):
@@ -96,12 +115,44 @@ class FinetuneOptions:
                     f"{name} must be True or False, got {getattr(self, name)!r}"
                 )
 
-    def adapter_of(self, model: nn.Module, example_input: Tensor) -> NetworkAdapter:
+    def metric_of(self, metric: object) -> Metric:
+        """Return the metric that a user gave, with what is declared about it."""
+        return make_metric(
+            metric,
+            higher_is_better=self.higher_is_better,
+            low=self.low,
+            high=self.high,
+        )
+
+    @torch.no_grad()
+    def meaning_of(
+        self, model: nn.Module, observe: Examples, loss: Loss, reads: Reads
+    ) -> Meaning:
+        """Return what the outputs of a model mean, judged by some of them.
+
+        Args:
+            model: the network theta; put in evaluation mode.
+            observe: examples with all their targets.
+            loss: the training loss.
+            reads: what the metric reads.
+
+        Raises:
+            ConfigError: if it is not clear, or not what `outputs` says.
+        """
+        if reads != "scores":
+            return Meaning("embeddings" if reads == "embeddings" else "raw")
+        outputs = model.eval()(observe.batch(slice(LOOKED_AT)))
+        return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
+
+    def adapter_of(
+        self, model: nn.Module, example_input: Tensor, meaning: Meaning = PLAIN
+    ) -> NetworkAdapter:
         """Return the adapter of a model; an automatic one is made now.
 
         Args:
             model: the network theta.
             example_input: network inputs, shape [N, ...]; a few are enough.
+            meaning: of its outputs.
 
         Raises:
             ConfigError: if the adapter is for another model, or none can be made.
@@ -113,5 +164,10 @@ class FinetuneOptions:
                 )
             return self.adapter
         return auto_adapter(
-            model, example_input, size=self.size, sites=self.sites, seed=self.seed
+            model,
+            example_input,
+            size=self.size,
+            sites=self.sites,
+            seed=self.seed,
+            offsets=meaning,
         )

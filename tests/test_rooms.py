@@ -25,24 +25,27 @@ ROOMS = {
     "metricopt.seeding": "",
     "metricopt.threads": "",
     "metricopt.registry": "errors",
-    "metricopt.adapters": "errors files outputs registry seeding",
+    "metricopt.meaning": "errors outputs",
+    "metricopt.adapters": "errors files meaning outputs registry seeding",
     "metricopt.detection": "errors outputs",
-    "metricopt.metrics": "errors outputs registry detection",
+    "metricopt.metrics": "errors meaning outputs registry detection",
     "metricopt.losses": "errors outputs registry detection",
     "metricopt.statistics": "errors metrics outputs registry detection",
-    "metricopt.tasks": "errors outputs registry seeding adapters losses metrics "
-    "statistics",
+    "metricopt.tasks": "errors meaning outputs registry seeding adapters losses "
+    "metrics statistics",
     "metricopt.values": "errors files ranking seeding threads adapters metrics "
     "statistics tasks",
     "metricopt.methods": "errors outputs registry seeding threads metrics statistics "
     "tasks values",
     "metricopt.doubts": "",
     "metricopt.figures": "",
-    "metricopt.finetuned": "errors adapters figures metrics tasks values methods",
-    "metricopt.options": "errors adapters tasks values methods",
-    "metricopt.improvement": "doubts errors options outputs seeding adapters metrics "
+    "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
+    "methods",
+    "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
+    "metricopt.improvement": "doubts errors meaning options outputs seeding adapters "
+    "metrics "
     "tasks values methods finetuned",
-    "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
+    "metricopt.finetune": "options outputs seeding threads tasks finetuned improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

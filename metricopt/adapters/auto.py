@@ -16,6 +16,7 @@ from metricopt.adapters.output_offsets import (
 )
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.errors import ConfigError
+from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.outputs import are_embeddings
 
 DIRECT_LIMIT = 256
@@ -31,7 +32,7 @@ def auto_adapter(
     size: int | None = None,
     sites: Sequence[str] | Literal["stages"] | None = None,
     seed: int = 0,
-    offsets: bool = True,
+    offsets: bool | Meaning = True,
 ) -> NetworkAdapter:
     """Return the adapter that suits a network by default.
 
@@ -48,7 +49,8 @@ def auto_adapter(
             generator form.
         sites: modules to modulate, as in `FiLM`; for `DynamicBias` a list of one name.
         seed: seed of the adapter's fixed random weights.
-        offsets: whether output offsets are wanted.
+        offsets: whether output offsets are wanted; what outputs mean where they are
+            no logits [N, C].
 
     Raises:
         ConfigError: if the network has no layer to modulate, or a site is unknown.
@@ -57,13 +59,14 @@ def auto_adapter(
         inner: SiteAdapter = _film(network, example_input, size, sites, seed)
     else:
         inner = _dynamic_bias(network, example_input, size, sites, seed)
-    if not offsets or not 1 <= columns(inner, example_input) <= DIRECT_LIMIT:
+    meaning = offsets if isinstance(offsets, Meaning) else PLAIN
+    if not offsets or not 1 <= columns(inner, example_input, meaning) <= DIRECT_LIMIT:
         return inner
     outputs = untouched_outputs(inner, example_input)
     # Embeddings have no class that an offset could favour.
     if isinstance(outputs, Tensor) and are_embeddings(outputs):
         return inner
-    return OutputOffsets(inner, example_input)
+    return OutputOffsets(inner, example_input, meaning)
 
 
 def _film(

@@ -1,9 +1,11 @@
-"""Output offsets: one number added to every output, beside any other adapter.
+"""Output offsets: one number added to every logit, beside any other adapter.
 
-Shifting the outputs is what thresholds and class priors do after training. An adapter
+Shifting the logits is what thresholds and class priors do after training. An adapter
 deep in the network can express such a plain shift badly, or not at all; with offsets
 beside it, it is always within reach.
 """
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.outputs import Outputs, each
 
 
@@ -19,23 +22,28 @@ class OutputOffsets(NetworkAdapter):
     """Another adapter, with one offset for every output beside it.
 
     phi holds the parameters of the other adapter, then the C offsets, in the units of
-    the outputs.
+    the outputs. Where outputs are probabilities, their logits are shifted, so that they
+    stay probabilities.
 
     Args:
         inner: the other adapter.
         example_input: network inputs, shape [N, ...]; one example is enough.
+        meaning: what outputs are, and where their classes are.
 
     Attributes:
         inner: the other adapter.
         outputs: number of outputs C.
+        meaning: what outputs are.
 
     Raises:
         ConfigError: if the network does not return one tensor.
     """
 
-    def __init__(self, inner: NetworkAdapter, example_input: Tensor) -> None:
-        self.inner = inner
-        self.outputs = columns(inner, example_input)
+    def __init__(
+        self, inner: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+    ) -> None:
+        self.inner, self.meaning = inner, meaning
+        self.outputs = columns(inner, example_input, meaning)
         if not self.outputs:
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
@@ -57,13 +65,14 @@ class OutputOffsets(NetworkAdapter):
         """Return the outputs of every phi on the same N examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
         with self._detached():
-            return _shifted(self.inner.predict(features, inner), offsets)
+            return self._moved(self.inner.predict(features, inner), offsets)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on its own n examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
         with self._detached():
-            return _shifted(self.inner.predict_grouped(features, inner), offsets)
+            outputs = self.inner.predict_grouped(features, inner)
+            return self._moved(outputs, offsets)
 
     def hooks(self, phi: Tensor) -> list[RemovableHandle]:
         """Put the hooks of the other adapter into the network, and the offsets."""
@@ -71,9 +80,8 @@ class OutputOffsets(NetworkAdapter):
         def shift(_: object, __: object, outputs: Tensor) -> Tensor:
             # A network that returns [N] has one output.
             flat = outputs[:, None] if outputs.ndim == 1 else outputs
-            offsets = phi[None, self.inner.size :]
-            moved = _shifted(flat[None], offsets)[0]
-            return moved.view_as(outputs)
+            moved = self._moved(flat[None], phi[None, self.inner.size :])
+            return moved.reshape(outputs.shape)
 
         inner = self.inner.hooks(phi[: self.inner.size])
         return [*inner, self.network.register_forward_hook(shift)]
@@ -82,7 +90,18 @@ class OutputOffsets(NetworkAdapter):
         """Return the settings that give phi its meaning, apart from theta."""
         inner = self.inner.describe()
         name = f"{inner['adapter']} and output offsets"
-        return inner | {"adapter": name, "size": str(self.size)}
+        shifted = {"adapter": name, "size": str(self.size)}
+        if not self.meaning.is_plain:
+            shifted["outputs"] = f"{self.meaning.layout} {self.meaning.link}"
+        return inner | shifted
+
+    def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
+        """Return outputs [B or 1, n, ...] with the offsets [B, C] of every row."""
+        moved = _shifted(self.meaning.inward(outputs, leading=2), offsets)
+        # An adapter returns [N, 1] for a network that returns [N].
+        back = replace(self.meaning, flat=False).outward(moved, leading=2)
+        assert isinstance(back, Tensor)
+        return back
 
     def _parts_of(self, phi: Tensor) -> tuple[Tensor, Tensor]:
         if phi.ndim != 2 or phi.shape[1] != self.size or not len(phi):
@@ -123,14 +142,17 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     return outputs + offsets.view(shape).to(outputs.dtype)
 
 
-def columns(adapter: NetworkAdapter, example_input: Tensor) -> int:
+def columns(
+    adapter: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+) -> int:
     """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
 
     Args:
         adapter: of the network.
         example_input: network inputs, shape [N, ...]; one example is enough.
+        meaning: says where the classes are.
     """
-    outputs = untouched_outputs(adapter, example_input[:1])
+    outputs = meaning.inward(untouched_outputs(adapter, example_input[:1]))
     return outputs.shape[1] if isinstance(outputs, Tensor) else 0
 
 

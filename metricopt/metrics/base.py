@@ -13,6 +13,9 @@ from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError
 from metricopt.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
+ROUNDING = 1e-6
+"""How far a value may leave the range, relative to it: it is often float32."""
+
 
 class Metric(ABC):
     """A black-box score of outputs against targets.
@@ -30,6 +33,7 @@ class Metric(ABC):
         shape: of these outputs.
         direction_declared: whether the user declared its direction; `finetune` then
             checks the direction first.
+        range_remedy: what a message adds where a value leaves the range.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Metric(ABC):
     reads: Reads = "scores"
     shape: str = "[N, C]"
     direction_declared: bool = False
+    range_remedy: str = ""
 
     @property
     def direction(self) -> str:
@@ -114,7 +119,9 @@ class Metric(ABC):
     ) -> None:
         expected = f"[B, {self.shape[1:]}" if batched else self.shape
         if isinstance(outputs, Tensor):
-            if outputs.ndim != expected.count(",") + 1:
+            axes = expected.count(",") + 1
+            dense = expected.endswith("...]")
+            if outputs.ndim < axes - 1 if dense else outputs.ndim != axes:
                 raise ShapeError(
                     f"metric {self.name!r} needs outputs {expected}, "
                     f"got {list(outputs.shape)}"
@@ -142,11 +149,11 @@ class Metric(ABC):
         value = self._number(raw)
         if not math.isfinite(value):
             raise MetricError(f"metric {self.name!r} returned {value}")
-        slack = 1e-9 * (self.high - self.low)
+        slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= value <= self.high + slack:
             raise MetricError(
-                f"metric {self.name!r} returned {value:g}, "
-                f"outside its range [{self.low:g}, {self.high:g}]"
+                f"metric {self.name!r} returned {value:g}, outside its range "
+                f"[{self.low:g}, {self.high:g}]{self.range_remedy}"
             )
         return min(max(value, self.low), self.high)
 

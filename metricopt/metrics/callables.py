@@ -1,28 +1,30 @@
-"""User-defined metrics: scikit-learn functions, accumulating objects, any callable."""
+"""User-defined metrics: any callable, and metrics of other packages."""
 
-import functools
+import copy
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.meaning.contract import PLAIN, Meaning
+from metricopt.meaning.reading import implied_meaning, probabilities
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.metrics.confusion import predict_labels
+from metricopt.metrics.foreign import (
+    SIGNED,
+    ForeignFunction,
+    from_accumulator,
+    from_sklearn,
+    is_sklearn,
+    unwrapped,
+)
 from metricopt.outputs import Outputs, Targets, each
 
 MetricFunction = Callable[[Any, Any], object]
-"""From outputs [N, C], or a tuple of tensors, and N targets to a number."""
-
-SCORE_NAMES = ("y_score", "y_proba", "y_prob")
-# In older releases the probabilities of these two functions are called y_pred.
-PROBABILITY_FUNCTIONS = ("log_loss", "d2_log_loss_score")
+"""From outputs [N, C], or whatever the network returns, and N targets to a number."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,16 @@ class Declaration:
     """
 
     higher_is_better: bool | None = None
-    low: float = 0.0
-    high: float = 1.0
+    low: float | None = None
+    high: float | None = None
     name: str | None = None
 
 
 class CallableMetric(Metric):
     """A black-box function of outputs and targets, with what is declared about it.
+
+    The function gets outputs as the network returns them, and copies: nobody else sees
+    what it changes in place.
 
     Args:
         function: from outputs [N, C] and targets [N] to a number in [`low`, `high`].
@@ -58,10 +63,12 @@ class CallableMetric(Metric):
 
     direction_declared = True
     takes_tuples = True
+    shape = "[N, C, ...]"
+    range_remedy = ": declare its range by low and high"
 
     def __init__(
         self,
-        function: MetricFunction,
+        function: Callable[..., object],
         name: str,
         *,
         higher_is_better: bool,
@@ -74,21 +81,49 @@ class CallableMetric(Metric):
                 f"got low={low}, high={high}"
             )
         self._function = function
+        self._meaning: Meaning | None = None
         self.name = name
         self.higher_is_better = higher_is_better
         self.low = low
         self.high = high
 
+    def bound(self, meaning: Meaning) -> Self:
+        """Return the metric for outputs in the form of methods; see `Meaning`."""
+        metric = copy.copy(self)
+        metric._meaning = meaning
+        return metric
+
     def _value(self, outputs: Outputs, targets: Targets) -> object:
-        return self._function(each(Tensor.detach, outputs), targets)
+        own = each(lambda part: part.detach().clone(), outputs)
+        given = targets.clone() if isinstance(targets, Tensor) else _copied(targets)
+        return self._called(own, given)
+
+    def _called(self, outputs: Outputs, targets: Targets) -> object:
+        meaning = self._meaning or PLAIN
+        return self._function(
+            meaning.outward(outputs), meaning.outward_targets(targets)
+        )
+
+
+class ForeignMetric(CallableMetric):
+    """A metric of another package, which gets what it expects of the outputs.
+
+    Its function takes the meaning of outputs first; see `metricopt.metrics.foreign`.
+    """
+
+    takes_tuples = False
+
+    def _called(self, outputs: Any, targets: Any) -> object:
+        meaning = self._meaning or implied_meaning(outputs, targets)
+        return self._function(meaning, outputs, targets)
 
 
 def make_metric(
     spec: object,
     *,
     higher_is_better: bool | None = None,
-    low: float = 0.0,
-    high: float = 1.0,
+    low: float | None = None,
+    high: float | None = None,
     name: str | None = None,
     **settings: object,
 ) -> Metric:
@@ -98,20 +133,19 @@ def make_metric(
         spec: one of
             a `Metric`, returned as it is;
             the name of a registered metric, which takes `settings`;
-            a function of `sklearn.metrics` called with (y_true, y_pred): it gets
-            predicted labels, or probabilities if it takes scores, shape [N] for
-            C <= 2 and [N, C] else;
+            a function of `sklearn.metrics` of (y_true, y_pred): it gets predicted
+            labels, probabilities if it takes scores, or predicted values if it is one
+            of regression; a matrix where targets are several labels;
             an object with `update(predictions, targets)`, `compute()` and `reset()`
-            as in torchmetrics: it gets probabilities of shape [N] for C <= 2, and
-            [N, C] for C > 2 or where it has `num_classes` > 1;
-            any callable from outputs [N, C] (logits), a tuple where the network
-            returns one, and targets [N] to a number.
+            as in torchmetrics: it gets probabilities, [N] for C <= 2, and [N, C] for
+            C > 2 or where it has `num_classes` > 1; values if it is one of regression;
+            any callable of the outputs, as the network returns them, and the targets.
             A `functools.partial` of a function is treated like the function.
         higher_is_better: direction of the value. Needed for a plain callable; known
             from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`)
             and from an object's attribute `higher_is_better`.
-        low: least possible value.
-        high: greatest possible value.
+        low: least possible value; by default 0, or -1 for a correlation coefficient.
+        high: greatest possible value; by default 1.
         name: short name; by default the name of the function or class.
         **settings: settings of a registered metric, such as `k` of "top-k".
 
@@ -138,21 +172,31 @@ def make_metric(
             f"a metric must be an object or a function, got the class "
             f"{spec.__name__}: pass {spec.__name__}(...)"
         )
+    return _foreign(spec, declared) or _plain(spec, declared)
+
+
+_ACCUMULATOR = ("update", "compute", "reset")
+
+
+def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
+    """Return the metric of another package; None if it is a callable like any."""
     if all(callable(getattr(spec, part, None)) for part in _ACCUMULATOR):
+        function: ForeignFunction = from_accumulator(spec)
         known = getattr(spec, "higher_is_better", None)
-        return _declared(functools.partial(_accumulate, spec), spec, declared, known)
+    elif is_sklearn(spec):
+        function, known = from_sklearn(spec)
+    else:
+        return None
+    return _declared(ForeignMetric, function, _completed(spec, declared), known)
+
+
+def _plain(spec: object, declared: Declaration) -> CallableMetric:
     if not callable(spec):
         raise ConfigError(
             "a metric must be a Metric, a registered name, an object with update, "
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
-    if _is_sklearn(spec):
-        function, known = _from_sklearn(spec)
-        return _declared(function, spec, declared, known)
-    return _declared(spec, spec, declared, None)
-
-
-_ACCUMULATOR = ("update", "compute", "reset")
+    return _declared(CallableMetric, spec, _completed(spec, declared), None)
 
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
@@ -171,108 +215,64 @@ def _registered(name: str, settings: dict[str, object]) -> Metric:
 def _finished(metric: Metric, declared: Declaration) -> Metric:
     """Return a complete metric, unless the declaration contradicts it."""
     own = Declaration(metric.higher_is_better, metric.low, metric.high, metric.name)
-    ranges = {(0.0, 1.0), (own.low, own.high)}
     if (
         declared.higher_is_better not in (None, own.higher_is_better)
         or declared.name not in (None, own.name)
-        or (declared.low, declared.high) not in ranges
+        or declared.low not in (None, own.low)
+        or declared.high not in (None, own.high)
     ):
         raise ConfigError(f"metric {own.name!r} is defined as {own}, not {declared}")
     return metric
 
 
+def _completed(spec: object, declared: Declaration) -> Declaration:
+    """Return a declaration with a name and a range."""
+    name = declared.name or _name(spec)
+    least = -1.0 if _name(spec) in SIGNED else 0.0
+    return Declaration(
+        declared.higher_is_better,
+        least if declared.low is None else declared.low,
+        1.0 if declared.high is None else declared.high,
+        name,
+    )
+
+
 def _declared(
-    function: MetricFunction, spec: object, declared: Declaration, known: bool | None
+    kind: type[CallableMetric],
+    function: Callable[..., object],
+    declared: Declaration,
+    known: bool | None,
 ) -> CallableMetric:
     """Make a metric of a function, with the direction declared or else `known`."""
-    name = declared.name or _name(spec)
     better = known if declared.higher_is_better is None else declared.higher_is_better
     if better is None:
         raise ConfigError(
-            f"metric {name!r} does not say which direction is better: pass "
+            f"metric {declared.name!r} does not say which direction is better: pass "
             f"higher_is_better=True or higher_is_better=False"
         )
-    metric = CallableMetric(
-        function, name, higher_is_better=better, low=declared.low, high=declared.high
+    assert declared.name and declared.low is not None and declared.high is not None
+    metric = kind(
+        function,
+        declared.name,
+        higher_is_better=better,
+        low=declared.low,
+        high=declared.high,
     )
     metric.direction_declared = better is not known
-    # The wrappers of scikit-learn functions and objects read one tensor of outputs.
-    metric.takes_tuples = function is spec
     return metric
 
 
 def _name(spec: object) -> str:
-    inner = _unwrapped(spec)
+    inner = unwrapped(spec)
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def _unwrapped(spec: object) -> Any:
-    while isinstance(spec, functools.partial):
-        spec = spec.func
-    return spec
-
-
-def _is_sklearn(spec: object) -> bool:
-    inner = _unwrapped(spec)
-    module = getattr(inner, "__module__", None) or ""
-    return inspect.isfunction(inner) and module.startswith("sklearn.metrics")
-
-
-def _from_sklearn(spec: Callable[..., object]) -> tuple[MetricFunction, bool | None]:
-    """Return a scikit-learn function as one of outputs, and its direction if known."""
-    inner = _unwrapped(spec)
-    name, parameters = inner.__name__, [*inspect.signature(inner).parameters]
-    if parameters[:1] != ["y_true"] or parameters[1] not in ("y_pred", *SCORE_NAMES):
-        raise ConfigError(
-            f"scikit-learn's {name} takes ({', '.join(parameters[:2])}), not "
-            f"(y_true, y_pred): wrap it in a function of (outputs, targets)"
-        )
-    known = name.endswith("_score") or None
-    if name.endswith(("_loss", "_error")):
-        known = False
-    scores = parameters[1] in SCORE_NAMES or name in PROBABILITY_FUNCTIONS
-    prepare = _probabilities if scores else predict_labels
-    return functools.partial(_call_sklearn, spec, prepare), known
-
-
-def _call_sklearn(
-    function: Callable[..., object],
-    prepare: Callable[[Tensor], Tensor],
-    outputs: Tensor,
-    targets: Tensor,
-) -> object:
-    from sklearn.exceptions import UndefinedMetricWarning
-
-    truth: np.ndarray[Any, Any] = targets.cpu().numpy()
-    with warnings.catch_warnings():
-        # Networks often predict one class only early on. If the value is undefined as
-        # well, it is NaN, which `Metric.value` refuses.
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return function(truth, prepare(outputs).cpu().numpy())
-
-
-def _accumulate(metric: Any, outputs: Tensor, targets: Tensor) -> object:
-    if isinstance(metric, torch.nn.Module):
-        metric.to(outputs.device)
-    matrix = (getattr(metric, "num_classes", None) or 1) > 1
-    prepare = class_probabilities if matrix else _probabilities
-    metric.reset()
-    metric.update(prepare(outputs), targets)
-    return metric.compute()
-
-
-def _probabilities(outputs: Tensor) -> Tensor:
-    """Return the probability of the positive class [N] for C <= 2, [N, C] else."""
-    matrix = class_probabilities(outputs)
-    return matrix[:, 1] if matrix.shape[1] == 2 else matrix
+def _copied(targets: Targets) -> Targets:
+    """Return a deep copy of targets that are no tensor."""
+    found: Targets = copy.deepcopy(targets)
+    return found
 
 
 def class_probabilities(outputs: Tensor) -> Tensor:
-    """Return the probabilities of all classes, shape [N, max(C, 2)], float64.
-
-    In double precision, so that confident scores do not become ties.
-    """
-    outputs = outputs.double()
-    if outputs.shape[1] == 1:
-        return torch.cat([torch.sigmoid(-outputs), torch.sigmoid(outputs)], 1)
-    return outputs.softmax(1)
+    """Return the probabilities of all classes, shape [N, max(C, 2)], float64."""
+    return probabilities(PLAIN, outputs)

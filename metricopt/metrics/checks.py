@@ -4,11 +4,10 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
-from metricopt.metrics.base import Metric, to_cost
+from metricopt.meaning.contract import Meaning
+from metricopt.meaning.reading import perfect_outputs
+from metricopt.metrics.base import ROUNDING, Metric, to_cost
 from metricopt.outputs import Outputs, Targets, are_embeddings
-
-SURE_LOGIT = 10.0
-"""Logit of a sure prediction: its probability differs from 1 by less than 5e-5."""
 
 
 def check_labels(name: str, targets: Targets, classes: int) -> None:
@@ -90,9 +89,9 @@ def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
     """
     check_targets(metric, targets)
     initial = metric.value(outputs, targets)
-    if direction_can_be_tried(outputs, targets):
+    if _are_labelled(outputs, targets):
         assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
-        check_direction(metric, outputs, targets, initial)
+        check_direction(metric, LABELLED, outputs, targets, initial)
     return initial
 
 
@@ -113,74 +112,73 @@ def check_targets(metric: Metric, targets: Targets) -> None:
         )
 
 
-DIRECTION_QUERIES = 2
-"""Evaluations of the metric that `check_direction` makes."""
+LABELLED = Meaning("logits", "labels")
+"""What outputs mean to `check_metric`."""
 
 
-def direction_can_be_tried(outputs: Outputs, targets: Targets) -> bool:
-    """Return whether perfect outputs can be made: whether targets are class labels.
+def direction_queries(meaning: Meaning) -> int:
+    """Return how often `check_direction` evaluates the metric; 0 if it cannot check.
 
     Args:
-        outputs: network outputs for some examples, shape [n, C].
-        targets: targets of all examples, shape [N].
+        meaning: of the outputs.
     """
-    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
-        return False
-    if outputs.ndim != 2 or are_embeddings(outputs):
-        return False
-    return _are_labels(targets, max(outputs.shape[1], 2))
+    if meaning.kind in ("embeddings", "raw") or meaning.truth == "other":
+        return 0
+    return 1 if meaning.truth == "numbers" else 2
 
 
 def check_direction(
-    metric: Metric, outputs: Tensor, targets: Tensor, initial: float
+    metric: Metric, meaning: Meaning, outputs: Tensor, targets: Tensor, initial: float
 ) -> None:
     """Refuse a metric that scores perfect predictions worse than others.
 
-    The others are the inverted predictions, and those of the untouched network. The
-    metric is evaluated `DIRECTION_QUERIES` times.
+    The others are those of the untouched network and, for labels, the inverted ones.
+    The metric is evaluated `direction_queries` times.
 
     Args:
         metric: what is to be improved.
-        outputs: network outputs for some examples, shape [n, C]; they give C.
-        targets: labels, shape [N].
+        meaning: of the outputs.
+        outputs: of some examples, in the form of methods, [n, C, ...]; they give C.
+        targets: of all examples.
         initial: metric of the untouched network, in native units.
 
     Raises:
-        MetricError: if the metric does so, raises, or returns no number in its range.
+        MetricError: if the metric does so. For labels also if it raises, or returns no
+            number in its range; a metric of numbers may be undefined at perfect ones.
     """
-    perfect = _perfect_outputs(outputs, targets)
-    best = metric.value(perfect, targets)
-    others = {
-        "inverted ones": metric.value(-perfect, targets),
-        "the untouched network": initial,
-    }
+    perfect = perfect_outputs(meaning, outputs, targets)
+    others = {"the untouched network": initial}
+    try:
+        best = metric.value(perfect, targets)
+    except MetricError:
+        if meaning.truth == "numbers":
+            return
+        raise
+    if meaning.truth != "numbers":
+        others = {"inverted ones": metric.value(-perfect, targets)} | others
     for label, other in others.items():
         best_cost, other_cost = to_cost(
             metric, torch.tensor([best, other], dtype=torch.float64)
         ).tolist()
-        if best_cost > other_cost + 1e-9:
+        if best_cost > other_cost + ROUNDING:
             raise MetricError(
                 f"metric {metric.name!r} is declared higher_is_better="
                 f"{metric.higher_is_better}, but perfect predictions score {best:g} "
                 f"and {label} {other:g}; check the direction, and that the metric "
-                f"reads the outputs as logits"
+                f"reads the outputs as {meaning.kind}"
             )
 
 
-def _perfect_outputs(outputs: Tensor, targets: Tensor) -> Tensor:
-    classes = outputs.shape[1]
-    if classes == 1:
-        sign = 2 * targets[:, None] - 1
-    else:
-        sign = 2 * torch.nn.functional.one_hot(targets.long(), classes) - 1
-    return SURE_LOGIT * sign.to(outputs)
-
-
-def _are_labels(targets: Tensor, classes: int) -> bool:
+def _are_labelled(outputs: Outputs, targets: Targets) -> bool:
+    """Return whether there is one class label for each of outputs [N, C]."""
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return False
+    if outputs.ndim != 2 or are_embeddings(outputs):
+        return False
     if targets.ndim != 1 or not _is_integer(targets):
         return False
     low, high = targets.aminmax()
-    return bool((low >= 0) & (high < classes))
+    return bool((low >= 0) & (high < max(outputs.shape[1], 2)))
 
 
 def _is_integer(targets: Tensor) -> bool:

@@ -130,6 +130,32 @@ def _one_tensor(targets: list[Any]) -> Targets:
     return torch.stack(targets) if alike else targets
 
 
+class Relabelled:
+    """The same examples with other targets.
+
+    Args:
+        examples: source of the inputs.
+        targets: of the N examples.
+    """
+
+    def __init__(self, examples: Examples, targets: Targets) -> None:
+        self._examples, self.targets = examples, targets
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Return the inputs of some examples, shape [n, ...]."""
+        return self._examples.batch(index)
+
+
+def relabelled(examples: Examples, targets: Targets) -> Examples:
+    """Return the same examples with other targets."""
+    if isinstance(examples, Split) and isinstance(targets, Tensor):
+        return Split(examples.inputs, targets)
+    return Relabelled(examples, targets)
+
+
 GivenExamples = Examples | tuple[Tensor, Tensor] | Dataset[Any] | DataLoader[Any]
 """Inputs [N, ...] and targets [N], in any of the forms `as_split` reads."""
 

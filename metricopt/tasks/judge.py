@@ -1,13 +1,17 @@
 """The judge: outputs and metrics of an adapted network, for many phi."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
 from metricopt.errors import MetricOptError
+from metricopt.meaning.contract import Meaning
+from metricopt.meaning.reading import one_by_one
 from metricopt.metrics.base import Metric
+from metricopt.metrics.callables import CallableMetric
 from metricopt.outputs import Outputs, Targets, joined
 from metricopt.tasks import passes
 from metricopt.tasks.encoding import Encoded
@@ -81,3 +85,45 @@ class Judge:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
         return {name: torch.cat(parts).to(phi.device) for name, parts in found.items()}
+
+
+def bound_metric(metric: Metric, meaning: Meaning) -> Metric:
+    """Return a metric of outputs in the form of methods; see `Meaning.inward`.
+
+    A user's function gets the outputs as the network returns them. Metrics of other
+    packages get what they expect of outputs with this meaning. A metric of class
+    scores gets dense outputs as rows.
+
+    Args:
+        metric: any metric.
+        meaning: what outputs and targets mean.
+    """
+    if isinstance(metric, CallableMetric):
+        return metric.bound(meaning)
+    if meaning.is_dense and metric.reads == "scores" and metric.shape == "[N, C]":
+        return DenseMetric(metric, meaning)
+    return metric
+
+
+class DenseMetric(Metric):
+    """A metric of rows [N, C], of dense outputs [N, C, ...] with targets [N, ...].
+
+    Args:
+        metric: of rows.
+        meaning: what outputs and targets mean.
+    """
+
+    shape = "[N, C, ...]"
+
+    def __init__(self, metric: Metric, meaning: Meaning) -> None:
+        self._metric, self._meaning = metric, meaning
+        self.name, self.unit = metric.name, metric.unit
+        self.higher_is_better = metric.higher_is_better
+        self.low, self.high = metric.low, metric.high
+
+    def _value(self, outputs: Tensor, targets: Tensor) -> float:
+        return self._metric.value(*one_by_one(self._meaning, outputs, targets))
+
+    def _values(self, outputs: Any, targets: Any) -> Tensor:
+        rows = one_by_one(self._meaning, outputs, targets, leading=2)
+        return self._metric.values(*rows)

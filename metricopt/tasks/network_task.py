@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
+from metricopt.adapters.meant import MeantAdapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
+from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
 from metricopt.outputs import Outputs, Reads, are_embeddings, are_labels, targets_at
@@ -18,10 +20,15 @@ from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.judge import Judge
+from metricopt.tasks.judge import Judge, bound_metric
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.passes import map_examples_per_pass
-from metricopt.tasks.row_losses import Loss, LossesInParts, batched_loss
+from metricopt.tasks.row_losses import (
+    Loss,
+    LossesInParts,
+    NativeLoss,
+    batched_loss,
+)
 from metricopt.tasks.sampling import NaturalSampler, Sampler
 from metricopt.tasks.task import Task
 
@@ -42,6 +49,8 @@ class Drawing:
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
         portfolio: makes the losses of the portfolio from what is known of the data.
         own_losses: the portfolio of a network whose outputs are no class scores.
+        meaning: what outputs are; None where they are plain class logits or the
+            metric says what they are.
     """
 
     sampler: Sampler | None = None
@@ -49,6 +58,7 @@ class Drawing:
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
     portfolio: Callable[[LossFacts], Portfolio] = make_portfolio
     own_losses: Portfolio = field(default_factory=dict)
+    meaning: Meaning | None = None
 
 
 class NetworkTask(Task):
@@ -59,7 +69,8 @@ class NetworkTask(Task):
 
     Args:
         adapter: frozen network theta with adapter.
-        loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable.
+        loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable; of the outputs
+            as the network returns them.
         metric: the black-box metric, queried on observe; methods never see it.
         train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
@@ -83,8 +94,11 @@ class NetworkTask(Task):
         drawing = drawing or Drawing()
         super().__init__(adapter.size, seeds=drawing.seeds)
         self.rates = drawing.rates
+        self._meaning = meaning = drawing.meaning or PLAIN
+        if not meaning.is_plain:
+            adapter, loss = MeantAdapter(adapter, meaning), NativeLoss(loss, meaning)
         self.adapter = adapter
-        self._metric = metric
+        self._metric = bound_metric(metric, meaning) if drawing.meaning else metric
         self._loss, self._row_losses = loss, batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
@@ -101,9 +115,12 @@ class NetworkTask(Task):
         outputs, targets = self._untouched, self._judge.targets
         if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
             return None
-        reads = self._metric.reads
-        if reads == "scores" and outputs.ndim == 3 and are_embeddings(outputs):
-            reads = "embeddings"
+        reads, meant = self._metric.reads, self._meaning.kind
+        if reads == "scores":
+            if meant in ("values", "raw"):
+                return None
+            alike = outputs.ndim == 3 and are_embeddings(outputs)
+            reads = "embeddings" if alike or meant == "embeddings" else "scores"
         if reads != "detections" and not _are_labelled(outputs, targets, reads):
             return None
         known = [STATISTICS.get(name)() for name in STATISTICS]

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from metricopt.meaning.contract import Meaning
 from metricopt.outputs import Outputs, Targets, rows
 
 Loss = Callable[[Any, Any], Tensor]
@@ -34,6 +35,29 @@ def batched_loss(loss: Loss) -> RowLosses:
         return torch.stack([loss(output, target) for output, target in pairs])
 
     return row_losses
+
+
+class NativeLoss:
+    """A loss of outputs as a network returns them, of outputs in the form of methods.
+
+    Args:
+        loss: the user's loss.
+        meaning: of the outputs.
+    """
+
+    def __init__(self, loss: Loss, meaning: Meaning) -> None:
+        self._loss, self._meaning = loss, meaning
+        self._rows = batched_loss(loss)
+
+    def __call__(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Return the loss of outputs [n, C] and targets [n]."""
+        meaning = self._meaning
+        return self._loss(meaning.outward(outputs), meaning.outward_targets(targets))
+
+    def row_losses(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Return the losses [B] of outputs [B, n, C] and targets [B, n]."""
+        given = self._meaning.outward_targets(targets, leading=2)
+        return self._rows(self._meaning.outward(outputs, leading=2), given)
 
 
 def _at_once(loss: Loss) -> _Batched | None:

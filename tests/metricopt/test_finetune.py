@@ -163,7 +163,7 @@ def test_lower_may_be_better(model: nn.Module) -> None:
 
 def test_the_summary_says_what_was_gained_and_spent(model: nn.Module) -> None:
     found = improve(model)
-    first, last = found.summary().splitlines()
+    first, *_, last = found.summary().splitlines()
     assert re.fullmatch(
         rf"f1_score on the observe split: {found.metric_before:.4g} -> "
         rf"{found.metric_after:.4g} \(higher is better\) with 12 metric queries and 0 "

@@ -225,7 +225,7 @@ def test_a_wrong_direction_is_found_out_within_the_queries(model: nn.Module) -> 
     assert caught.value.partial.spent.queries == len(metric.values) == 2 + TRIED
     assert not caught.value.partial.phi.any()
     few = replace(options, queries=4)
-    message = "queries must be at least 5, as two of them check the declared direction"
+    message = "queries must be at least 5, as 2 of them check the declared direction"
     with pytest.raises(ConfigError, match=message):
         improve(model, few, metric=Counted())
     known = replace(QUICK, method="untouched", queries=3)
