@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -68,9 +67,12 @@ class PairPolicy(nn.Module):
         """
         policy = cls()
         try:
-            policy.load_state_dict(load_file(path))
-        except (OSError, RuntimeError, SafetensorError) as error:
+            weights = load_file(path)
+            policy.load_state_dict(weights)
+        except Exception as error:  # safetensors and torch raise many kinds
             raise DataError(f"{path} holds no policy of ALA: {error}") from error
+        if not all(bool(value.isfinite().all()) for value in weights.values()):
+            raise DataError(f"{path} holds a policy of ALA with weights not finite")
         return policy
 
 
