@@ -112,6 +112,15 @@ def test_many_boxes_in_one_image_take_no_room_in_all(devkit):
         in_devkit(FolderReader(devkit), lists, CLASSES, "mini")
 
 
+def test_a_box_that_is_cut_is_not_cut_in_silence(devkit):
+    path = devkit / YEAR / "Annotations" / "000001.xml"
+    path.write_text(xml(("disc", (0, 1, 41, 30), 0)))
+    said = r"boxes of 1 images of voc07 reach beyond .* are cut: VOC2007/000001"
+    with pytest.warns(UserWarning, match=said):
+        found = VOC07().load(devkit.parents[1], offline=True)
+    assert found.truths[1, 0, :4].tolist() == [0, 0, 40, 30]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

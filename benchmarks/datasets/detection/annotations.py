@@ -14,7 +14,7 @@ MOST = 1_000
 LONGEST = 1 << 16
 """Pixels of a side of an image."""
 BEYOND = 1.0
-"""Pixels by which a box may reach beyond its image; it is cut."""
+"""Pixels by which a box may reach beyond its image; it is cut, and that is said."""
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 DIFFICULT = {"": 0.0, "0": 0.0, "1": 1.0}
 SHOWN = 40
@@ -29,10 +29,12 @@ class Annotation:
         size: height and width, as the annotation says.
         objects: box x1, y1, x2, y2 in continuous pixels, label from 1 on, and whether
             it is difficult, of every object.
+        cut: number of boxes that reached beyond the image.
     """
 
     size: tuple[int, int]
     objects: tuple[tuple[float, ...], ...]
+    cut: int
 
 
 def read_annotation(content: bytes, classes: Sequence[str], where: str) -> Annotation:
@@ -63,8 +65,12 @@ def read_annotation(content: bytes, classes: Sequence[str], where: str) -> Annot
         raise DataError(
             f"{where} must have {MOST:,} objects or fewer, got {len(objects):,}"
         )
-    found = (_object(each, classes, size, where) for each in objects)
-    return Annotation(size, tuple(found))
+    boxes = [_box(each, size, where) for each in objects]
+    rows = [
+        (*box, *_facts(each, classes, where))
+        for each, (box, _) in zip(objects, boxes, strict=True)
+    ]
+    return Annotation(size, tuple(rows), sum(cut for _, cut in boxes))
 
 
 def _parsed(content: bytes, where: str) -> ElementTree.Element:
@@ -90,33 +96,41 @@ def _parsed(content: bytes, where: str) -> ElementTree.Element:
         raise DataError(f"{where} is no XML: {error}") from error
 
 
-def _object(
-    each: ElementTree.Element, classes: Sequence[str], size: tuple[int, int], where: str
-) -> tuple[float, ...]:
+def _box(
+    each: ElementTree.Element, size: tuple[int, int], where: str
+) -> tuple[tuple[float, ...], bool]:
+    """Return the box of an object in continuous pixels, and whether it was cut."""
+    sides = [_number(each, f"bndbox/{side}", where) for side in SIDES]
+    given = ", ".join(f"{side:g}" for side in sides)
+    x1, y1, x2, y2 = sides[0] - 1, sides[1] - 1, sides[2], sides[3]
+    high, wide = size
+    if min(x1, y1) < -BEYOND or x2 > wide + BEYOND or y2 > high + BEYOND:
+        raise DataError(
+            f"{where} has a box {given} outside of its image of {wide} x {high} pixels"
+        )
+    box = (max(x1, 0.0), max(y1, 0.0), min(x2, wide), min(y2, high))
+    if not (box[2] > box[0] and box[3] > box[1]):
+        raise DataError(f"{where} has a box {given} without area")
+    return box, box != (x1, y1, x2, y2)
+
+
+def _facts(
+    each: ElementTree.Element, classes: Sequence[str], where: str
+) -> tuple[float, float]:
+    """Return the label of an object, and whether it is difficult."""
     name = _text(each, "name", where)
     if name not in classes:
         raise DataError(
             f"{where} has an object of class {name[:SHOWN]!r}; known: "
             f"{', '.join(classes)}"
         )
-    box = [_number(each, f"bndbox/{side}", where) for side in SIDES]
-    given = ", ".join(f"{side:g}" for side in box)
-    x1, y1, x2, y2 = box[0] - 1, box[1] - 1, box[2], box[3]
-    high, wide = size
-    if min(x1, y1) < -BEYOND or x2 > wide + BEYOND or y2 > high + BEYOND:
-        raise DataError(
-            f"{where} has a box {given} outside of its image of {wide} x {high} pixels"
-        )
-    x1, y1, x2, y2 = max(x1, 0.0), max(y1, 0.0), min(x2, wide), min(y2, high)
-    if not (x2 > x1 and y2 > y1):
-        raise DataError(f"{where} has a box {given} without area")
     difficult = (each.findtext("difficult") or "").strip()
     if difficult not in DIFFICULT:
         raise DataError(
             f"{where} must say 0 or 1 of whether an object is difficult, got "
             f"{difficult[:SHOWN]!r}"
         )
-    return (x1, y1, x2, y2, float(classes.index(name) + 1), DIFFICULT[difficult])
+    return float(classes.index(name) + 1), DIFFICULT[difficult]
 
 
 def _number(root: ElementTree.Element, path: str, where: str) -> float:

@@ -1,6 +1,7 @@
 """The contract of a data set of objects in images, in the layout of PASCAL VOC."""
 
 import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,13 @@ def in_devkit(
         where = reader.where(_annotation(stem))
         notes.append(read_annotation(content, classes, where))
         facts += [_image(stem), str(sizes[_image(stem)]), content.decode("latin-1")]
+    cut = [name for name, note in zip(every, notes, strict=True) if note.cut]
+    if cut:
+        warnings.warn(
+            f"boxes of {len(cut)} images of {label} reach beyond their image by a "
+            f"pixel or less, and are cut: {_some(cut)}",
+            stacklevel=2,
+        )
     starts = torch.tensor([len(part) for part in names.values()]).cumsum(0)
     places = torch.arange(len(every)).tensor_split(starts[:-1])
     return DetectionImages(

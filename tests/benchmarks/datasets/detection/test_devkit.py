@@ -110,7 +110,9 @@ def test_wrong_annotations_are_refused(content, said):
 
 def test_a_box_one_pixel_beyond_is_cut_and_difficult_may_lack():
     text = xml(("disc", (0, 1, 41, 30), 0)).replace("<difficult>0</difficult>", "")
-    (box,) = read_annotation(text.encode(), CLASSES, "a.xml").objects
+    found = read_annotation(text.encode(), CLASSES, "a.xml")
+    (box,) = found.objects
+    assert found.cut == 1
     assert box == (0.0, 0.0, 40.0, 30.0, 1.0, 0.0)
 
 
