@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -67,11 +68,12 @@ class PairPolicy(nn.Module):
         """
         policy = cls()
         try:
-            weights = load_file(path)
-            policy.load_state_dict(weights)
-        except Exception as error:  # safetensors and torch raise many kinds
+            policy.load_state_dict(load_file(path))
+        except (OSError, RuntimeError, SafetensorError) as error:
             raise DataError(f"{path} holds no policy of ALA: {error}") from error
-        if not all(bool(value.isfinite().all()) for value in weights.values()):
+        if not all(
+            bool(value.isfinite().all()) for value in policy.state_dict().values()
+        ):
             raise DataError(f"{path} holds a policy of ALA with weights not finite")
         return policy
 

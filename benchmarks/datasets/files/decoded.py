@@ -184,28 +184,32 @@ def _damaged(path: Path, why: str) -> None:
     )
 
 
-def _write(images: ReadImages, shape: tuple[int, int, int, int], path: Path) -> None:
+def _write(images: ReadImages, shape: tuple[int, ...], path: Path) -> None:
     """Decode all images into a file, which appears only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    failures: list[str] = []
+    digest, about = hashlib.sha256(), f"decoding {images.label}"
     try:
-        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=shape)
-        failures: list[str] = []
-        with tqdm(
-            total=len(images), unit="image", desc=f"decoding {images.label}"
-        ) as bar:
+        # Written and not mapped: a map on a full disk would end the process.
+        with (
+            os.fdopen(handle, "wb") as file,
+            tqdm(total=len(images), unit="image", desc=about) as bar,
+        ):
+            np.lib.format.write_array_header_1_0(file, header)
             for start in range(0, len(images), AT_ONCE):
                 places = range(start, min(start + AT_ONCE, len(images)))
                 found, failed = _decode(images, places, shape[1])
-                array[start : start + len(found)] = found
+                file.write(found)
+                digest.update(found)
                 failures += failed
                 bar.update(len(found))
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
         if failures:
             raise _refusal(images, failures)
-        array.flush()
-        with open(part, "ab") as file:
-            file.write(hashlib.sha256(array).digest())
         os.chmod(part, 0o644)
         os.replace(part, path)
     finally:

@@ -57,7 +57,7 @@ def read_released(name: str, digest: str) -> Artifact | None:
     try:
         facts = json.loads(record.read_text())
         expected = facts["weights"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{record.name} is not a record of a network; restore it with git"
         ) from error
@@ -80,7 +80,7 @@ def _released_digest(path: Path) -> str | None:
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, str] = file.metadata() or {}
-    except (OSError, SafetensorError) as error:
+    except SafetensorError as error:
         raise DataError(
             f"{path.name} is not a complete safetensors file; restore it with git"
         ) from error

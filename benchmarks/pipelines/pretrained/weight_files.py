@@ -8,6 +8,7 @@ from safetensors.torch import load as read_safetensors
 from torch import Tensor, nn
 
 from baselines.training.checkpoint import torch_content
+from benchmarks.datasets.files.refusal import shown
 from benchmarks.networks.pretrained import Pretrained
 from metricopt.errors import DataError
 
@@ -153,5 +154,5 @@ def _inside(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _first(names: set[str]) -> str:
-    shown = sorted(names)[:NAMED]
-    return ", ".join(shown) + (", ..." if len(names) > NAMED else "")
+    first = ", ".join(map(shown, sorted(names)[:NAMED]))
+    return first + (", ..." if len(names) > NAMED else "")
