@@ -71,6 +71,10 @@ class PairPolicy(nn.Module):
             policy.load_state_dict(load_file(path))
         except (OSError, RuntimeError, SafetensorError) as error:
             raise DataError(f"{path} holds no policy of ALA: {error}") from error
+        if not all(
+            bool(value.isfinite().all()) for value in policy.state_dict().values()
+        ):
+            raise DataError(f"{path} holds a policy of ALA with weights not finite")
         return policy
 
 

@@ -1,13 +1,30 @@
 """The state of a training on disk, to continue from after a crash."""
 
 import io
-import pickle
+import math
+import warnings
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
+from metricopt.errors import ConfigError, DataError
 from metricopt.files import write_atomically
+
+ZIPPED = b"PK\x03\x04"
+"""How files of `torch.save` begin."""
+
+
+class Resumable(Protocol):
+    """A training that goes on from a state."""
+
+    optimizer: torch.optim.Optimizer
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
 
 
 def write_checkpoint(path: Path, key: str, state: dict[str, Any]) -> None:
@@ -31,12 +48,138 @@ def read_checkpoint(path: Path, key: str) -> dict[str, Any] | None:
         key: identity of the training.
 
     Returns:
-        The state; None if there is no readable checkpoint of this very training.
+        The state; None if there is no checkpoint of this very training. A damaged one
+        counts as none, and a warning names it.
     """
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError):
+        content = path.read_bytes()
+        found = torch_content(content)
+        _check_members(content)
+    except FileNotFoundError:
+        return None
+    except (OSError, DataError) as error:
+        warnings.warn(
+            f"the checkpoint {path} is damaged, the training begins anew: {error}",
+            stacklevel=2,
+        )
         return None
     # A state without settings was written by an earlier form of the loop.
     known = isinstance(found, dict) and "training" in found
     return found if known and found.get("key") == key else None
+
+
+def resume(run: Resumable, path: Path, key: str) -> None:
+    """Let a training go on from its checkpoint, if there is one.
+
+    Raises:
+        ConfigError: see `TrainingRun.restore`.
+        DataError: if the checkpoint holds what no such training has written.
+    """
+    state = read_checkpoint(path, key)
+    if state is None:
+        return
+    try:
+        _check_state(state)
+        run.restore(state)
+        _check_moments(run.optimizer)
+    except ConfigError:
+        raise
+    except Exception as error:  # what is missing or of another type fails anywhere
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"{path} holds no state of this training: {told}; delete it to begin anew"
+        ) from error
+
+
+def torch_content(content: bytes) -> Any:
+    """Return what a file of `torch.save` holds, on the CPU; none of its code runs.
+
+    Raises:
+        DataError: if it is damaged, holds more than tensors and plain values, or would
+            take more room than the file.
+    """
+    try:
+        if content.startswith(ZIPPED):
+            _check_room(content)
+        # Tensors alone: any other pickle could run code of whoever made it.
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except DataError:
+        raise
+    except Exception as error:  # torch and pickle raise many kinds
+        raise DataError(
+            "expected a checkpoint of torch with tensors alone, got a damaged file or "
+            "one that may run code"
+        ) from error
+
+
+def all_finite(weights: Mapping[str, Any]) -> bool:
+    """Return whether all numbers of a network's state are finite."""
+    tensors = (value for value in weights.values() if isinstance(value, Tensor))
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def _check_room(content: bytes) -> None:
+    """Check that a file does not unpack to more than it is; torch packs nothing.
+
+    Raises:
+        DataError: if it does.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        size = sum(member.file_size for member in packed.infolist())
+    if size > len(content):
+        raise DataError(
+            f"expected a file of torch, which packs nothing, got {len(content):,} "
+            f"bytes that unpack to {size:,}"
+        )
+
+
+def _check_members(content: bytes) -> None:
+    """Check every part of a file by the checksum that it was written with.
+
+    Raises:
+        DataError: if one is damaged.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            damaged = packed.testzip()
+    except Exception as error:  # zipfile raises many kinds
+        raise DataError(f"it is no file as torch writes it: {error}") from error
+    if damaged is not None:
+        raise DataError(f"its part {damaged} has another checksum")
+
+
+def _check_state(state: dict[str, Any]) -> None:
+    """Check that a state is one between two epochs, and finite.
+
+    Raises:
+        ValueError, KeyError, TypeError: if not.
+    """
+    losses, epochs = state["losses"], state["training"]["epochs"]
+    if not len(losses) == len(state["seconds"]) <= epochs:
+        raise ValueError(f"{len(losses)} losses of {epochs} epochs")
+    if not all(map(math.isfinite, losses)):
+        raise ValueError("a loss that is not finite")
+    network, best = state["network"], state["best"]["weights"]
+    if _shapes(network) != _shapes(best):
+        raise ValueError("two sets of weights of different shapes")
+    if not (all_finite(network) and all_finite(best)):
+        raise ValueError("weights that are not finite")
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in weights.items()}
+
+
+def _check_moments(optimizer: torch.optim.Optimizer) -> None:
+    """Check that what an optimiser keeps of a weight has the shape of the weight.
+
+    Raises:
+        ValueError: if not: torch takes any shape until the next step.
+    """
+    for weight, kept in optimizer.state.items():
+        for name, value in kept.items():
+            if isinstance(value, Tensor) and value.shape not in (weight.shape, ()):
+                raise ValueError(
+                    f"{name} of shape {tuple(value.shape)} for weights of "
+                    f"{tuple(weight.shape)}"
+                )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.training.batches import Batches
-from baselines.training.checkpoint import read_checkpoint, write_checkpoint
+from baselines.training.checkpoint import resume, write_checkpoint
 from baselines.training.optimization import (
     Training,
     make_optimizer,
@@ -286,11 +286,11 @@ def train(
 
     Raises:
         DivergedError, MetricOptError: as in `TrainingRun.run_epoch`.
+        DataError: if the checkpoint is of this key, and holds something else.
     """
     hooks = hooks or Hooks()
-    found = None if checkpoint is None else read_checkpoint(checkpoint, key)
-    if found is not None:
-        run.restore(found)
+    if checkpoint is not None:
+        resume(run, checkpoint, key)
     while run.epoch < run.training.epochs:
         epoch = run.run_epoch(hooks)
         if checkpoint is not None and run.team.leads:

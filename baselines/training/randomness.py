@@ -40,8 +40,14 @@ class GlobalRandomness:
         return self._states
 
     def restore(self, state: list[Tensor]) -> None:
-        """Continue from a state."""
+        """Continue from a state.
+
+        Raises:
+            RuntimeError, TypeError, ValueError: if it is none.
+        """
         self._states = state
+        with self.in_use():  # torch looks at a state when it is set
+            pass
 
     def _current(self) -> list[Tensor]:
         on_devices = [torch.cuda.get_rng_state(device) for device in self._devices]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from baselines.training.checkpoint import all_finite
 from baselines.training.prediction import predict_examples
 from baselines.validation import Validation, labels
 from metricopt.errors import DivergedError
@@ -105,16 +106,20 @@ class BestState:
         """Keep the network's present state if it is to be kept.
 
         Raises:
-            DivergedError: if the score is not finite.
+            DivergedError: if the score or a weight is not finite.
         """
         score = epoch.observe_score
         if score is not None:
             self.check_finite(score, epoch.number, epoch.epochs)
         if self._keep_best and (score is None or score >= self.score):
             return
+        weights = self._network.state_dict()
+        if not all_finite(weights):
+            what = "a weight became non-finite"
+            raise self._diverged(what, epoch.number, epoch.epochs)
         self.epoch = epoch.number
         self.score = math.inf if score is None else score
-        self._weights = copy.deepcopy(self._network.state_dict())
+        self._weights = copy.deepcopy(weights)
 
     def check_finite(self, figure: float, number: int, epochs: int) -> None:
         """Check that a figure of an epoch is a number.
@@ -124,10 +129,7 @@ class BestState:
                 back.
         """
         if not math.isfinite(figure):
-            raise DivergedError(
-                f"the loss became {figure} in epoch {number} of {epochs}; the network "
-                f"is back in its state after epoch {self.epoch}"
-            )
+            raise self._diverged(f"the loss became {figure}", number, epochs)
 
     def noted(self, name: str) -> dict[str, float]:
         """Return the kept epoch, and its score by a name if there is one."""
@@ -138,6 +140,12 @@ class BestState:
         """Return the network to the kept state, in evaluation mode."""
         self._network.load_state_dict(self._weights)
         self._network.eval()
+
+    def _diverged(self, what: str, number: int, epochs: int) -> DivergedError:
+        return DivergedError(
+            f"{what} in epoch {number} of {epochs}; the network is back in its state "
+            f"after epoch {self.epoch}"
+        )
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs."""

@@ -26,6 +26,7 @@ from benchmarks.datasets.files.local_files import (
     local_path,
     missing_names,
 )
+from benchmarks.datasets.files.refusal import told
 from benchmarks.datasets.files.variants import (
     Array,
     DataFile,
@@ -235,7 +236,7 @@ class DataSource(ABC):
 
     def _remedy(self, spec: Variant) -> str:
         if not spec.downloadable:
-            return "it has no download, so copy the right file there"
+            return "copy the right file there, as it has no download"
         if not spec.files:
             return "install the locked version of scikit-learn"
         return f"run `./reproduce.sh data fetch {self.name}`"
@@ -248,12 +249,11 @@ class DataSource(ABC):
         source = listed([*map(str, found)], " + ") or "the installed scikit-learn"
         remedy = ("delete it and " if found else "") + self._remedy(spec)
         try:
-            inputs, targets = self._parse(contents)
-        except ValueError as error:
-            raise DataError(f"{source} cannot be parsed ({error}); {remedy}") from error
-        dtype = np.uint8 if inputs.dtype == np.uint8 else np.float32
-        inputs = np.ascontiguousarray(inputs, dtype)
-        targets = np.ascontiguousarray(targets, np.int64)
+            inputs, targets = _contiguous(*self._parse(contents))
+        except Exception as error:  # parsers raise many kinds on damaged files
+            raise DataError(
+                f"{source} cannot be parsed ({told(error)}); {remedy}"
+            ) from error
         wrong = difference(spec, inputs, targets)
         if wrong:
             what = f"{source} is not {self.name} ({spec.name})"
@@ -284,6 +284,12 @@ class DataSource(ABC):
 
 DATASETS: Registry[type[DataSource]] = Registry("data set", "benchmarks.datasets")
 """All data sets by name."""
+
+
+def _contiguous(inputs: Array, targets: Array) -> Arrays:
+    """Return arrays in the types they are kept in; see `Dataset`."""
+    dtype = np.uint8 if inputs.dtype == np.uint8 else np.float32
+    return np.ascontiguousarray(inputs, dtype), np.ascontiguousarray(targets, np.int64)
 
 
 def _mark(spec: Variant, found: Found) -> str:

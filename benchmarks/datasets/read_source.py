@@ -44,7 +44,11 @@ class ReadSource(ABC):
         folder = data_root(root) / self.folder
         if not offline and not self._is_there(folder):
             self.fetch(root)
-        return self._read(folder)
+        reader = self._reader(folder)
+        try:
+            return self._read(reader)
+        except DataError as error:
+            raise DataError(f"{error}; {reader.remedy}") from error
 
     @abstractmethod
     def fetch(
@@ -75,6 +79,11 @@ class ReadSource(ABC):
         return [
             VariantStatus(variant, state, str(folder), "not checked" if there else "-")
         ]
+
+    def anew(self, *paths: Path) -> str:
+        """Return how to get files again, for messages."""
+        files = " and ".join(map(str, paths))
+        return f"delete {files} and run `./reproduce.sh data fetch {self.name}`"
 
     @property
     @abstractmethod
@@ -114,5 +123,9 @@ class ReadSource(ABC):
         """Return in words what it consists of."""
 
     @abstractmethod
-    def _read(self, folder: Path) -> Any:
-        """Return the data set in its folder, checked."""
+    def _read(self, reader: Reader) -> Any:
+        """Return the data set that a reader reads, checked.
+
+        Raises:
+            DataError: if it is not the expected one; the message lacks the remedy.
+        """

@@ -29,6 +29,11 @@ class SubsetSource(ReadSource):
         self.load(root, offline=True)
         return []
 
+    def anew(self, *paths: Path) -> str:
+        """Return how to get files again, for messages."""
+        files = " and ".join(map(str, paths))
+        return f"put the right file in the place of {files}, which has no download"
+
     def _is_there(self, folder: Path) -> bool:
         return (folder / self.archive).is_file()
 

@@ -73,7 +73,8 @@ def _packed(target: Mapping[str, Any], place: int) -> Tensor:
             f"image {place} needs integer labels from 1 on, as 0 is the background, "
             f"got {labels.dtype} from {labels.min().item()}"
         )
-    wrong = ~(boxes[:, 2:] > boxes[:, :2]).all(1)  # NaN is wrong, too
+    area = (boxes[:, 2:] > boxes[:, :2]).all(1)
+    wrong = ~(area & boxes.isfinite().all(1))
     if bool(wrong.any()):
         box = boxes[int(wrong.nonzero()[0])].tolist()
         raise DataError(

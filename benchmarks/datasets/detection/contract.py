@@ -1,10 +1,10 @@
 """The contract of a data set of objects in images, in the layout of PASCAL VOC."""
 
 import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from benchmarks.datasets.detection.annotations import Annotation, read_annotation
 from benchmarks.datasets.files.decoding import rgb
 from benchmarks.datasets.files.readers import Reader
+from benchmarks.datasets.files.refusal import shown
 from benchmarks.datasets.read_source import ReadSource
 from metricopt.detection.truths import COLUMNS
 from metricopt.errors import DataError
@@ -58,12 +59,15 @@ class DetectionImages:
                 says; the message names it.
         """
         path = self.paths[place]
-        array = np.array(rgb(self.reader, path))
+        try:
+            array = np.array(rgb(self.reader, path))
+        except DataError as error:
+            raise DataError(f"{error}; {self.reader.remedy}") from error
         found, expected = list(array.shape[:2]), self.sizes[place].tolist()
         if found != expected:
             raise DataError(
-                f"{path} must have the height and width {expected} of its annotation, "
-                f"got {found}"
+                f"{self.reader.where(path)} must have the height and width {expected} "
+                f"of its annotation, got {found}; {self.reader.remedy}"
             )
         return torch.from_numpy(array).permute(2, 0, 1)
 
@@ -86,8 +90,8 @@ class DetectionSource(ReadSource):
         """Number of images."""
         return sum(self.expected)
 
-    def _read(self, folder: Path) -> DetectionImages:
-        images = in_devkit(self._reader(folder), self.lists, self.classes, self.name)
+    def _read(self, reader: Reader) -> DetectionImages:
+        images = in_devkit(reader, self.lists, self.classes, self.name)
         found = (len(images.parts["train"]), len(images.parts["test"]))
         self._check(found, images.digest)
         return images
@@ -127,8 +131,16 @@ def in_devkit(
     notes, facts = [], []
     for stem in every:
         content = reader.read(_annotation(stem))
-        notes.append(read_annotation(content, classes, _annotation(stem)))
+        where = reader.where(_annotation(stem))
+        notes.append(read_annotation(content, classes, where))
         facts += [_image(stem), str(sizes[_image(stem)]), content.decode("latin-1")]
+    cut = [name for name, note in zip(every, notes, strict=True) if note.cut]
+    if cut:
+        warnings.warn(
+            f"boxes of {len(cut)} images of {label} reach beyond their image by a "
+            f"pixel or less, and are cut: {_some(cut)}",
+            stacklevel=2,
+        )
     starts = torch.tensor([len(part) for part in names.values()]).cumsum(0)
     places = torch.arange(len(every)).tensor_split(starts[:-1])
     return DetectionImages(
@@ -155,7 +167,7 @@ def _names(
         path = f"{year}/ImageSets/Main/{name}.txt"
         if path not in sizes:
             raise DataError(f"{label} needs {path}, which it lacks")
-        lines = reader.read(path).decode("utf-8", "replace").split("\n")
+        lines = reader.text(path).split("\n")
         found += [f"{year}/{line.strip()}" for line in lines if line.strip()]
     if not found:
         raise DataError(f"{label} must list at least one image, got none")
@@ -174,7 +186,7 @@ def _check_listed(names: Sequence[str], sizes: Mapping[str, int], label: str) ->
 
 
 def _some(names: Sequence[str]) -> str:
-    ordered = sorted(names)
+    ordered = sorted(map(shown, names))
     more = f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else ""
     return ", ".join(ordered[:NAMED]) + more
 

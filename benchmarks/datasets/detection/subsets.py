@@ -4,7 +4,8 @@ from pathlib import Path
 
 from benchmarks.datasets.detection.contract import DETECTION, DetectionSource
 from benchmarks.datasets.detection.voc_classes import VOC_CLASSES
-from benchmarks.datasets.files.readers import Reader, ZipReader
+from benchmarks.datasets.files.archives import ZipReader
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.subset_source import SubsetSource
 
 
@@ -12,8 +13,9 @@ class DevkitSubset(SubsetSource, DetectionSource):
     """A zip file with a devkit."""
 
     def _opened(self, folder: Path) -> Reader:
-        year, name = self.lists["train"][0]
-        return ZipReader(folder / self.archive, f"{year}/ImageSets/Main/{name}.txt")
+        path, (year, name) = folder / self.archive, self.lists["train"][0]
+        marker = f"{year}/ImageSets/Main/{name}.txt"
+        return ZipReader(path, marker, remedy=self.anew(path))
 
 
 @DETECTION.register("bccd-voc-subset")

@@ -9,13 +9,10 @@ from typing import Any
 
 from benchmarks.datasets.detection.contract import DETECTION, DetectionSource
 from benchmarks.datasets.detection.voc_classes import VOC_CLASSES
+from benchmarks.datasets.files.archives import TarReader
+from benchmarks.datasets.files.checksums import require_md5
 from benchmarks.datasets.files.download import download
-from benchmarks.datasets.files.readers import (
-    FolderReader,
-    JoinedReader,
-    Reader,
-    TarReader,
-)
+from benchmarks.datasets.files.readers import FolderReader, JoinedReader, Reader
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
@@ -56,6 +53,17 @@ class VOC07(DetectionSource):
                 found.append(download(urls, path, md5=each["md5"], progress=progress))
         return found
 
+    def verify(
+        self, root: str | Path | None = None, *, variant: str | None = None
+    ) -> Any:
+        """Check the archives by their md5, too: nothing else covers the pixels."""
+        folder = data_root(root) / self.folder
+        if self._unpacked(folder) is None:
+            for each in map(_archive, self.archives):
+                path = folder / each["filename"]
+                require_md5(path, each["md5"], self.anew(path))
+        return super().verify(root, variant=variant)
+
     def _is_there(self, folder: Path) -> bool:
         if self._unpacked(folder) is not None:
             return True
@@ -73,7 +81,7 @@ class VOC07(DetectionSource):
     def _reader(self, folder: Path) -> Reader:
         devkit = self._unpacked(folder)
         if devkit is not None:
-            return FolderReader(devkit)
+            return FolderReader(devkit, remedy=self.anew(devkit))
         paths = [folder / _archive(each)["filename"] for each in self.archives]
         missing = [path.name for path in paths if not path.is_file()]
         if missing:
@@ -81,7 +89,8 @@ class VOC07(DetectionSource):
                 f"{self.name} needs {', '.join(missing)}, or the folder {DEVKIT} they "
                 f"unpack to, in {folder}; run `./reproduce.sh data fetch {self.name}`"
             )
-        return JoinedReader([TarReader(path, f"{DEVKIT}/") for path in paths])
+        remedy, root = self.anew(*paths), f"{DEVKIT}/"
+        return JoinedReader([TarReader(path, root, remedy=remedy) for path in paths])
 
 
 @DETECTION.register("voc07+12")

@@ -1,7 +1,9 @@
 """Photographs decoded to one size: once, into a file, or whenever they are needed."""
 
+import hashlib
 import os
 import tempfile
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,8 @@ from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
 
+from benchmarks.datasets.files.readers import Reader
+from benchmarks.datasets.files.refusal import told
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
 from metricopt.files import write_atomically
@@ -23,8 +27,8 @@ LIMIT = 8 * 2**30
 """Bytes of the greatest file of decoded images."""
 AT_ONCE, THREADS = 256, 8
 NAMED = 3
-REVISION = 2
-"""Raised when the way images are decoded changes."""
+REVISION = 3
+"""Raised when the way images are decoded or kept changes."""
 
 
 class ReadImages(Protocol):
@@ -37,6 +41,10 @@ class ReadImages(Protocol):
     @property
     def digest(self) -> str:
         """Identity of what is read."""
+
+    @property
+    def reader(self) -> Reader:
+        """Reads their files, and knows what to do where one is damaged."""
 
     def __len__(self) -> int: ...
 
@@ -105,9 +113,12 @@ def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
         return LazyPixels(images, side)
     name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"
     path = cache_root() / "decoded" / name
-    if not path.exists():
-        _write(images, side, path)
-    return DecodedPixels(np.load(path, mmap_mode="r"))
+    shape = (len(images), side, side, 3)
+    found = _mapped(path, shape)
+    if found is None:
+        _write(images, shape, path)
+        found = np.load(path, mmap_mode="r")
+    return DecodedPixels(found)
 
 
 def square(image: Image.Image, side: int) -> Image.Image:
@@ -137,27 +148,68 @@ def _try_all(images: ReadImages) -> None:
     write_atomically(mark, b"")
 
 
-def _write(images: ReadImages, side: int, path: Path) -> None:
+def _mapped(path: Path, shape: tuple[int, ...]) -> Array | None:
+    """Return a file of decoded images, None if there is none or it is damaged.
+
+    It ends in the digest of its array. A warning names a damaged one.
+
+    Raises:
+        DataError: if it is a folder.
+    """
+    if not path.exists():
+        return None
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder; delete it")
+    try:
+        found: Array = np.load(path, mmap_mode="r")
+        with path.open("rb") as file:
+            file.seek(-hashlib.sha256().digest_size, os.SEEK_END)
+            expected = file.read()
+    except Exception as error:  # noqa: BLE001 - numpy raises many kinds
+        return _damaged(path, told(error))
+    if (
+        not isinstance(found, np.ndarray)
+        or found.dtype != np.uint8
+        or found.shape != shape
+    ):
+        return _damaged(path, f"expected bytes of shape {shape}")
+    if hashlib.sha256(found).digest() != expected:
+        return _damaged(path, "its content has another digest")
+    return found
+
+
+def _damaged(path: Path, why: str) -> None:
+    warnings.warn(
+        f"the cached file {path} is damaged and not used: {why}", stacklevel=2
+    )
+
+
+def _write(images: ReadImages, shape: tuple[int, ...], path: Path) -> None:
     """Decode all images into a file, which appears only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    failures: list[str] = []
+    digest, about = hashlib.sha256(), f"decoding {images.label}"
     try:
-        shape = (len(images), side, side, 3)
-        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=shape)
-        failures: list[str] = []
-        with tqdm(
-            total=len(images), unit="image", desc=f"decoding {images.label}"
-        ) as bar:
+        # Written and not mapped: a map on a full disk would end the process.
+        with (
+            os.fdopen(handle, "wb") as file,
+            tqdm(total=len(images), unit="image", desc=about) as bar,
+        ):
+            np.lib.format.write_array_header_1_0(file, header)
             for start in range(0, len(images), AT_ONCE):
                 places = range(start, min(start + AT_ONCE, len(images)))
-                found, failed = _decode(images, places, side)
-                array[start : start + len(found)] = found
+                found, failed = _decode(images, places, shape[1])
+                file.write(found)
+                digest.update(found)
                 failures += failed
                 bar.update(len(found))
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
         if failures:
             raise _refusal(images, failures)
-        array.flush()
         os.chmod(part, 0o644)
         os.replace(part, path)
     finally:
@@ -186,5 +238,5 @@ def _refusal(images: ReadImages, failures: Sequence[str]) -> DataError:
     named = "; ".join(failures[:NAMED])
     return DataError(
         f"{len(failures)} of {len(images)} images of {images.label} do not decode "
-        f"({named}); get them again"
+        f"({named}); {images.reader.remedy}"
     )

@@ -20,6 +20,7 @@ from urllib.request import Request, urlopen
 
 from tqdm import tqdm
 
+from benchmarks.datasets.files.checksums import wrong_checksum
 from metricopt.errors import ConfigError, DataError
 
 _SCHEMES = ("http", "https", "file")
@@ -95,7 +96,7 @@ def download(
 
 
 def read_archive(
-    path: Path, *, name: str, md5: str | None = None, max_bytes: int = 1 << 30
+    path: Path, *, name: str, md5: str | None = None, max_bytes: int = 1 << 28
 ) -> bytes:
     """Return the content of a plain, gzip, xz or bzip2 file.
 
@@ -115,7 +116,7 @@ def read_archive(
     repair = f"delete it and {fetch}"
     opener = _OPENERS.get(path.suffix, open)
     try:
-        if md5 and (wrong := _wrong_checksum(path, "md5", md5)):
+        if md5 and (wrong := wrong_checksum(path, "md5", md5)):
             raise DataError(f"{path} is not the expected file: {wrong}; {repair}")
         with opener(path, "rb") as file:
             content: bytes = file.read(max_bytes + 1)
@@ -123,7 +124,7 @@ def read_archive(
         raise DataError(f"{path} is incomplete; {repair}") from None
     except FileNotFoundError:
         raise DataError(f"{path} is missing; {fetch}") from None
-    except (OSError, zlib.error, lzma.LZMAError) as error:
+    except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path} cannot be read ({error}); {repair}") from None
     if _is_web_page(content):
         raise DataError(f"{path} is a web page, not data; {repair}")
@@ -151,7 +152,14 @@ class _Job:
         """Return whether the target is there; raise DataError if it is another file."""
         if not self.target.exists():
             return False
-        self.check(self.target)
+        if not self.target.is_file():
+            raise DataError(f"{self.target} must be a file, got a folder or a device")
+        try:
+            self.check(self.target)
+        except OSError as error:
+            raise DataError(f"{self.target} cannot be read ({error})") from error
+        except DataError as error:
+            raise DataError(f"{error}; delete it and run this again") from error
         return True
 
     def fetch(self, url: str) -> Path:
@@ -170,9 +178,9 @@ class _Job:
     def check(self, path: Path) -> None:
         """Compare the file with the expected checksums."""
         for kind, expected in self.checksums.items():
-            wrong = _wrong_checksum(path, kind, expected)
+            wrong = wrong_checksum(path, kind, expected)
             if wrong:
-                raise DataError(f"{path.name} is not the expected file: {wrong}")
+                raise DataError(f"{self.target} is not the expected file: {wrong}")
 
     def _part(self, url: str) -> Path:
         # One part per mirror, so that bytes of two mirrors are never mixed.
@@ -245,15 +253,8 @@ def _resumed_at(headers: HTTPMessage, offset: int) -> int:
 
 def _total_bytes(headers: HTTPMessage, offset: int) -> int | None:
     length = headers.get("Content-Length", "")
-    return offset + int(length) if length.isdigit() else None
-
-
-def _wrong_checksum(path: Path, kind: str, expected: str) -> str | None:
-    """Say how the checksum of a file differs from the expected one, or return None."""
-    with path.open("rb") as file:
-        actual = hashlib.file_digest(file, kind).hexdigest()
-    same = actual.startswith(expected.lower())
-    return None if same else f"expected {kind} {expected}, got {actual}"
+    known = length.isdecimal() and len(length) < 16  # below a petabyte
+    return offset + int(length) if known else None
 
 
 def _is_web_page(content: bytes) -> bool:

@@ -100,6 +100,10 @@ def difference(spec: Variant, inputs: Array, targets: Array) -> str | None:
     """
     if inputs.shape != spec.shape or len(targets) != len(inputs):
         return f"expected inputs of shape {spec.shape}, got {inputs.shape}"
+    last = len(spec.class_counts) - 1
+    if len(targets) and not 0 <= targets.min() <= targets.max() <= last:
+        found = f"{targets.min()} to {targets.max()}"
+        return f"expected classes 0 to {last}, got {found}"
     counts = tuple(np.bincount(targets, minlength=len(spec.class_counts)).tolist())
     if counts != spec.class_counts:
         return f"expected {spec.class_counts} examples per class, got {counts}"

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 import torch
@@ -21,6 +21,8 @@ from metricopt.registry import Registry
 TRAIN, TEST = "train", "val"
 """Folders of the parts, as torchvision's `ImageNet` unpacks them."""
 SUFFIXES = (".jpeg", ".jpg", ".png")
+OTHERS = (".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+"""Suffixes of images that are not read, and would be missed without a word."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +69,8 @@ class FolderSource(ReadSource):
         """Number of images."""
         return sum(self.expected[:2])
 
-    def _read(self, folder: Path) -> FolderImages:
-        images = in_folders(self._reader(folder), self.name)
+    def _read(self, reader: Reader) -> FolderImages:
+        images = in_folders(reader, self.name)
         train = images.train_rows
         found = (train, len(images) - train, len(images.classes))
         self._check(found, images.digest)
@@ -95,8 +97,9 @@ def in_folders(reader: Reader, label: str) -> FolderImages:
         label: of the data set.
 
     Raises:
-        DataError: if a part or a class is missing, a class folder holds no image, or
-            an image is not in a class folder itself.
+        DataError: if a part or a class is missing, a class folder holds no image, an
+            image is not in a class folder itself or of another format, or names differ
+            in case alone or are no text.
     """
     sizes = reader.sizes
     parts = {part: _by_class(sizes, part, label) for part in (TRAIN, TEST)}
@@ -123,23 +126,29 @@ def in_folders(reader: Reader, label: str) -> FolderImages:
 def _by_class(sizes: Mapping[str, int], part: str, label: str) -> dict[str, list[str]]:
     """Return the paths of a part by class folder; a folder may hold no image."""
     found: dict[str, list[str]] = defaultdict(list)
-    misplaced = []
+    misplaced, others = [], []
     for path in sizes:
         pieces = PurePosixPath(path).parts
-        if pieces[0] != part:
+        if not pieces or pieces[0] != part:
             continue
         image = path.lower().endswith(SUFFIXES)
-        if len(pieces) == 3:
+        if path.lower().endswith(OTHERS):
+            others.append(path)
+        # The path of an empty folder ends in a slash.
+        if len(pieces) == 3 or (len(pieces) == 2 and path.endswith("/")):
             own = found[pieces[1]]
             if image:
                 own.append(path)
         elif image:
             misplaced.append(path)
     refuse(label, "images that are not in a class folder itself", sorted(misplaced))
+    refuse(label, f"images that are none of {', '.join(SUFFIXES)}", sorted(others))
     if not found:
         raise DataError(f"{label} needs {part}/CLASS/*.JPEG, got no such folder")
     empty = [f"{part}/{name}" for name, own in found.items() if not own]
     refuse(label, "class folders without an image", sorted(empty))
+    unnamed = [path for own in found.values() for path in own if not path.isprintable()]
+    refuse(label, "images whose names are no text of one line", sorted(unnamed))
     return found
 
 
@@ -155,4 +164,7 @@ def _shared_classes(
         if counts[name] == 1
     ]
     refuse(label, "class folders that the other part lacks", sorted(alone))
+    alike = Counter(name.casefold() for name in counts)
+    twice = [name for name in counts if alike[name.casefold()] > 1]
+    refuse(label, "class folders whose names differ in case alone", sorted(twice))
     return tuple(sorted(counts))

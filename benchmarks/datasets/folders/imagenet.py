@@ -41,6 +41,13 @@ class ImageNet(FolderSource):
         folder = data_root(root) / self.folder
         if self._is_there(folder):
             return []
+        half = [name for name in (TRAIN, TEST) if (folder / name).exists()]
+        if half:
+            raise DataError(
+                f"imagenet needs the folders {TRAIN} and {TEST} in {folder}, got "
+                f"{half[0]} alone; put the other one beside it, or move it away to "
+                "unpack the archives"
+            )
         # Not above: a look-up of any data set imports this file.
         from torchvision.datasets import imagenet
 
@@ -51,17 +58,7 @@ class ImageNet(FolderSource):
         ]
         if missing:
             raise DataError(_steps(folder, missing))
-        for name in (TRAIN, TEST):  # of a fetch that was cut off
-            shutil.rmtree(folder / _part(name), ignore_errors=True)
-        try:
-            # Each is checked by its md5 first.
-            imagenet.parse_devkit_archive(folder)
-            imagenet.parse_train_archive(folder, folder=_part(TRAIN))
-            imagenet.parse_val_archive(folder, folder=_part(TEST))
-        except (RuntimeError, OSError) as error:
-            raise DataError(f"imagenet cannot be unpacked: {error}") from error
-        for name in (TRAIN, TEST):
-            (folder / _part(name)).rename(folder / name)
+        _unpack(folder)
         return [folder / TRAIN, folder / TEST]
 
     def _is_there(self, folder: Path) -> bool:
@@ -73,7 +70,34 @@ class ImageNet(FolderSource):
                 f"imagenet needs the folders {TRAIN} and {TEST} in {folder}; run "
                 "`./reproduce.sh data fetch imagenet`, which says how to get them"
             )
-        return FolderReader(folder)
+        parts = [folder / name for name in (TRAIN, TEST)]
+        remedy = f"put the right files there, or {self.anew(*parts)}"
+        return FolderReader(folder, remedy=remedy)
+
+
+def _unpack(folder: Path) -> None:
+    """Check the archives and unpack them; the folders appear when both are complete.
+
+    Raises:
+        DataError: if an archive is another one, or the disk is full.
+    """
+    from torchvision.datasets import imagenet
+
+    for name in (TRAIN, TEST):  # of a fetch that was cut off
+        shutil.rmtree(folder / _part(name), ignore_errors=True)
+    try:
+        # Each is checked by its md5 first.
+        imagenet.parse_devkit_archive(folder)
+        imagenet.parse_train_archive(folder, folder=_part(TRAIN))
+        imagenet.parse_val_archive(folder, folder=_part(TEST))
+        for name in (TRAIN, TEST):
+            (folder / _part(name)).rename(folder / name)
+    except OSError as error:
+        raise DataError(f"imagenet cannot be unpacked: {error}") from error
+    except Exception as error:  # torchvision raises many kinds
+        raise DataError(
+            f"imagenet cannot be unpacked: {error}; get the archive again from {PAGE}"
+        ) from error
 
 
 def _part(name: str) -> str:

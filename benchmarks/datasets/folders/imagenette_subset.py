@@ -6,7 +6,8 @@ of the test included, are training images of ImageNet.
 
 from pathlib import Path
 
-from benchmarks.datasets.files.readers import Reader, ZipReader
+from benchmarks.datasets.files.archives import ZipReader
+from benchmarks.datasets.files.readers import Reader
 from benchmarks.datasets.folders.contract import FOLDERS, FolderSource
 from benchmarks.datasets.subset_source import SubsetSource
 
@@ -23,4 +24,5 @@ class ImagenetteSubset(SubsetSource, FolderSource):
     note = "125 images each of ten classes of ImageNet, squashed to 96 x 96 pixels"
 
     def _opened(self, folder: Path) -> Reader:
-        return ZipReader(folder / self.archive, "classes.csv")
+        path = folder / self.archive
+        return ZipReader(path, "classes.csv", remedy=self.anew(path))

@@ -7,7 +7,12 @@ to the cars. Classes 1 to 98 train, 99 to 160 test. No number on it is one of Ca
 from pathlib import Path
 
 from benchmarks.datasets.files.readers import Reader
-from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
+from benchmarks.datasets.listed.contract import (
+    LISTED,
+    ListedSource,
+    opened,
+    packed_or_not,
+)
 from benchmarks.datasets.subset_source import SubsetSource
 
 
@@ -26,6 +31,6 @@ class Cars196SopFormat(SubsetSource, ListedSource):
         return packed_or_not(folder, self.archive) is not None
 
     def _opened(self, folder: Path) -> Reader:
-        reader = packed_or_not(folder, self.archive)
-        assert reader is not None
-        return reader
+        place = packed_or_not(folder, self.archive)
+        assert place is not None
+        return opened(place, self.anew(place))

@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from benchmarks.datasets.files.archives import ZipReader
 from benchmarks.datasets.files.decoding import rgb
-from benchmarks.datasets.files.readers import FolderReader, Reader, ZipReader
+from benchmarks.datasets.files.readers import FolderReader, Reader
 from benchmarks.datasets.listed.lists import PARTS, read_lists
 from benchmarks.datasets.read_source import ReadSource
 from metricopt.errors import DataError
@@ -61,8 +62,8 @@ class ListedSource(ReadSource):
         """Number of images."""
         return self.expected[1]
 
-    def _read(self, folder: Path) -> ListedImages:
-        images = listed(self._reader(folder), self.name)
+    def _read(self, reader: Reader) -> ListedImages:
+        images = listed(reader, self.name)
         train = images.train_rows
         learned = len(images.classes[:train].unique())
         found = (train, len(images), learned, len(images.classes.unique()))
@@ -93,7 +94,7 @@ def listed(reader: Reader, label: str) -> ListedImages:
     missing = [name for name in PARTS if name not in sizes]
     if missing:
         raise DataError(f"{label} needs {' and '.join(missing)}, which it lacks")
-    texts = [reader.read(name).decode("utf-8", "replace") for name in PARTS]
+    texts = [reader.text(name) for name in PARTS]
     lines, train = read_lists(texts, sizes, label)
     facts = [*texts, *(f"{each.path} {sizes[each.path]}" for each in lines)]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
@@ -108,16 +109,30 @@ def listed(reader: Reader, label: str) -> ListedImages:
     )
 
 
-def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Reader | None:
-    """Return the reader of a zip file, or of what it holds; None if there is neither.
+def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Path | None:
+    """Return the folder that holds the lists, or else the archive; None for neither.
 
     Args:
         folder: of the data set.
         archive: name of the zip file in it.
         unpacked: folder in it that holds the lists; empty for the folder itself.
     """
-    inside = folder / unpacked
+    inside, path = folder / unpacked, folder / archive
     if all((inside / name).is_file() for name in PARTS):
-        return FolderReader(inside)
-    path = folder / archive
-    return ZipReader(path, PARTS[0]) if path.is_file() else None
+        return inside
+    return path if path.is_file() else None
+
+
+def opened(place: Path, remedy: str) -> Reader:
+    """Return the reader of what `packed_or_not` found.
+
+    Args:
+        place: folder or archive.
+        remedy: what to do where a file is damaged.
+
+    Raises:
+        DataError: if the archive is damaged.
+    """
+    if place.is_dir():
+        return FolderReader(place, remedy=remedy)
+    return ZipReader(place, PARTS[0], remedy=remedy)

@@ -1,13 +1,19 @@
 """The lists of Stanford Online Products: which image is of which class and part."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from benchmarks.datasets.files.refusal import refuse
 from metricopt.errors import DataError
 
+Name = TypeVar("Name", int, str)
+
 HEADER = "image_id class_id super_class_id path"
 PARTS = ("Ebay_train.txt", "Ebay_test.txt")
+DIGITS = 7
+"""Of the largest number; some counts take room for every number below."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,14 @@ def read_lists(
 
     Raises:
         DataError: if a list is malformed, an image is listed twice or missing, a test
-            class is a training class, or a class has one image.
+            class is a training class, or a class has one image or two super-categories.
     """
     train, test = (
         list(_lines(text, name)) for text, name in zip(texts, PARTS, strict=True)
     )
     found = [*train, *test]
-    refuse(
-        label, "ids that are listed twice", _repeated([each.image for each in found])
-    )
+    refuse(label, "ids that are listed twice", _repeated(each.image for each in found))
+    refuse(label, "images that are listed twice", _repeated(e.path for e in found))
     known = set(present)
     refuse(
         label,
@@ -60,6 +65,9 @@ def read_lists(
     every = [each.kind for each in found]
     alone = sorted(set(every) - set(_repeated(every)))
     refuse(label, "classes with one image, which can be no query", alone)
+    pairs = {(each.kind, each.group) for each in found}
+    several = _repeated(kind for kind, _ in pairs)
+    refuse(label, "classes of more than one super-category", several)
     return found, len(train)
 
 
@@ -71,19 +79,19 @@ def _lines(text: str, name: str) -> Iterator[Listed]:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) != 4 or not all(each.isdecimal() for each in fields[:3]):
+        if len(fields) != 4 or not all(map(_is_number, fields[:3])):
             raise DataError(
                 f"line {number} of {name} must be three numbers and a path, got "
-                f"{line[:60]!r}"
+                f"{line[:60]!r}; numbers have {DIGITS} digits at most"
             )
         yield Listed(int(fields[0]), int(fields[1]), int(fields[2]), fields[3])
-    if not lines:
+    if not any(map(str.split, lines)):
         raise DataError(f"{name} must list at least one image, got none")
 
 
-def _repeated(values: Sequence[int]) -> list[int]:
-    seen: set[int] = set()
-    again: set[int] = set()
-    for value in values:
-        (again if value in seen else seen).add(value)
-    return sorted(again)
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= DIGITS
+
+
+def _repeated(values: Iterable[Name]) -> list[Name]:
+    return sorted(value for value, count in Counter(values).items() if count > 1)

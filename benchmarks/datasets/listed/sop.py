@@ -4,10 +4,17 @@ Source: Song et al., CVPR 2016.
 """
 
 from pathlib import Path
+from typing import Any
 
+from benchmarks.datasets.files.checksums import require_md5
 from benchmarks.datasets.files.download import download
 from benchmarks.datasets.files.readers import Reader
-from benchmarks.datasets.listed.contract import LISTED, ListedSource, packed_or_not
+from benchmarks.datasets.listed.contract import (
+    LISTED,
+    ListedSource,
+    opened,
+    packed_or_not,
+)
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
@@ -45,17 +52,26 @@ class StanfordOnlineProducts(ListedSource):
         except DataError as error:
             raise DataError(f"{error}; {_by_hand(folder)}") from error
 
+    def verify(
+        self, root: str | Path | None = None, *, variant: str | None = None
+    ) -> Any:
+        """Check the archive by its md5, too: nothing else covers the pixels."""
+        place = packed_or_not(data_root(root) / self.folder, ARCHIVE, UNPACKED)
+        if place is not None and place.is_file():
+            require_md5(place, MD5, self.anew(place))
+        return super().verify(root, variant=variant)
+
     def _is_there(self, folder: Path) -> bool:
         return packed_or_not(folder, ARCHIVE, UNPACKED) is not None
 
     def _reader(self, folder: Path) -> Reader:
-        reader = packed_or_not(folder, ARCHIVE, UNPACKED)
-        if reader is None:
+        place = packed_or_not(folder, ARCHIVE, UNPACKED)
+        if place is None:
             raise DataError(
                 f"sop needs {ARCHIVE}, or what it holds, in {folder}; run "
                 f"`./reproduce.sh data fetch sop`, or {_by_hand(folder)}"
             )
-        return reader
+        return opened(place, self.anew(place))
 
 
 def _by_hand(folder: Path) -> str:

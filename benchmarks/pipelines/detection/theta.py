@@ -26,7 +26,7 @@ from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
     find_artifact,
     freeze,
-    parts,
+    give,
     predicted,
     train_artifact,
 )
@@ -122,7 +122,7 @@ def find_theta(spec: DetectorSpec, classes: int) -> DetectorTheta:
     artifact = find_artifact(spec)
     tensors = artifact.tensors
     detector = unloaded(spec, classes)
-    detector.load_state_dict(parts(tensors)[0])
+    give(detector, tensors, spec)
     loss = DetectionAP() if spec.backbone.loss == "ap" else DetectionLoss()
     return DetectorTheta(
         detector.eval().to(device()),

@@ -20,7 +20,7 @@ from benchmarks.pipelines.imagenet.settings import (
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
     find_artifact,
-    parts,
+    give,
     predicted,
     train_artifact,
 )
@@ -88,7 +88,7 @@ def find_theta(spec: ClassifierSpec) -> ClassifierTheta:
     """
     tensors = find_artifact(spec).tensors
     network = fresh(spec)
-    network.load_state_dict(parts(tensors)[0])
+    give(network, tensors, spec)
     return ClassifierTheta(network.eval().to(device()), weights_digest(tensors))
 
 

@@ -25,6 +25,7 @@ from benchmarks.pipelines.images.settings import (
 from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
     find_artifact,
+    give,
     parts,
     predicted,
     train_artifact,
@@ -204,10 +205,9 @@ def make_theta_loss(backbone: Backbone) -> Loss:
 def assemble(spec: ThetaSpec, made: Artifact) -> Theta:
     """Return network and loss as they were trained, frozen, where runs are made."""
     network, loss = fresh(spec)
-    of_network, of_loss = parts(made.tensors)
-    network.load_state_dict(of_network)
+    give(network, made.tensors, spec)
     if isinstance(loss, nn.Module):
-        loss.load_state_dict(of_loss)
+        loss.load_state_dict(parts(made.tensors)[1])
         loss.requires_grad_(False).to(device())
     if isinstance(loss, RowLoss):
         loss.finish()

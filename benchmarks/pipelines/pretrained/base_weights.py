@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from torch import nn
 
+from benchmarks.datasets.files.checksums import wrong_checksum
 from benchmarks.datasets.files.download import download
 from benchmarks.pipelines.pretrained.weight_files import (
     SUFFIXES,
@@ -94,15 +95,9 @@ def load_base(
     path = _found(wanted, root)
     if path is None:
         path = _fetched(wanted, root, offline)
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if not digest.startswith(wanted.sha256):
-        raise DataError(
-            f"{path} is not the expected file: expected sha256 {wanted.sha256}, got "
-            f"{digest}; replace it"
-        )
+    content = _checked(path, wanted.sha256)
     assign(network, read_tensors(path, content), path.name)
-    return digest
+    return hashlib.sha256(content).hexdigest()
 
 
 def find_base(network: nn.Module, settings: BaseWeights, root: Path) -> Path | None:
@@ -148,6 +143,17 @@ def _found(wanted: _Wanted, root: Path) -> Path | None:
     folders = (root / "weights", root.parent / "weights")
     paths = (folder / wanted.name for folder in folders)
     return next((path for path in paths if path.is_file()), None)
+
+
+def _checked(path: Path, sha256: str) -> bytes:
+    """Return the content of a file, which is read into memory if it is the expected."""
+    try:
+        wrong = wrong_checksum(path, "sha256", sha256)
+        if wrong is None:
+            return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    raise DataError(f"{path} is not the expected file: {wrong}; replace it")
 
 
 def _fetched(wanted: _Wanted, root: Path, offline: bool) -> Path:

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.pipelines.pretrained.released import read_released, release
+from benchmarks.pipelines.pretrained.weight_files import restore
 from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
-from metricopt.errors import ConfigError, DivergedError
+from metricopt.errors import ConfigError, DataError, DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.seeding import Seeds
 from metricopt.tasks.examples import Examples
@@ -227,6 +228,21 @@ def with_loss(state: dict[str, Tensor], loss: Loss) -> dict[str, Tensor]:
     learned = loss.state_dict().items()
     kept = {name: v.cpu().clone() for name, v in learned if isinstance(v, Tensor)}
     return state | {f"{LOSS_PREFIX}{name}": v for name, v in kept.items()}
+
+
+def give(network: nn.Module, tensors: dict[str, Tensor], spec: PretrainedSpec) -> None:
+    """Give a network the weights that its specification was kept with.
+
+    Raises:
+        DataError: if they do not fit it, or are not finite.
+    """
+    try:
+        restore(network, parts(tensors)[0], spec.name)
+    except DataError as error:
+        raise DataError(
+            f"{error}; run `./reproduce.sh cache clear {spec.kind}`, and restore "
+            "results/weights with git"
+        ) from error
 
 
 def parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

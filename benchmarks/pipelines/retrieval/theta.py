@@ -22,6 +22,7 @@ from benchmarks.pipelines.pretrained.theta import (
     PretrainedSpec,
     find_artifact,
     freeze,
+    give,
     parts,
     predicted,
     train_artifact,
@@ -111,10 +112,9 @@ def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
     """
     tensors = find_artifact(spec).tensors
     network, loss = unloaded(spec), loss_of(spec.backbone, classes)
-    of_network, of_loss = parts(tensors)
-    network.load_state_dict(of_network)
+    give(network, tensors, spec)
     if isinstance(loss, nn.Module):
-        loss.load_state_dict(of_loss, strict=False)
+        loss.load_state_dict(parts(tensors)[1], strict=False)
         # In evaluation mode a loss remembers no mini-batch.
         loss.requires_grad_(False).eval().to(device())
     return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))

@@ -135,7 +135,8 @@ def test_a_torn_checkpoint_is_begun_anew(tmp_path, content):
     checkpoint = tmp_path / "c.pt"
     checkpoint.write_bytes(content)
     run = image_run()
-    train(run, checkpoint=checkpoint)
+    with pytest.warns(UserWarning, match="is damaged, the training begins anew"):
+        train(run, checkpoint=checkpoint)
     assert run.epoch == 3
 
 

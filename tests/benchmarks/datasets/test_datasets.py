@@ -77,7 +77,7 @@ def test_only_variant_present_is_chosen(toy, tmp_path):
 
 
 def test_variant_without_download(toy, tmp_path):
-    text = r"toy \(small\) needs small.data in .*toy; it has no download, so copy"
+    text = r"toy \(small\) needs small.data in .*toy; copy the right file there, as"
     with pytest.raises(DataError, match=text):
         toy.load(tmp_path, variant="small")
 

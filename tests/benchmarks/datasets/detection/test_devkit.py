@@ -10,7 +10,8 @@ from benchmarks.datasets.any_source import all_names, find_any
 from benchmarks.datasets.detection.annotations import LARGEST, read_annotation
 from benchmarks.datasets.detection.contract import DETECTION, in_devkit
 from benchmarks.datasets.detection.voc import VOC07, VOC0712
-from benchmarks.datasets.files.readers import FolderReader, JoinedReader, TarReader
+from benchmarks.datasets.files.archives import TarReader
+from benchmarks.datasets.files.readers import FolderReader, JoinedReader
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 from tests.benchmarks.datasets.detection.devkit import (
@@ -94,8 +95,8 @@ def test_another_number_of_images_is_refused(tmp_path, monkeypatch):
         (xml(("disc", (-3, 1, 10, 20), 0)), "outside of its image"),
         (xml(("disc", ("nan", 1, 10, 20), 0)), "needs a number bndbox/xmin, got 'nan'"),
         (xml(("disc", ("", 1, 10, 20), 0)), "needs a number bndbox/xmin"),
-        (xml(size=(0, 30)), "needs a size of pixels"),
-        ("<annotation></annotation>", "needs a number size/height, got None"),
+        (xml(size=(0, 30)), "needs a size of 1 to 65,536 pixels a side"),
+        ("<annotation></annotation>", "needs one size/height in annotation, got 0"),
         ("<annotation>", "is no XML"),
         ("", "is no XML"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "or a document type"),
@@ -109,7 +110,9 @@ def test_wrong_annotations_are_refused(content, said):
 
 def test_a_box_one_pixel_beyond_is_cut_and_difficult_may_lack():
     text = xml(("disc", (0, 1, 41, 30), 0)).replace("<difficult>0</difficult>", "")
-    (box,) = read_annotation(text.encode(), CLASSES, "a.xml").objects
+    found = read_annotation(text.encode(), CLASSES, "a.xml")
+    (box,) = found.objects
+    assert found.cut == 1
     assert box == (0.0, 0.0, 40.0, 30.0, 1.0, 0.0)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.datasets.files.readers import FolderReader, ZipReader
+from benchmarks.datasets.files.archives import ZipReader
+from benchmarks.datasets.files.readers import FolderReader
 from benchmarks.datasets.listed.contract import LISTED, listed
 from benchmarks.datasets.listed.registry import find_listed, load_listed
 from benchmarks.datasets.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts

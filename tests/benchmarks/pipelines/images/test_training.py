@@ -92,7 +92,8 @@ def test_a_torn_checkpoint_is_begun_anew(tmp_path, content):
     checkpoint = tmp_path / "c.pt"
     checkpoint.write_bytes(content)
     run, reports = new_run(), []
-    train(run, hooks=Hooks(reports.append), checkpoint=checkpoint, key="k")
+    with pytest.warns(UserWarning, match="is damaged, the training begins anew"):
+        train(run, hooks=Hooks(reports.append), checkpoint=checkpoint, key="k")
     assert (run.epoch, len(reports)) == (3, 3)
 
 

@@ -1,0 +1,220 @@
+"""Images that are damaged, of another kind, or larger than they look."""
+
+import io
+import random
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from benchmarks.datasets.files.archives import TarReader, ZipReader
+from benchmarks.datasets.files.decoded import LazyPixels, pixels
+from benchmarks.datasets.files.decoding import rgb
+from benchmarks.datasets.files.readers import FolderReader
+from benchmarks.datasets.folders.contract import in_folders
+from metricopt.errors import DataError
+from tests.benchmarks.datasets.folders.class_folders import write_folders
+from tests.robustness.hostile import (
+    assert_refused,
+    encoded,
+    png,
+    tarred,
+    with_exif,
+    within,
+    zipped,
+)
+
+JPEG, PNG = encoded("JPEG", size=(200, 150)), encoded("PNG")
+GREY = (b"IDAT", zlib.compress(bytes(8 * 7)))
+BROKEN_PNG = PNG[:60] + bytes(4) + PNG[64:]
+NO_IMAGE = "expected an image as JPEG, PNG, GIF, BMP, WEBP, got "
+TOO_LARGE = "expected sides of 2 pixels or more and 67,108,864 pixels or less, got "
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage"
+
+
+def read(folder, content):
+    (folder / "a.jpg").write_bytes(content)
+    return rgb(FolderReader(folder), "a.jpg")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", NO_IMAGE + "an empty file"),
+        (bytes(1_000), NO_IMAGE + "a file beginning with b'\\x00"),
+        (b"not found, sorry", NO_IMAGE + "a file beginning with b'not found, s'"),
+        (b"<html>", NO_IMAGE + "a file beginning with b'<html>'"),
+        (POSTSCRIPT, NO_IMAGE + "a file beginning with b'%!PS-Adobe-3'"),
+        (encoded("TIFF"), NO_IMAGE + "a file beginning with b'II*"),
+        (JPEG[: len(JPEG) // 2], "truncated"),
+        (JPEG[:30], ""),
+        (PNG[: len(PNG) // 2], ""),
+        (BROKEN_PNG, ""),
+        (png(8, 7, (b"IDAT", zlib.compress(bytes(20)))), ""),
+        (png(8, 7), ""),
+        (encoded("BMP")[:500], "truncated"),
+        (encoded("WEBP")[:60], ""),
+        (encoded("GIF")[:40], ""),
+        (png(1, 1, (b"IDAT", zlib.compress(bytes(2)))), TOO_LARGE + "1 x 1"),
+        (png(1, 7, GREY), TOO_LARGE + "1 x 7"),
+        (png(9_000, 9_000, GREY), TOO_LARGE + "9,000 x 9,000"),
+        (png(60_000, 60_000, GREY), "could be decompression bomb"),
+        (png(8, 0, GREY), ""),
+        (encoded("PNG", "I;16"), "expected 8 bits a channel, got the mode I;16"),
+    ],
+)
+def test_an_image_that_is_none_is_named_with_what_is_wrong(tmp_path, content, said):
+    where = f"{tmp_path / 'a.jpg'} does not decode: "
+    with within(megabytes=400), assert_refused(where, said):
+        read(tmp_path, content)
+
+
+def palette(transparency):
+    image = Image.linear_gradient("L").resize((40, 30)).quantize(16)
+    content = io.BytesIO()
+    image.save(content, "PNG", transparency=transparency)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        encoded("PNG", "RGBA"),
+        encoded("PNG", "LA"),
+        encoded("PNG", "1"),
+        encoded("GIF"),
+        encoded("WEBP", lossless=True),
+        encoded("BMP"),
+        encoded("JPEG", "CMYK"),
+        palette(3),
+    ],
+)
+def test_whole_images_are_read_as_before(tmp_path, content):
+    with Image.open(io.BytesIO(content)) as image:
+        expected = np.asarray(image.convert("RGB"))
+    np.testing.assert_array_equal(np.asarray(read(tmp_path, content)), expected)
+
+
+def test_a_palette_with_transparent_colours_is_read_without_a_warning(tmp_path):
+    found = read(tmp_path, palette(bytes([0, 128, 255])))
+    np.testing.assert_array_equal(found, read(tmp_path, palette(None)))
+
+
+def test_sixteen_bits_of_three_channels_are_their_upper_bytes(tmp_path):
+    rows = b"".join(b"\0" + bytes([row, 255, 2 * row, 0, 9, 1]) * 8 for row in range(7))
+    content = png(8, 7, (b"IDAT", zlib.compress(rows)), depth=16, colour=2)
+    found = np.asarray(read(tmp_path, content))
+    assert found[:, 3].tolist() == [[row, 2 * row, 9] for row in range(7)]
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data", "ignore:Truncated File Read")
+@pytest.mark.parametrize(
+    "exif",
+    [
+        b"",
+        b"garbage",
+        b"MM\0*\0\0\0\x08\xff\xff" + b"\xff" * 40,
+        b"II*\0\x08\0\0\0\x01\0\x12\x01\x05\0\x01\0\0\0\xff\xff\xff\x7f",
+        b"II*\0" + struct.pack("<I", 8) + b"\x02\0" + bytes(24) * 2,
+        random.Random(0).randbytes(60_000),
+    ],
+)
+def test_garbage_in_exif_does_not_matter(tmp_path, exif):
+    np.testing.assert_array_equal(
+        np.asarray(read(tmp_path, with_exif(JPEG, exif))),
+        np.asarray(read(tmp_path, JPEG)),
+    )
+
+
+@pytest.mark.parametrize("content", [JPEG, PNG, encoded("GIF"), encoded("WEBP")])
+@pytest.mark.filterwarnings("ignore")
+def test_whatever_byte_is_wrong_it_is_an_image_or_a_refusal(tmp_path, content):
+    chance = random.Random(1)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(content)
+        for _ in range(chance.randint(1, 6)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        try:
+            assert read(tmp_path, bytes(damaged)).mode == "RGB"
+        except DataError as error:
+            assert str(error).startswith(f"{tmp_path / 'a.jpg'} does not decode: ")
+            refused += 1
+    assert refused
+
+
+def readers(folder, content):
+    yield (folder / "a.jpg"), FolderReader(folder)
+    members = [("data/a.jpg", content), ("data/list.txt", b"")]
+    path = zipped(folder / "a.zip", members)
+    yield f"a.jpg of {path}", ZipReader(path, "list.txt")
+    path = tarred(folder / "a.tar", [(*each, {}) for each in members])
+    yield f"a.jpg of {path}", TarReader(path, "data/")
+
+
+def test_the_archive_of_a_damaged_image_is_named(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(JPEG[:200])
+    for where, reader in readers(tmp_path, JPEG[:200]):
+        with assert_refused(f"{where} does not decode: "):
+            rgb(reader, "a.jpg")
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+    return write_folders(tmp_path / "data", train=2, test=1)
+
+
+def images_in(folders):
+    return in_folders(FolderReader(folders, remedy="delete it"), "mini")
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1])
+def test_no_image_is_left_out_without_a_word(folders, limit):
+    images = images_in(folders)
+    for path in images.paths[:4]:
+        (folders / path).write_bytes(JPEG[:300])
+    with assert_refused("4 of 9 images of mini do not decode", "; delete it"):
+        pixels(images, 8, limit=limit)
+    with assert_refused("1 of 9 images", f"{folders / images.paths[0]} does not"):
+        LazyPixels(images, 8).at(torch.tensor([0, 5]))
+
+
+def emptied(content):
+    return b""
+
+
+def cut(content):
+    return content[:-40]
+
+
+def flipped(content):
+    return content[:-40] + bytes([content[-40] ^ 1]) + content[-39:]
+
+
+def claiming(content):
+    return content.replace(b"(9, 8, 8, 3)", b"(9, 8, 8, 9)")
+
+
+@pytest.mark.parametrize("damage", [emptied, cut, flipped, claiming])
+def test_a_damaged_file_of_decoded_images_is_made_again(folders, damage):
+    images, places = images_in(folders), torch.arange(9)
+    expected = pixels(images, 8).at(places)
+    (path,) = (folders.parent / "cache" / "decoded").glob("*.npy")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.warns(UserWarning, match=f"{path} is damaged and not used"):
+        assert torch.equal(pixels(images, 8).at(places), expected)
+    assert torch.equal(pixels(images, 8).at(places), expected)
+
+
+def test_a_folder_in_the_place_of_decoded_images_is_named(folders):
+    images = images_in(folders)
+    pixels(images, 8)
+    (path,) = (folders.parent / "cache" / "decoded").glob("*.npy")
+    path.unlink()
+    path.mkdir()
+    with assert_refused(f"{path} must be a file, got a folder; delete it"):
+        pixels(images, 8)

@@ -1,0 +1,215 @@
+"""Batches of images, tables and texts that are cut off, too long, or lie."""
+
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from benchmarks.datasets.registry import find_source
+from tests.benchmarks.datasets.cifar10_forms import (
+    FORMS,
+    IMAGES,
+    LABELS,
+    Tiny,
+    archive,
+    arrays,
+    batches,
+)
+from tests.benchmarks.datasets.test_cifar100 import MEMBERS
+from tests.benchmarks.datasets.test_cifar100 import Tiny as Tiny100
+from tests.benchmarks.datasets.test_cifar100 import archive as archive100
+from tests.benchmarks.datasets.toy_data import Toy, covtype_row
+from tests.robustness.hostile import assert_refused, encoded, relabelled, within
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+
+
+def load(source, root, content):
+    folder = root / source.name
+    folder.mkdir()
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+    with within(megabytes=500):
+        return source.load(root, offline=True)
+
+
+def pickled(*operations):
+    return b"\x80\x02" + b"".join(operations) + b"."
+
+
+HUGE_ARRAY = pickled(b"cnumpy\nndarray\n", b"(\x8a\x06\x00\x00\x00\x00\x00\x40tR")
+BATCHES = {
+    "an array of 70 TB": HUGE_ARRAY,
+    "nothing on the stack": pickled(b"R"),
+    "a name that is none": pickled(b"h\x05"),
+    "a string of 2 GB": pickled(b"T\xff\xff\xff\x7fabc"),
+    "a pickle of depth": b"(" * 200_000 + b".",
+    "a state for what has none": pickled(b"}}b"),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_hostile_batch_is_named(tmp_path, name):
+    content = archive(batches() | {"data_batch_2": BATCHES[name]})
+    with assert_refused("tar.gz cannot be parsed (data_batch_2: ", "delete it and run"):
+        load(Tiny(), tmp_path, {"cifar-10-python.tar.gz": content})
+
+
+def npy(shape, kind="|u1"):
+    """The head of an array without its numbers."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head = head.ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head
+
+
+def npz(root, member, **claims):
+    """The four arrays with another member for `x_train`, and what is claimed of it."""
+    path = root / "made.npz"
+    with (
+        zipfile.ZipFile(io.BytesIO(arrays())) as old,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, member if name == "x_train.npy" else old.read(name))
+    return relabelled(path, "x_train.npy", **claims).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("member", "claims"),
+    [
+        (npy((100, 10**12)), {}),
+        (npy((10**6, 32, 32, 3)), {"size": 3 << 30}),
+        (npy((1 << 20,), "<f8"), {}),
+        (npy((-5, 4)), {}),
+        (npy("(()"), {}),
+        (npy("(9,)", "|O"), {}),
+        (b"\x93NUMPY\x09\x00", {}),
+        (npy((24, 4, 4, 3)), {"method": 99}),
+        (npy((24, 4, 4, 3)), {"flags": 1}),
+    ],
+)
+def test_a_hostile_npz_file_of_images_is_refused(tmp_path, member, claims):
+    content = npz(tmp_path, member, **claims)
+    with assert_refused("cifar10.npz cannot be parsed (", "delete it and run"):
+        load(Tiny(), tmp_path, {"cifar10.npz": content})
+
+
+def webp_claiming(wide, high):
+    content = bytearray(encoded("WEBP", lossless=True))
+    at = content.index(b"VP8L") + 9
+    bits = (wide - 1) | ((high - 1) << 14)
+    content[at : at + 4] = struct.pack("<I", bits)
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    "content", [webp_claiming(16_384, 16_384), webp_claiming(12, 8), bytes(99), b""]
+)
+def test_a_hostile_sheet_of_images_is_named(tmp_path, content):
+    sheets = FORMS["sheets"] | {"train_dog_00018.webp": content}
+    with assert_refused("cannot be parsed (train_dog_00018.webp", "data fetch tiny"):
+        load(Tiny(), tmp_path, sheets)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"y_train": LABELS[:24] + 1}, "expected train labels 0 to 1, got 1 to 2"),
+        ({"y_test": LABELS[24:] - 1.0}, "expected 12 test labels, integers"),
+        ({"y_test": np.full(12, 2**63 - 1)}, "expected test labels 0 to 1"),
+        ({"x_test": IMAGES[24:].astype(np.int16)}, "expected test images uint8"),
+        ({"x_test": IMAGES[:0]}, "expected test images uint8 (12, 4, 4, 3), got"),
+    ],
+)
+def test_images_and_labels_out_of_range_are_refused(tmp_path, changes, said):
+    with assert_refused("cifar10.npz cannot be parsed (", said, "delete it and run"):
+        load(Tiny(), tmp_path, {"cifar10.npz": arrays(**changes)})
+
+
+TRAIN = MEMBERS["train.bin"]
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"train.bin": TRAIN[:-1]}, "expected 6 images of 50 bytes in train.bin, got"),
+        ({"train.bin": TRAIN * 2}, "expected 6 images of 50 bytes in train.bin, got"),
+        ({"train.bin": b""}, "expected 6 images of 50 bytes in train.bin, got 0"),
+        ({"train.bin": TRAIN[:1] + b"\xff" + TRAIN[2:]}, "train.bin has the label 255"),
+    ],
+)
+def test_binary_batches_of_another_length_are_refused(tmp_path, members, said):
+    content = {"cifar-100-binary.tar.gz": archive100(MEMBERS | members)}
+    with assert_refused("tar.gz cannot be parsed (", said, "has no download"):
+        load(Tiny100(), tmp_path, content)
+
+
+ROW = covtype_row(1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROW + ROW.replace("1,", "9" * 30 + ",", 1),
+        ROW + ROW.replace("1,", "1" + "0" * 5_000 + ",", 1),
+        ROW + ROW.replace("1,", "nan,", 1),
+        ROW + ROW.replace("1,", "1e999,", 1),
+        ROW + ROW.replace("1,", ",", 1),
+        ROW + ROW.replace("1,", "one,", 1),
+        ROW + ROW[10:],
+        ROW + ROW.replace("1,", "1,1,", 1),
+        ROW + ROW.replace("1,", "\xe91,", 1),
+        ROW + "\0" * 100,
+        '"' + ROW,
+        "\n\n\n",
+    ],
+)
+def test_a_table_with_a_wrong_line_is_named_in_one_line(tmp_path, text):
+    content = {"covtype.data": text.encode("latin-1")}
+    with assert_refused("covtype.data cannot be parsed (", "data fetch covtype"):
+        load(find_source("covtype"), tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+1 99999999999999999999:1",
+        "+1 -5:1",
+        "+1 124:1",
+        "+1 1:one",
+        "+1 1",
+        "\xe9 1:1",
+        "+1,+2 1:1",
+        "+1 3:1 2:1",
+    ],
+)
+def test_a_text_of_sparse_rows_with_a_wrong_line_is_named(tmp_path, line):
+    content = {"a9a": f"+1 1:1\n{line}\n".encode("latin-1"), "a9a.t": b"-1 2:1\n"}
+    with assert_refused("a9a.t cannot be parsed (", "data fetch a9a"):
+        load(find_source("a9a"), tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"1 0\n2 -1\n3 1\n", "expected classes 0 to 1, got -1 to 1"),
+        (b"1 0\n2 1e17\n3 1\n", "expected classes 0 to 1, got 0 to 1000"),
+        (b"1 0\n2 nan\n3 1\n", ""),
+        (b"1e300 0\n2 1\n3 1\n", ""),
+        (b"1 0\n2 1 9\n3 1\n", "cannot be parsed"),
+    ],
+)
+def test_labels_and_numbers_that_overflow_are_refused(tmp_path, text, said):
+    """Classes were counted first: that of 10^17 took room for all below."""
+    with assert_refused("toy.data ", said, "copy the right file there"):
+        load(Toy(), tmp_path, {"toy.data": text})
+
+
+def test_a_table_of_small_numbers_is_read_as_before(tmp_path):
+    data = load(Toy(), tmp_path, {"toy.data": b"1 0\n2 1\n3 1\n"})
+    assert data.targets.tolist() == [0, 1, 1]
