@@ -11,15 +11,15 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.meaning.contract import PLAIN, Meaning
-from metricopt.meaning.reading import implied_meaning, probabilities
+from metricopt.meaning.reading import probabilities
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.metrics.foreign import (
-    SIGNED,
-    ForeignFunction,
+from metricopt.metrics.foreign.expected import unwrapped
+from metricopt.metrics.foreign.scikit_learn import from_sklearn, is_sklearn
+from metricopt.metrics.foreign.torch_metrics import (
     from_accumulator,
-    from_sklearn,
-    is_sklearn,
-    unwrapped,
+    from_torchmetrics,
+    is_accumulator,
+    is_torchmetrics,
 )
 from metricopt.outputs import Outputs, Targets, each
 
@@ -114,8 +114,7 @@ class ForeignMetric(CallableMetric):
     takes_tuples = False
 
     def _called(self, outputs: Any, targets: Any) -> object:
-        meaning = self._meaning or implied_meaning(outputs, targets)
-        return self._function(meaning, outputs, targets)
+        return self._function(self._meaning, outputs, targets)
 
 
 def make_metric(
@@ -127,24 +126,36 @@ def make_metric(
     name: str | None = None,
     **settings: object,
 ) -> Metric:
-    """Make a metric from a name, a scikit-learn function, an object or a callable.
+    """Make a metric from a name, a metric of another package, or a callable.
+
+    A metric of another package gets what it expects of outputs, whatever the network
+    returns: decided labels, probabilities, logits or predicted numbers. It is refused
+    if it does not suit the targets.
 
     Args:
         spec: one of
             a `Metric`, returned as it is;
             the name of a registered metric, which takes `settings`;
-            a function of `sklearn.metrics` of (y_true, y_pred): it gets predicted
-            labels, probabilities if it takes scores, or predicted values if it is one
-            of regression; a matrix where targets are several labels;
-            an object with `update(predictions, targets)`, `compute()` and `reset()`
-            as in torchmetrics: it gets probabilities, [N] for C <= 2, and [N, C] for
-            C > 2 or where it has `num_classes` > 1; values if it is one of regression;
+            a function of `sklearn.metrics` of targets and predictions: it gets decided
+            labels, probabilities where it takes scores, logits where it takes
+            decisions, or predicted numbers if it is of regression. Functions of
+            scores that take `labels` get all classes;
+            an object of `torchmetrics.classification` or `torchmetrics.regression`, of
+            which a copy is taken, or a function of `torchmetrics.functional` of these:
+            it gets probabilities, [N] where it is binary, [N, C] where it is of
+            several classes or labels, or predicted numbers if it is of regression;
+            an own object with `update(predictions, targets)`, `compute()` and
+            `reset()`: it gets probabilities, [N] for C <= 2, and [N, C] for C > 2 or
+            where it has `num_classes` > 1; predicted numbers where targets are numbers;
             any callable of the outputs, as the network returns them, and the targets.
-            A `functools.partial` of a function is treated like the function.
+            A `functools.partial` of a function is treated like the function; it gives
+            further arguments, such as `average`.
         higher_is_better: direction of the value. Needed for a plain callable; known
-            from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`)
-            and from an object's attribute `higher_is_better`.
-        low: least possible value; by default 0, or -1 for a correlation coefficient.
+            from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`),
+            from an object's attribute `higher_is_better`, and for most functions of
+            torchmetrics.
+        low: least possible value; by default 0, or -1 for a correlation coefficient or
+            Cohen's kappa of another package.
         high: greatest possible value; by default 1.
         name: short name; by default the name of the function or class.
         **settings: settings of a registered metric, such as `k` of "top-k".
@@ -153,7 +164,8 @@ def make_metric(
         The metric; `check_metric` tries it on outputs and targets.
 
     Raises:
-        ConfigError: if it is none of these, the direction is not known, the range is
+        ConfigError: if it is none of these, compares anything but predictions with
+            targets or gives several numbers, the direction is not known, the range is
             empty, a setting is not one of the metric's, or what is declared contradicts
             a finished metric.
     """
@@ -175,19 +187,18 @@ def make_metric(
     return _foreign(spec, declared) or _plain(spec, declared)
 
 
-_ACCUMULATOR = ("update", "compute", "reset")
-
-
 def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
     """Return the metric of another package; None if it is a callable like any."""
-    if all(callable(getattr(spec, part, None)) for part in _ACCUMULATOR):
-        function: ForeignFunction = from_accumulator(spec)
-        known = getattr(spec, "higher_is_better", None)
+    if is_accumulator(spec):
+        found = from_accumulator(spec)
     elif is_sklearn(spec):
-        function, known = from_sklearn(spec)
+        found = from_sklearn(spec)
+    elif is_torchmetrics(spec):
+        found = from_torchmetrics(spec)
     else:
         return None
-    return _declared(ForeignMetric, function, _completed(spec, declared), known)
+    complete = _completed(spec, declared, found.low)
+    return _declared(ForeignMetric, found.function, complete, found.higher_is_better)
 
 
 def _plain(spec: object, declared: Declaration) -> CallableMetric:
@@ -196,7 +207,7 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             "a metric must be a Metric, a registered name, an object with update, "
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
-    return _declared(CallableMetric, spec, _completed(spec, declared), None)
+    return _declared(CallableMetric, spec, _completed(spec, declared, 0.0), None)
 
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
@@ -225,10 +236,9 @@ def _finished(metric: Metric, declared: Declaration) -> Metric:
     return metric
 
 
-def _completed(spec: object, declared: Declaration) -> Declaration:
+def _completed(spec: object, declared: Declaration, least: float) -> Declaration:
     """Return a declaration with a name and a range."""
     name = declared.name or _name(spec)
-    least = -1.0 if _name(spec) in SIGNED else 0.0
     return Declaration(
         declared.higher_is_better,
         least if declared.low is None else declared.low,

@@ -146,15 +146,23 @@ def test_partial_of_sklearn_function_of_class_scores():
 
 
 def test_sklearn_function_without_a_direction():
-    with pytest.raises(ConfigError, match="'matthews_corrcoef' does not say which"):
-        make_metric(sk.matthews_corrcoef)
-    metric = make_metric(sk.matthews_corrcoef, higher_is_better=True, low=-1.0)
+    with pytest.raises(ConfigError, match="'confusion_matrix' does not say which"):
+        make_metric(sk.confusion_matrix)
+    metric = make_metric(sk.matthews_corrcoef)
     expected = sk.matthews_corrcoef(BINARY, ONE[:, 0] >= 0)
     assert metric.value(ONE, BINARY) == pytest.approx(expected)
+    assert (metric.higher_is_better, metric.low) == (True, -1.0)
+
+
+def test_sklearn_function_of_decisions():
+    metric = make_metric(sk.hinge_loss, high=9.0)
+    margin = TWO[:, 1] - TWO[:, 0]
+    assert metric.value(ONE, BINARY) == pytest.approx(sk.hinge_loss(BINARY, ONE))
+    assert metric.value(TWO, BINARY) == pytest.approx(sk.hinge_loss(BINARY, margin))
 
 
 def test_sklearn_function_of_something_else():
-    text = r"rand_score takes \(labels_true, labels_pred\), not \(y_true, y_pred\): "
+    text = r"rand_score takes \(labels_true, labels_pred\), not \(y_true, y_pred\)"
     with pytest.raises(ConfigError, match=text):
         make_metric(sk.rand_score)
 

@@ -1,0 +1,1 @@
+"""Metrics of scikit-learn and torchmetrics, which get what each of them expects."""

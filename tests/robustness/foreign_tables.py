@@ -1,0 +1,212 @@
+"""What every metric of scikit-learn and torchmetrics expects, written by hand.
+
+The letters are kinds of outputs and targets on which a metric is a number:
+b: two classes, c: ten classes, s: several labels, v: one number, w: two numbers.
+On any other kind it has to be refused.
+"""
+
+# Name, what it is given, and where it is right. Without a letter it gives several
+# numbers, or needs more than predictions and targets.
+SKLEARN = {
+    "accuracy_score": ("labels", "bcs"),
+    "average_precision_score": ("scores", "bcs"),
+    "balanced_accuracy_score": ("labels", "bc"),
+    "brier_score_loss": ("scores", "bc"),
+    "class_likelihood_ratios": ("labels", ""),
+    "classification_report": ("labels", ""),
+    "cohen_kappa_score": ("labels", "bc"),
+    "confusion_matrix": ("labels", ""),
+    "confusion_matrix_at_thresholds": ("scores", ""),
+    "coverage_error": ("scores", "s"),
+    "d2_absolute_error_score": ("scores", "vw"),
+    "d2_brier_score": ("scores", "bc"),
+    "d2_log_loss_score": ("scores", "bc"),
+    "d2_pinball_score": ("scores", "vw"),
+    "d2_tweedie_score": ("scores", "v"),
+    "dcg_score": ("scores", "sw"),
+    "det_curve": ("scores", ""),
+    "explained_variance_score": ("scores", "vw"),
+    "f1_score": ("labels", "b"),
+    "fbeta_score": ("labels", ""),
+    "hamming_loss": ("labels", "bcs"),
+    "hinge_loss": ("decisions", "bc"),
+    "jaccard_score": ("labels", "b"),
+    "label_ranking_average_precision_score": ("scores", "s"),
+    "label_ranking_loss": ("scores", "s"),
+    "log_loss": ("scores", "bc"),
+    "matthews_corrcoef": ("labels", "bc"),
+    "max_error": ("scores", "v"),
+    "mean_absolute_error": ("scores", "vw"),
+    "mean_absolute_percentage_error": ("scores", "vw"),
+    "mean_gamma_deviance": ("scores", "v"),
+    "mean_pinball_loss": ("scores", "vw"),
+    "mean_poisson_deviance": ("scores", "v"),
+    "mean_squared_error": ("scores", "vw"),
+    "mean_squared_log_error": ("scores", "vw"),
+    "mean_tweedie_deviance": ("scores", "v"),
+    "median_absolute_error": ("scores", "vw"),
+    "metric_at_thresholds": ("scores", ""),
+    "multilabel_confusion_matrix": ("labels", ""),
+    "ndcg_score": ("scores", "sw"),
+    "precision_recall_curve": ("scores", ""),
+    "precision_recall_fscore_support": ("labels", ""),
+    "precision_score": ("labels", "b"),
+    "r2_score": ("scores", "vw"),
+    "recall_score": ("labels", "b"),
+    "roc_auc_score": ("scores", "bs"),
+    "roc_curve": ("scores", ""),
+    "root_mean_squared_error": ("scores", "vw"),
+    "root_mean_squared_log_error": ("scores", "vw"),
+    "top_k_accuracy_score": ("scores", "bc"),
+    "zero_one_loss": ("labels", "bcs"),
+}
+# Functions with arguments, given by `functools.partial`.
+SKLEARN_WITH = (
+    ("accuracy_score", {"normalize": False}, "bcs"),
+    ("average_precision_score", {"average": "micro"}, "bcs"),
+    ("average_precision_score", {"average": "weighted"}, "bcs"),
+    ("balanced_accuracy_score", {"adjusted": True}, "bc"),
+    ("brier_score_loss", {"scale_by_half": False}, "bc"),
+    ("cohen_kappa_score", {"weights": "quadratic"}, "bc"),
+    ("confusion_matrix", {"normalize": "all"}, ""),
+    ("d2_pinball_score", {"alpha": 0.8}, "vw"),
+    ("d2_tweedie_score", {"power": 1.5}, "v"),
+    ("dcg_score", {"k": 1, "ignore_ties": True}, "sw"),
+    ("explained_variance_score", {"multioutput": "variance_weighted"}, "vw"),
+    ("f1_score", {"average": None}, ""),
+    ("f1_score", {"average": "macro"}, "bcs"),
+    ("f1_score", {"average": "samples"}, "s"),
+    ("fbeta_score", {"beta": 2.0}, "b"),
+    ("fbeta_score", {"beta": 0.5, "average": "weighted"}, "bcs"),
+    ("jaccard_score", {"average": "macro"}, "bcs"),
+    ("log_loss", {"normalize": False}, "bc"),
+    ("log_loss", {"labels": [*range(10)]}, "c"),
+    ("mean_absolute_error", {"multioutput": [0.3, 0.7]}, "w"),
+    ("mean_pinball_loss", {"alpha": 0.9}, "vw"),
+    ("mean_squared_error", {"multioutput": "raw_values"}, "v"),
+    ("mean_tweedie_deviance", {"power": 1.5}, "v"),
+    ("ndcg_score", {"k": 1}, "sw"),
+    ("precision_score", {"average": "micro"}, "bcs"),
+    ("precision_score", {"pos_label": 0}, "b"),
+    ("r2_score", {"multioutput": "variance_weighted"}, "vw"),
+    ("recall_score", {"average": "weighted"}, "bcs"),
+    ("roc_auc_score", {"average": "micro"}, "bs"),
+    ("roc_auc_score", {"max_fpr": 0.5}, "bs"),
+    ("roc_auc_score", {"multi_class": "ovo"}, "bcs"),
+    ("roc_auc_score", {"multi_class": "ovr", "average": "weighted"}, "bcs"),
+    ("top_k_accuracy_score", {"k": 1}, "bc"),
+    ("top_k_accuracy_score", {"k": 3, "normalize": False}, "bc"),
+    ("zero_one_loss", {"normalize": False}, "bcs"),
+)
+SKLEARN_LOWER = {
+    *("brier_score_loss", "coverage_error", "hamming_loss", "hinge_loss"),
+    *("label_ranking_loss", "log_loss", "max_error", "mean_absolute_error"),
+    *("mean_absolute_percentage_error", "mean_gamma_deviance", "mean_pinball_loss"),
+    *("mean_poisson_deviance", "mean_squared_error", "mean_squared_log_error"),
+    *("mean_tweedie_deviance", "median_absolute_error", "root_mean_squared_error"),
+    *("root_mean_squared_log_error", "zero_one_loss"),
+}
+# Of clusters, distances, curves or scorers.
+SKLEARN_OTHERS = {
+    *("adjusted_mutual_info_score", "adjusted_rand_score", "auc"),
+    *("calinski_harabasz_score", "check_scoring", "completeness_score"),
+    *("consensus_score", "davies_bouldin_score", "euclidean_distances"),
+    *("fowlkes_mallows_score", "get_scorer", "get_scorer_names"),
+    *("homogeneity_completeness_v_measure", "homogeneity_score", "make_scorer"),
+    *("mutual_info_score", "nan_euclidean_distances", "normalized_mutual_info_score"),
+    *("pair_confusion_matrix", "pairwise_distances", "pairwise_distances_argmin"),
+    *("pairwise_distances_argmin_min", "pairwise_distances_chunked"),
+    *("pairwise_kernels", "rand_score", "silhouette_samples", "silhouette_score"),
+    "v_measure_score",
+}
+
+# Classes of torchmetrics.classification without Binary, Multiclass or Multilabel, and
+# their functions.
+TORCH = {
+    "Accuracy": "accuracy",
+    "AUROC": "auroc",
+    "AveragePrecision": "average_precision",
+    "CalibrationError": "calibration_error",
+    "CohenKappa": "cohen_kappa",
+    "CoverageError": "coverage_error",
+    "EER": "eer",
+    "ExactMatch": "exact_match",
+    "F1Score": "f1_score",
+    "FBetaScore": "fbeta_score",
+    "HammingDistance": "hamming_distance",
+    "HingeLoss": "hinge_loss",
+    "JaccardIndex": "jaccard_index",
+    "LogAUC": "logauc",
+    "MatthewsCorrCoef": "matthews_corrcoef",
+    "NegativePredictiveValue": "negative_predictive_value",
+    "Precision": "precision",
+    "RankingAveragePrecision": "ranking_average_precision",
+    "RankingLoss": "ranking_loss",
+    "Recall": "recall",
+    "Specificity": "specificity",
+}
+TORCH_NO_NUMBER = {
+    "ConfusionMatrix": "confusion_matrix",
+    "PrecisionAtFixedRecall": "precision_at_fixed_recall",
+    "PrecisionRecallCurve": "precision_recall_curve",
+    "ROC": "roc",
+    "RecallAtFixedPrecision": "recall_at_fixed_precision",
+    "SensitivityAtSpecificity": "sensitivity_at_specificity",
+    "SpecificityAtSensitivity": "specificity_at_sensitivity",
+    "StatScores": "stat_scores",
+}
+# They compare groups of examples, which are a third argument.
+TORCH_GROUPS = {
+    "BinaryFairness": "binary_fairness",
+    "BinaryGroupStatRates": "binary_groups_stat_rates",
+}
+TORCH_GROUP_FUNCTIONS = {"demographic_parity", "equal_opportunity"}
+# Where each task is right: with one probability, one for every class or every label.
+TORCH_RIGHT = {"Binary": "bs", "Multiclass": "bc", "Multilabel": "s"}
+# It has no average over labels.
+TORCH_RIGHT_EXCEPT = {"MultilabelEER": ""}
+TORCH_WITH = {
+    "FBetaScore": {"beta": 2.0},
+    "PrecisionAtFixedRecall": {"min_recall": 0.5},
+    "RecallAtFixedPrecision": {"min_precision": 0.5},
+    "SensitivityAtSpecificity": {"min_specificity": 0.5},
+    "SpecificityAtSensitivity": {"min_sensitivity": 0.5},
+    "MulticlassEER": {"average": "macro", "thresholds": 9},
+    "MulticlassLogAUC": {"average": "macro"},
+    "MultilabelLogAUC": {"average": "macro"},
+}
+# Class, function, arguments, and where it is right.
+TORCH_REGRESSION = {
+    "ConcordanceCorrCoef": ("concordance_corrcoef", {}, "v"),
+    "ContinuousRankedProbabilityScore": ("continuous_ranked_probability_score", {}, ""),
+    "CosineSimilarity": ("cosine_similarity", {"reduction": "mean"}, "w"),
+    "CriticalSuccessIndex": ("critical_success_index", {"threshold": 1.0}, "vw"),
+    "ExplainedVariance": ("explained_variance", {}, "vw"),
+    "JensenShannonDivergence": ("jensen_shannon_divergence", {}, ""),
+    "KLDivergence": ("kl_divergence", {}, ""),
+    "KendallRankCorrCoef": ("kendall_rank_corrcoef", {}, "v"),
+    "LogCoshError": ("log_cosh_error", {}, "v"),
+    "MeanAbsoluteError": ("mean_absolute_error", {}, "vw"),
+    "MeanAbsolutePercentageError": ("mean_absolute_percentage_error", {}, "vw"),
+    "MeanSquaredError": ("mean_squared_error", {}, "vw"),
+    "MeanSquaredLogError": ("mean_squared_log_error", {}, "vw"),
+    "MinkowskiDistance": ("minkowski_distance", {"p": 3.0}, "vw"),
+    "NormalizedRootMeanSquaredError": ("normalized_root_mean_squared_error", {}, "vw"),
+    "PearsonCorrCoef": ("pearson_corrcoef", {}, "v"),
+    "R2Score": ("r2_score", {}, "vw"),
+    "RelativeSquaredError": ("relative_squared_error", {}, "vw"),
+    "SpearmanCorrCoef": ("spearman_corrcoef", {}, "v"),
+    "SymmetricMeanAbsolutePercentageError": (
+        "symmetric_mean_absolute_percentage_error",
+        {},
+        "vw",
+    ),
+    "TweedieDevianceScore": ("tweedie_deviance_score", {}, "vw"),
+    "WeightedMeanAbsolutePercentageError": (
+        "weighted_mean_absolute_percentage_error",
+        {},
+        "vw",
+    ),
+}
+# A class that has to be told how many numbers there are, unlike its function.
+TORCH_NUM_OUTPUTS = {"RelativeSquaredError": {"w": 2}}

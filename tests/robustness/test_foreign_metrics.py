@@ -1,0 +1,257 @@
+"""Metrics of other packages: each is the number of a direct call, or is refused."""
+
+import inspect
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+import torch
+import torchmetrics.classification as tc
+import torchmetrics.functional.classification as tfc
+import torchmetrics.functional.regression as tfr
+import torchmetrics.regression as tr
+
+from metricopt import MetricOptError
+from metricopt.metrics.callables import make_metric
+from tests.robustness import foreign_tables as tables
+from tests.robustness.foreign_cases import (
+    BY_KIND,
+    CASES,
+    every_class,
+    measured,
+    prepared,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:Metric .* will save all targets")
+EXACT = {"rel": 1e-9, "abs": 1e-9}
+REFUSALS = (
+    r"expects [\w -]+ as targets, but here|is for \d+ classes, but the outputs have|"
+    r"must return (a|one) number, got|also needs|takes \(p, q\)|compares several|"
+    r"^metric .\w+. raised ValueError: "
+)
+TASKS = {"Binary": "binary", "Multiclass": "multiclass", "Multilabel": "multilabel"}
+CLASSES = {"b": 2, "c": 10}
+
+
+def check(spec, case, right, direct):
+    """Require the number of a direct call where it is right, else a refusal."""
+    if not right:
+        with pytest.raises(MetricOptError, match=REFUSALS) as caught:
+            measured(spec, case)
+        assert "\n" not in str(caught.value)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = float(np.asarray(direct()).item())
+    assert measured(spec, case) == pytest.approx(expected, **EXACT)
+
+
+ROWS = [(name, {}, right) for name, (_, right) in tables.SKLEARN.items()]
+ROWS = [row for row in (*ROWS, *tables.SKLEARN_WITH) if hasattr(sk, row[0])]
+
+
+@pytest.mark.parametrize(("name", "given", "right"), ROWS, ids=str)
+def test_functions_of_scikit_learn(name, given, right):
+    """Regressions were given labels, several labels a softmax, and hinge nothing."""
+    function = partial(getattr(sk, name), **given) if given else getattr(sk, name)
+    expects = tables.SKLEARN[name][0]
+
+    def direct(case):
+        read, truth = prepared(expects, case)
+        return function(truth.numpy(), read.numpy())
+
+    for kind, case in BY_KIND:
+        check(function, case, kind in right, partial(direct, case))
+
+
+def settings(task, suffix, kind):
+    """Arguments of a class or function of torchmetrics."""
+    size = {
+        "Binary": {},
+        "Multiclass": {"num_classes": CLASSES.get(kind, 10)},
+        "Multilabel": {"num_labels": 4},
+    }
+    found = tables.TORCH_WITH.get(suffix, {}) | size[task]
+    return found | tables.TORCH_WITH.get(f"{task}{suffix}", {})
+
+
+def of_task(suffixes, package, named):
+    """Every task and suffix that torchmetrics has."""
+    return [
+        (task, suffix)
+        for suffix in suffixes
+        for task in TASKS
+        if hasattr(package, named(task, suffix))
+    ]
+
+
+def class_name(task, suffix):
+    return f"{task}{suffix}"
+
+
+def function_name(task, suffix):
+    return f"{TASKS[task]}_{(tables.TORCH | tables.TORCH_NO_NUMBER)[suffix]}"
+
+
+def right_for(task, suffix):
+    if suffix in tables.TORCH_NO_NUMBER:
+        return ""
+    default = tables.TORCH_RIGHT[task]
+    return tables.TORCH_RIGHT_EXCEPT.get(f"{task}{suffix}", default)
+
+
+def prepared_for(task, case):
+    return every_class(case) if task == "Multiclass" else prepared("scores", case)
+
+
+def accumulated(metric, given, truth):
+    metric.update(given, truth)
+    return metric.compute()
+
+
+SUFFIXES = (*tables.TORCH, *tables.TORCH_NO_NUMBER)
+
+
+@pytest.mark.parametrize(("task", "suffix"), of_task(SUFFIXES, tc, class_name))
+def test_classification_of_torchmetrics(task, suffix):
+    """Matrices of two classes and several labels were given in one form for all."""
+    right = right_for(task, suffix)
+    for kind, case in BY_KIND:
+        make = partial(
+            getattr(tc, class_name(task, suffix)), **settings(task, suffix, kind)
+        )
+        check(
+            make(),
+            case,
+            kind in right,
+            lambda make=make, case=case: accumulated(make(), *prepared_for(task, case)),
+        )
+
+
+@pytest.mark.parametrize(("task", "suffix"), of_task(SUFFIXES, tfc, function_name))
+def test_classification_functions_of_torchmetrics(task, suffix):
+    """They were called with (outputs, targets) as the network returns them."""
+    right = right_for(task, suffix)
+    for kind, case in BY_KIND:
+        call = getattr(tfc, function_name(task, suffix))
+        function = partial(call, **settings(task, suffix, kind))
+        check(
+            function,
+            case,
+            kind in right,
+            lambda function=function, case=case: function(*prepared_for(task, case)),
+        )
+
+
+@pytest.mark.parametrize("suffix", tables.TORCH)
+def test_wrappers_that_take_a_task(suffix):
+    """`Accuracy(task=...)` and `accuracy` with a task are those of the task."""
+    name, checked = tables.TORCH[suffix], 0
+    for task, short in TASKS.items():
+        if not hasattr(tc, suffix) or not hasattr(tc, class_name(task, suffix)):
+            continue
+        case = {"Binary": "two logits", "Multiclass": "logits"}.get(
+            task, "several logits"
+        )
+        if not right_for(task, suffix):
+            continue
+        given = {"task": short} | settings(task, suffix, "c")
+        make = partial(getattr(tc, suffix), **given)
+        function = partial(getattr(tfc, name), **given)
+        data = prepared_for(task, case)
+        check(make(), case, True, partial(accumulated, make(), *data))
+        check(function, case, True, partial(function, *data))
+        checked += 1
+    assert checked or not hasattr(tc, suffix)
+
+
+@pytest.mark.parametrize("name", tables.TORCH_REGRESSION)
+def test_regression_of_torchmetrics(name):
+    """Values were read as logits: a mean absolute error of .0162 came out as .4905."""
+    function, given, right = tables.TORCH_REGRESSION[name]
+    call = partial(getattr(tfr, function), **given)
+    for kind, case in BY_KIND:
+        sizes = tables.TORCH_NUM_OUTPUTS.get(name, {})
+        size = {"num_outputs": sizes[kind]} if kind in sizes else {}
+        make = partial(getattr(tr, name), **given, **size)
+        data = prepared("scores", case)
+        fresh = make()
+        check(make(), case, kind in right, partial(accumulated, fresh, *data))
+        check(call, case, kind in right, partial(call, *data))
+
+
+def test_the_tables_name_every_function_of_scikit_learn():
+    functions = {
+        name: [*inspect.signature(getattr(sk, name)).parameters]
+        for name in sk.__all__
+        if inspect.isfunction(getattr(sk, name))
+    }
+    compares = {
+        name for name, given in functions.items() if {"y_true", "y1"} & {*given}
+    }
+    assert compares <= set(tables.SKLEARN)
+    assert set(functions) - compares <= tables.SKLEARN_OTHERS
+    right = {name for name, (_, right) in tables.SKLEARN.items() if right}
+    assert right >= tables.SKLEARN_LOWER
+
+
+def test_the_tables_name_every_metric_of_torchmetrics():
+    known = tables.TORCH | tables.TORCH_NO_NUMBER
+    of_tasks = {f"{task}{suffix}" for task in ("", *TASKS) for suffix in known}
+    assert set(tc.__all__) <= of_tasks | set(tables.TORCH_GROUPS)
+    assert set(tr.__all__) <= set(tables.TORCH_REGRESSION)
+    prefixes = ("", *(f"{task}_" for task in TASKS.values()))
+    functions = {f"{prefix}{name}" for prefix in prefixes for name in known.values()}
+    functions |= {*tables.TORCH_GROUPS.values(), *tables.TORCH_GROUP_FUNCTIONS}
+    assert set(tfc.__all__) <= functions
+    assert set(tfr.__all__) <= {row[0] for row in tables.TORCH_REGRESSION.values()}
+
+
+@pytest.mark.parametrize("name", [n for n in tables.SKLEARN if tables.SKLEARN[n][1]])
+def test_directions_of_scikit_learn(name):
+    if not hasattr(sk, name):
+        pytest.skip("not in this release of scikit-learn")
+    metric = make_metric(getattr(sk, name))
+    assert metric.higher_is_better is (name not in tables.SKLEARN_LOWER)
+    assert not metric.direction_declared
+
+
+@pytest.mark.parametrize(("task", "suffix"), of_task(tables.TORCH, tfc, function_name))
+def test_directions_of_functions_of_torchmetrics(task, suffix):
+    """It is that of the class of the same name."""
+    known = getattr(tc, class_name(task, suffix)).higher_is_better
+    call = partial(
+        getattr(tfc, function_name(task, suffix)), **settings(task, suffix, "c")
+    )
+    if known is None:
+        with pytest.raises(MetricOptError, match="which direction is better"):
+            make_metric(call)
+    else:
+        assert make_metric(call).higher_is_better is known
+
+
+SIGNED = {
+    "matthews_corrcoef": lambda: sk.matthews_corrcoef,
+    "cohen_kappa_score": lambda: sk.cohen_kappa_score,
+    "BinaryCohenKappa": tc.BinaryCohenKappa,
+    "MulticlassMatthewsCorrCoef": partial(tc.MulticlassMatthewsCorrCoef, num_classes=3),
+    "binary_matthews_corrcoef": lambda: tfc.binary_matthews_corrcoef,
+    "cohen_kappa": lambda: partial(tfc.cohen_kappa, task="binary"),
+    "SpearmanCorrCoef": tr.SpearmanCorrCoef,
+    "PearsonCorrCoef": tr.PearsonCorrCoef,
+    "concordance_corrcoef": lambda: tfr.concordance_corrcoef,
+    "CosineSimilarity": partial(tr.CosineSimilarity, reduction="mean"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_coefficients_may_be_negative(name):
+    """Only those of scikit-learn were known to be."""
+    assert make_metric(SIGNED[name](), higher_is_better=True).low == -1.0
+
+
+def test_every_case_is_of_the_kind_that_it_is_listed_under():
+    assert {case for _, case in BY_KIND} == set(CASES)
+    assert all(torch.isfinite(prepared("scores", case)[0]).all() for case in CASES)
