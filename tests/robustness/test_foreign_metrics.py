@@ -35,7 +35,7 @@ TASKS = {"Binary": "binary", "Multiclass": "multiclass", "Multilabel": "multilab
 CLASSES = {"b": 2, "c": 10}
 
 
-def check(spec, case, right, direct):
+def assert_right_or_refused(spec, case, right, direct):
     """Require the number of a direct call where it is right, else a refusal."""
     if not right:
         with pytest.raises(MetricOptError, match=REFUSALS) as caught:
@@ -63,7 +63,7 @@ def test_functions_of_scikit_learn(name, given, right):
         return function(truth.numpy(), read.numpy())
 
     for kind, case in BY_KIND:
-        check(function, case, kind in right, partial(direct, case))
+        assert_right_or_refused(function, case, kind in right, partial(direct, case))
 
 
 def settings(task, suffix, kind):
@@ -122,7 +122,7 @@ def test_classification_of_torchmetrics(task, suffix):
         make = partial(
             getattr(tc, class_name(task, suffix)), **settings(task, suffix, kind)
         )
-        check(
+        assert_right_or_refused(
             make(),
             case,
             kind in right,
@@ -137,7 +137,7 @@ def test_classification_functions_of_torchmetrics(task, suffix):
     for kind, case in BY_KIND:
         call = getattr(tfc, function_name(task, suffix))
         function = partial(call, **settings(task, suffix, kind))
-        check(
+        assert_right_or_refused(
             function,
             case,
             kind in right,
@@ -161,8 +161,8 @@ def test_wrappers_that_take_a_task(suffix):
         make = partial(getattr(tc, suffix), **given)
         function = partial(getattr(tfc, name), **given)
         data = prepared_for(task, case)
-        check(make(), case, True, partial(accumulated, make(), *data))
-        check(function, case, True, partial(function, *data))
+        assert_right_or_refused(make(), case, True, partial(accumulated, make(), *data))
+        assert_right_or_refused(function, case, True, partial(function, *data))
         checked += 1
     assert checked or not hasattr(tc, suffix)
 
@@ -178,8 +178,10 @@ def test_regression_of_torchmetrics(name):
         make = partial(getattr(tr, name), **given, **size)
         data = prepared("scores", case)
         fresh = make()
-        check(make(), case, kind in right, partial(accumulated, fresh, *data))
-        check(call, case, kind in right, partial(call, *data))
+        assert_right_or_refused(
+            make(), case, kind in right, partial(accumulated, fresh, *data)
+        )
+        assert_right_or_refused(call, case, kind in right, partial(call, *data))
 
 
 def test_the_tables_name_every_function_of_scikit_learn():
