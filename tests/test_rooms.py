@@ -42,7 +42,8 @@ ROOMS = {
     "metricopt.options": "errors adapters tasks values methods",
     "metricopt.improvement": "doubts errors options outputs seeding adapters metrics "
     "tasks values methods finetuned",
-    "metricopt.finetune": "options seeding threads metrics tasks finetuned improvement",
+    "metricopt.finetune": "errors options seeding threads metrics tasks finetuned "
+    "improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

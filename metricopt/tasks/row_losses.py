@@ -7,13 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metricopt.outputs import Outputs, Targets, rows
+from metricopt.errors import LossError, described
+from metricopt.outputs import Outputs, Targets, each, rows
 
 Loss = Callable[[Any, Any], Tensor]
 """From outputs and targets of n examples to a scalar, differentiable."""
 RowLosses = Callable[[Outputs, Targets], Tensor]
 """From outputs [B, n, C] and targets [B, n] to the loss of each row, [B]."""
 _Batched = Callable[[Tensor, Tensor], Tensor]
+NARROW = (torch.uint8, torch.int8, torch.int16, torch.int32)
+"""Kinds of labels that losses of torch do not take."""
 
 
 def batched_loss(loss: Loss) -> RowLosses:
@@ -22,18 +25,48 @@ def batched_loss(loss: Loss) -> RowLosses:
     A mean-reduced torch loss is called once without reduction, which is many times
     faster than a call per row. A loss with a method `row_losses` is called once, too.
     Any other loss is called row by row, and so is every loss if outputs are a tuple or
-    targets are no tensor.
+    targets are no tensor. It gets copies of its own, which it may change. Labels of any
+    whole type become int64.
+
+    Raises:
+        LossError: from the function that is returned, if a loss called row by row
+            returns no scalar.
     """
     at_once = _at_once(loss)
 
     def row_losses(outputs: Outputs, targets: Targets) -> Tensor:
+        if isinstance(targets, Tensor) and targets.dtype in NARROW:
+            targets = targets.long()
         tensors = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         if at_once is not None and tensors:
             return at_once(outputs, targets)  # type: ignore[arg-type]
         pairs = zip(rows(outputs), targets, strict=True)
-        return torch.stack([loss(output, target) for output, target in pairs])
+        return torch.stack([_row_loss(loss, *pair) for pair in pairs])
 
     return row_losses
+
+
+def loss_name(loss: Loss) -> str:
+    """Return the name of a loss: that of its function or class."""
+    function = getattr(loss, "func", loss)  # of a `functools.partial`
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _row_loss(loss: Loss, outputs: Outputs, targets: Any) -> Tensor:
+    """Return the loss of one row, a scalar."""
+    # Rows of a tensor share a count of changes; objects are those of the data set.
+    if isinstance(targets, Tensor):
+        targets = targets.clone()
+    else:
+        targets = [copy.deepcopy(target) for target in targets]
+    value: object = loss(each(Tensor.clone, outputs), targets)
+    if isinstance(value, Tensor) and value.ndim == 0 and value.is_floating_point():
+        return value
+    several = isinstance(value, Tensor) and value.numel() > 1
+    raise LossError(
+        f"the loss {loss_name(loss)} must return a scalar tensor, got "
+        f"{described(value)}{'; take the mean of it' if several else ''}"
+    )
 
 
 def _at_once(loss: Loss) -> _Batched | None:

@@ -1,0 +1,1 @@
+"""What must not go wrong on anyone's model, data and disk."""
