@@ -1,14 +1,14 @@
 """Losses of many rows of phi at once, each on examples of its own."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from metricopt.errors import LossError, described
-from metricopt.outputs import Outputs, Targets, each, rows
+from metricopt.outputs import Outputs, Targets
 
 Loss = Callable[[Any, Any], Tensor]
 """From outputs and targets of n examples to a scalar, differentiable."""
@@ -40,7 +40,7 @@ def batched_loss(loss: Loss) -> RowLosses:
         tensors = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         if at_once is not None and tensors:
             return at_once(outputs, targets)  # type: ignore[arg-type]
-        pairs = zip(rows(outputs), targets, strict=True)
+        pairs = zip(_copied_rows(outputs), _copied_rows(targets), strict=True)
         return torch.stack([_row_loss(loss, *pair) for pair in pairs])
 
     return row_losses
@@ -52,14 +52,24 @@ def loss_name(loss: Loss) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def _copied_rows(values: Outputs | Targets) -> Iterator[Any]:
+    """Yield copies of all rows, so that a loss may change what it is given.
+
+    Views of one tensor would count their changes together. Objects are those of the
+    data set, and may be in a mini-batch twice.
+    """
+    if isinstance(values, Tensor):
+        yield from torch.unbind_copy(values)  # type: ignore[func-returns-value,misc]
+    elif isinstance(values, tuple):
+        yield from zip(*map(torch.unbind_copy, values), strict=True)
+    else:
+        for row in values:
+            yield [copy.deepcopy(target) for target in row]
+
+
 def _row_loss(loss: Loss, outputs: Outputs, targets: Any) -> Tensor:
     """Return the loss of one row, a scalar."""
-    # Rows of a tensor share a count of changes; objects are those of the data set.
-    if isinstance(targets, Tensor):
-        targets = targets.clone()
-    else:
-        targets = [copy.deepcopy(target) for target in targets]
-    value: object = loss(each(Tensor.clone, outputs), targets)
+    value: object = loss(outputs, targets)
     if isinstance(value, Tensor) and value.ndim == 0 and value.is_floating_point():
         return value
     several = isinstance(value, Tensor) and value.numel() > 1

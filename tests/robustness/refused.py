@@ -1,13 +1,23 @@
 """Calls of `finetune` that must be refused with one sentence, before any query."""
 
 import pytest
+import torch
 from torch import Tensor, nn
 
-from metricopt import FinetuneOptions, finetune, make_metric
+from metricopt import (
+    DynamicBias,
+    FinetuneOptions,
+    NetworkTask,
+    Split,
+    finetune,
+    make_metric,
+)
 from metricopt.errors import MetricOptError
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.row_losses import Loss
 from tests.metricopt import adapter_networks
 from tests.metricopt.counted_metric import Counted
-from tests.metricopt.tasks.drawn import draw, labels
+from tests.metricopt.tasks.drawn import draw, labels, seeded
 
 INPUTS, LABELS = draw(60, 6), labels(60)
 EXAMPLES = (INPUTS, LABELS)
@@ -74,3 +84,14 @@ def one_output() -> nn.Module:
 def squared(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the mean squared error, of any shapes that torch broadcasts."""
     return (outputs - targets).square().mean()
+
+
+def slopes(loss: Loss, train: Examples) -> tuple[Tensor, Tensor]:
+    """Return losses [3] and their gradients [3, d] at some phi."""
+    adapter = DynamicBias(adapter_networks.mlp(), size=5)
+    metric = make_metric("mcr")
+    task = NetworkTask(adapter, loss, metric, train=train, observe=Split(*EXAMPLES))
+    phi = draw(3, 5).requires_grad_()
+    losses = task.losses(phi, seeded())
+    (gradient,) = torch.autograd.grad(losses.sum(), phi)
+    return losses.detach(), gradient

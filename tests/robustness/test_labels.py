@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import TensorDataset
 
-from metricopt import DataError
+from metricopt import DataError, LazySplit, Split
 from metricopt.tasks.examples import as_split
 from metricopt.tasks.row_losses import batched_loss
 from tests.metricopt.tasks.drawn import draw, labels
@@ -18,6 +18,7 @@ from tests.robustness.refused import (
     SPLITS,
     outcome,
     refusal,
+    slopes,
     spoilt,
 )
 
@@ -26,10 +27,19 @@ from tests.robustness.refused import (
 def test_labels_of_any_whole_type_give_what_int64_gives(kind: str) -> None:
     """Cross-entropy refused int32 labels with a traceback."""
     examples = (INPUTS, LABELS.to(getattr(torch, kind)))
-    loader = DataLoader(TensorDataset(*examples), 7)
-    found, expected = outcome(train=examples, observe=loader), outcome()
-    assert torch.equal(found[0], expected[0])
-    assert found[1] == expected[1]
+    for given in (
+        examples,
+        TensorDataset(*examples),
+        LazySplit(TensorDataset(*examples)),
+    ):
+        split = as_split(given, name="train", device=LABELS.device)
+        assert split.targets.dtype == torch.int64
+        for loss in (nn.CrossEntropyLoss(), functional.cross_entropy):
+            found = slopes(loss, split)
+            expected = slopes(loss, Split(INPUTS, LABELS))
+            assert torch.equal(found[0], expected[0])
+            assert torch.equal(found[1], expected[1])
+    assert outcome(train=examples, observe=examples)[1] == outcome()[1]
 
 
 LABEL_LOSSES = {

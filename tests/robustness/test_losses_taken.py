@@ -6,18 +6,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from metricopt import (
-    DynamicBias,
     LazySplit,
     LossError,
-    NetworkTask,
     Split,
     finetune,
-    make_metric,
 )
-from metricopt.tasks.examples import Examples
-from metricopt.tasks.row_losses import Loss
-from tests.metricopt import adapter_networks
-from tests.metricopt.tasks.drawn import draw, seeded
 from tests.robustness.refused import (
     BINARY,
     EXAMPLES,
@@ -27,6 +20,7 @@ from tests.robustness.refused import (
     given,
     one_output,
     outcome,
+    slopes,
     squared,
 )
 
@@ -77,17 +71,6 @@ def edits(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def leaves_alone(outputs: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(outputs.mul(2).sub(1), targets.remainder(2))
-
-
-def slopes(loss: Loss, train: Examples) -> tuple[Tensor, Tensor]:
-    """Return losses [3] and their gradients [3, d] at some phi."""
-    adapter = DynamicBias(adapter_networks.mlp(), size=5)
-    metric = make_metric("mcr")
-    task = NetworkTask(adapter, loss, metric, train=train, observe=Split(*EXAMPLES))
-    phi = draw(3, 5).requires_grad_()
-    losses = task.losses(phi, seeded())
-    (gradient,) = torch.autograd.grad(losses.sum(), phi)
-    return losses.detach(), gradient
 
 
 def test_a_loss_may_edit_what_it_is_given() -> None:
