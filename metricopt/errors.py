@@ -1,9 +1,15 @@
 """Every error the project raises on purpose; all derive from `MetricOptError`."""
 
+import difflib
+import operator
 import os
+from collections.abc import Iterable
 from typing import Any, Protocol, get_args
 
 from torch import Tensor, nn
+
+SHORT = 60
+"""Longest text of a value that a message shows as it is."""
 
 
 class Partial(Protocol):
@@ -50,6 +56,10 @@ class ConfigError(MetricOptError, ValueError):
     """A setting, name or argument is not one of those accepted."""
 
 
+class LossError(ConfigError):
+    """A loss raised at its first call, or returned no finite scalar with a gradient."""
+
+
 class ShapeError(MetricOptError, ValueError):
     """A tensor has another shape than expected; the message names both."""
 
@@ -85,3 +95,70 @@ def require_choice(name: str, value: object, kind: Any) -> None:
     if value not in known:
         options = ", ".join(map(repr, known))
         raise ConfigError(f"{name} must be one of {options}, got {value!r}")
+
+
+def require_kind(name: str, value: object, kind: Any, expected: str) -> None:
+    """Check that an argument is an object of a kind.
+
+    Args:
+        name: of the argument.
+        value: what was passed.
+        kind: a class, or a union of some.
+        expected: the kind in words.
+
+    Raises:
+        ConfigError: if it is not. Where the class was passed instead of an object, the
+            message says so.
+    """
+    if isinstance(value, kind):
+        return
+    got = described(value)
+    if isinstance(value, type) and issubclass(value, kind):
+        got += f": pass {value.__name__}(...)"
+    raise ConfigError(f"{name} must be {expected}, got {got}")
+
+
+def require_whole(name: str, value: object) -> int:
+    """Return a setting that has to be a whole number; numpy's are accepted.
+
+    Raises:
+        ConfigError: if it is none, or a bool.
+    """
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise ConfigError(f"{name} must be a whole number, got {described(value)}")
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """Return the error of a name that is not known; it says which are near.
+
+    Args:
+        kind: what is named ("metric", "method", ...).
+        name: what was asked for.
+        known: all names there are.
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), names, n=3)
+    text = f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}"
+    meant = " or ".join(map(repr, near))
+    return ConfigError(f"{text}; did you mean {meant}?" if near else text)
+
+
+def described(value: object) -> str:
+    """Return what a value is in a few words, for a message."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    text = repr(value)
+    if len(text) <= SHORT and "\n" not in text:
+        return text
+    kind = type(value).__name__
+    if not isinstance(value, tuple | list):
+        return f"a {kind}"
+    parts = ", ".join(type(part).__name__ for part in value[:4])
+    more = ", ..." if len(value) > 4 else ""
+    return f"a {kind} of {len(value)}: {parts}{more}"

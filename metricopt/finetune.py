@@ -7,11 +7,13 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
 from metricopt.seeding import KeptRandomState
+from metricopt.tasks.checks.loss import require_loss
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 from metricopt.threads import one_thread
@@ -56,7 +58,10 @@ def finetune(
     Raises:
         ConfigError: if a setting or name is not valid, or it is not clear whether
             outputs are probabilities.
-        DataError: if a split is empty, or holds one class where the metric needs two.
+        LossError: if the loss does not give a finite scalar with a finite gradient on
+            one mini-batch; this is tried before the first query.
+        DataError: if a split is empty or endless, the network does not run on it, or it
+            holds one class where the metric needs two.
         MetricError: if the metric fails, or declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
         BudgetExceededError: if a user-defined method asks for too many queries.
@@ -68,6 +73,9 @@ def finetune(
     Source: the setting is that of Huang et al., CVPR 2021. Differs: see
         `MetricOptOutputs`, the method by default.
     """
+    require_kind("model", model, nn.Module, "a torch.nn.Module")
+    require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    require_loss(loss)
     black_box = options.metric_of(metric)
     hidden = None if options.progress else True  # None: hidden without a terminal
     improvement: Improvement | None = None

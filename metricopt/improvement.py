@@ -33,6 +33,7 @@ from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
 from metricopt.seeding import Seeds, make_generator
+from metricopt.tasks.checks.inputs import check_inputs
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
@@ -76,7 +77,8 @@ class Improvement:
 
     Raises:
         ConfigError: if the method does not suit the network, or there are too few
-            queries for it.
+            queries for it; a LossError if the loss does not work.
+        DataError: if the network does not run on the examples, or returns NaN.
     """
 
     def __init__(
@@ -93,6 +95,8 @@ class Improvement:
         self.metric = bound_metric(metric, data.meaning)
         self.train, self.observe = data.train, data.observe
         self.untouched: Finetuned | None = None
+        check_inputs(adapter, data.train, "train")
+        check_inputs(adapter, data.observe, "observe")
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
             adapter,
@@ -102,6 +106,7 @@ class Improvement:
             observe=data.observe,
             drawing=Drawing(options.sampler, seeds, meaning=data.meaning),
         )
+        task.check()
         # A user's metric may fail at any phi; one row at a time loses no earlier row.
         # It is no slower: such a metric is called row by row in any case.
         rows = 1 if isinstance(metric, CallableMetric) else None

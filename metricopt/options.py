@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.errors import ConfigError, require_choice
+from metricopt.errors import (
+    ConfigError,
+    described,
+    require_choice,
+    require_kind,
+    require_whole,
+    unknown_name,
+)
 from metricopt.meaning.contract import PLAIN, Kind, Meaning
 from metricopt.meaning.decision import meaning_of
-from metricopt.methods.contract import Method, resolve_method
+from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import make_metric
 from metricopt.outputs import Reads
+from metricopt.tasks.checks.inputs import FEW, first_run
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
 from metricopt.tasks.sampling import Sampler
@@ -27,6 +35,24 @@ another order, and the method's proposal."""
 AUTO = "auto"
 LOOKED_AT = 256
 """Examples whose outputs decide what outputs mean."""
+MOST = {
+    "queries": (100_000, "every queried phi is kept, and learned from"),
+    "steps": (100_000, "every phi on the way is kept"),
+    "size": (10_000, "a search keeps a covariance matrix, d by d"),
+}
+"""Greatest numbers, and why."""
+KINDS: dict[str, tuple[Any, str]] = {
+    "method": (str | Method, "a name or a Method"),
+    "adapter": (str | NetworkAdapter, "'auto' or an adapter"),
+    "sampler": (Sampler | None, "a Sampler or None"),
+    "higher_is_better": (bool | None, "True, False or None"),
+    "low": (float | int | None, "a number or None"),
+    "high": (float | int | None, "a number or None"),
+    "no_harm": (bool, "True or False"),
+    "progress": (bool, "True or False"),
+    "known": (Known | None, "a Known or None"),
+}
+"""Kinds of other options, and what a message calls them."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +63,11 @@ class FinetuneOptions:
         method: the name of a method in `METHODS`, or a method with settings of its own.
             "auto" is "metricopt-outputs" where the network returns class outputs
             and targets are labels, else "guided-cma".
-        queries: metric queries in all, at least 3; no method can make more, and some
-            stop before.
-        steps: gradient steps T; None for 50 where d <= 32, else 100.
+        queries: metric queries in all, from 3 to 100,000; no method can make more, and
+            some stop before.
+        steps: gradient steps T, up to 100,000; None for 50 where d <= 32, else 100.
         adapter: "auto" for `auto_adapter`, or an adapter of the model.
-        size: size d of the automatic adapter; None for its default.
+        size: size d of the automatic adapter, up to 10,000; None for its default.
         sites: modules the automatic adapter modulates; None for its default.
         sampler: draws mini-batches from train; uniform ones of 128 if None.
         higher_is_better: direction of a metric without one; see `make_metric`.
@@ -75,45 +101,54 @@ class FinetuneOptions:
     known: Known | None = None
 
     def __post_init__(self) -> None:
-        self._check_types()
+        self._check_numbers()
+        self._check_kinds()
         if self.queries < FRAMING_QUERIES:
             raise ConfigError(
                 f"queries must be at least {FRAMING_QUERIES}, two for the untouched "
                 "network and one for what the method proposes, got "
                 f"{self.queries}"
             )
-        if self.steps is not None and self.steps < 1:
-            raise ConfigError(f"steps must be at least 1, got {self.steps}")
-        if not isinstance(self.method, str | Method):
-            raise ConfigError(f"method must be a name or a Method, got {self.method!r}")
+        own = isinstance(self.adapter, NetworkAdapter)
+        if own and not (self.size is None and self.sites is None):
+            raise ConfigError(
+                "size and sites are settings of adapter='auto'; leave them out with an "
+                "adapter of your own"
+            )
         if self.outputs is not None:
             require_choice("outputs", self.outputs, Kind)
-        if self.method != AUTO:
-            resolve_method(self.method)
-        if isinstance(self.adapter, NetworkAdapter):
-            if self.size is not None or self.sites is not None:
+
+    def _check_numbers(self) -> None:
+        for name in ("queries", "steps", "size", "seed"):
+            given = getattr(self, name)
+            if given is None and name in ("steps", "size"):
+                continue
+            whole = require_whole(name, given)
+            object.__setattr__(self, name, whole)  # numpy's whole numbers, too
+            most, reason = MOST.get(name, (whole, ""))
+            if whole > most:
                 raise ConfigError(
-                    "size and sites are settings of adapter='auto'; leave them out "
-                    "with an adapter of your own"
+                    f"{name} must be at most {most:,}, as {reason}, got {whole:,}"
                 )
-        elif self.adapter != "auto":
+            if name in ("steps", "size") and whole < 1:
+                raise ConfigError(f"{name} must be at least 1, got {whole}")
+
+    def _check_kinds(self) -> None:
+        for name, (kind, expected) in KINDS.items():
+            require_kind(name, getattr(self, name), kind, expected)
+        method = self.method
+        named = isinstance(method, str) and method != AUTO
+        if named and str(method) not in METHODS:
+            raise unknown_name("method", str(method), (*METHODS, AUTO))
+        if isinstance(self.adapter, str) and self.adapter != AUTO:
             raise ConfigError(
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
             )
-
-    def _check_types(self) -> None:
-        for name in ("queries", "steps", "size", "seed"):
-            given = getattr(self, name)
-            missing = given is None and name in ("steps", "size")
-            if not missing and (isinstance(given, bool) or not isinstance(given, int)):
-                raise ConfigError(f"{name} must be a whole number, got {given!r}")
-        if self.known is not None and not isinstance(self.known, Known):
-            raise ConfigError(f"known must be a Known or None, got {self.known!r}")
-        for name in ("no_harm", "progress"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(
-                    f"{name} must be True or False, got {getattr(self, name)!r}"
-                )
+        if not _are_sites(self.sites):
+            raise ConfigError(
+                "sites must be a list of module names, 'stages' or None, got "
+                f"{described(self.sites)}"
+            )
 
     def metric_of(self, metric: object) -> Metric:
         """Return the metric that a user gave, with what is declared about it."""
@@ -141,7 +176,8 @@ class FinetuneOptions:
         """
         if reads != "scores":
             return Meaning("embeddings" if reads == "embeddings" else "raw")
-        outputs = model.eval()(observe.batch(slice(LOOKED_AT)))
+        some = observe.batch(slice(LOOKED_AT))
+        outputs = first_run(lambda: model.eval()(some), model, some[:FEW], "observe")
         return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
 
     def adapter_of(
@@ -156,6 +192,7 @@ class FinetuneOptions:
 
         Raises:
             ConfigError: if the adapter is for another model, or none can be made.
+            DataError: if the model does not run on the inputs.
         """
         if isinstance(self.adapter, NetworkAdapter):
             if self.adapter.network is not model:
@@ -163,11 +200,21 @@ class FinetuneOptions:
                     "the adapter was made for another model; make one for this model"
                 )
             return self.adapter
-        return auto_adapter(
-            model,
-            example_input,
-            size=self.size,
-            sites=self.sites,
-            seed=self.seed,
-            offsets=meaning,
-        )
+
+        def made() -> NetworkAdapter:
+            return auto_adapter(
+                model,
+                example_input,
+                size=self.size,
+                sites=self.sites,
+                seed=self.seed,
+                offsets=meaning,
+            )
+
+        return first_run(made, model, example_input, "train")
+
+
+def _are_sites(sites: object) -> bool:
+    if isinstance(sites, str) or not isinstance(sites, Sequence):
+        return sites in (None, "stages")
+    return all(isinstance(name, str) for name in sites)

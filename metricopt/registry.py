@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, unknown_name
 
 T = TypeVar("T")
 
@@ -47,12 +47,12 @@ class Registry(Generic[T]):
         """Return the unit called `name`.
 
         Raises:
-            ConfigError: if there is none; the message lists the known names.
+            ConfigError: if there is none; the message lists the known names, and says
+                which are near.
         """
         self._fill()
         if name not in self._units:
-            known = ", ".join(self) or "none"
-            raise ConfigError(f"unknown {self.kind} {name!r}; known: {known}")
+            raise unknown_name(self.kind, name, self)
         return self._units[name]
 
     def __iter__(self) -> Iterator[str]:

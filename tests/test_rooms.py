@@ -45,7 +45,8 @@ ROOMS = {
     "metricopt.improvement": "doubts errors meaning options outputs seeding adapters "
     "metrics "
     "tasks values methods finetuned",
-    "metricopt.finetune": "options outputs seeding threads tasks finetuned improvement",
+    "metricopt.finetune": "errors options outputs seeding threads tasks finetuned "
+    "improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

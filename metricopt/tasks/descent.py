@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, DivergedError
+from metricopt.errors import DivergedError, unknown_name
 from metricopt.seeding import drawn_seed
 from metricopt.tasks.task import Task
 
@@ -86,8 +86,7 @@ def loss_optimizer(name: str, rate: float) -> OptimizerFactory:
         ConfigError: if the name is not one of `LOSS_OPTIMIZERS`.
     """
     if name not in LOSS_OPTIMIZERS:
-        known = ", ".join(LOSS_OPTIMIZERS)
-        raise ConfigError(f"unknown loss optimizer {name!r}; known: {known}")
+        raise unknown_name("loss optimizer", name, LOSS_OPTIMIZERS)
     kind = LOSS_OPTIMIZERS[name]
     return lambda phi: kind([phi], lr=rate)  # type: ignore[call-arg]
 

@@ -1,7 +1,7 @@
 """Examples: the contract of a split, a lazy split, and the forms users may pass."""
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from metricopt.errors import DataError
 from metricopt.outputs import Targets
+from metricopt.tasks.checks.reading import batches_of, joined_batches
 from metricopt.tasks.sampling import Split
 
 BATCH_SIZE = 256
@@ -84,8 +85,9 @@ class LazySplit:
                 f"a split needs as many inputs as targets, got {self._count} inputs "
                 f"and {len(targets)} targets"
             )
-        on_device = isinstance(targets, Tensor)
-        self.targets = targets.to(device) if on_device else targets  # type: ignore[union-attr]
+        if isinstance(targets, Tensor):
+            targets = _as_labels(targets).to(device)
+        self.targets = targets
 
     def __len__(self) -> int:
         return self._count
@@ -165,7 +167,8 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
 
     Random augmentation of a data set or loader is drawn once and frozen, because
     features before the adapter are computed once. A loader is read as it is, even if it
-    shuffles or drops its last batch. Only a `LazySplit` is not read.
+    shuffles or drops its last batch; it has to come to an end, see `batches_of`. Only
+    a `LazySplit` is not read. Integer targets [N] become int64.
 
     Args:
         examples: a `Split`, a pair of tensors (inputs, targets), a data set of such
@@ -177,7 +180,8 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
         The split: inputs [N, ...] and targets [N].
 
     Raises:
-        DataError: if there is no example, the lengths differ, or it is none of these.
+        DataError: if there is no example, the lengths differ, examples make no batch or
+            do not end, or it is none of these.
     """
     if isinstance(examples, LazySplit):
         return examples.to(device)
@@ -200,15 +204,28 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
         )
     if len(inputs) == len(targets) == 0:
         raise DataError(f"the {name} split is empty")
-    return Split(inputs.to(device), targets.to(device))
+    if len(inputs) != len(targets):
+        raise DataError(
+            f"the {name} split needs as many inputs as targets, got {len(inputs)} "
+            f"inputs and {len(targets)} targets"
+        )
+    return Split(inputs.to(device), _as_labels(targets).to(device))
 
 
-def _read(batches: Iterable[object], name: str) -> tuple[Tensor, Tensor]:
-    pairs = [_tensors(batch, name) for batch in batches]
+def _as_labels(targets: Tensor) -> Tensor:
+    """Return integer targets [N] as int64, which losses and metrics take."""
+    kinds = targets.is_floating_point() or targets.is_complex()
+    if targets.ndim != 1 or kinds or targets.dtype == torch.bool:
+        return targets
+    return targets.long()
+
+
+def _read(loader: DataLoader[Any], name: str) -> tuple[Tensor, Tensor]:
+    pairs = [_tensors(batch, name) for batch in batches_of(loader, name)]
     if not pairs:
         raise DataError(f"the {name} split is empty")
     inputs, targets = zip(*pairs, strict=True)
-    return torch.cat(inputs), torch.cat(targets)
+    return joined_batches(inputs, name), joined_batches(targets, name)
 
 
 def _tensors(examples: object, name: str) -> tuple[Tensor, Tensor]:

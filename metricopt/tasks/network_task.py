@@ -14,10 +14,21 @@ from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
-from metricopt.outputs import Outputs, Reads, are_embeddings, are_labels, targets_at
+from metricopt.outputs import (
+    Outputs,
+    Reads,
+    Targets,
+    are_embeddings,
+    are_labels,
+    each,
+    targets_at,
+)
 from metricopt.seeding import Seeds
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
+from metricopt.tasks.checks.inputs import check_outputs
+from metricopt.tasks.checks.loss import check_loss
+from metricopt.tasks.checks.targets import check_targets
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge, bound_metric
@@ -28,8 +39,9 @@ from metricopt.tasks.row_losses import (
     LossesInParts,
     NativeLoss,
     batched_loss,
+    loss_name,
 )
-from metricopt.tasks.sampling import NaturalSampler, Sampler
+from metricopt.tasks.sampling import NaturalSampler, Sampler, check_places
 from metricopt.tasks.task import Task
 
 BATCH_SIZE = 128
@@ -93,6 +105,7 @@ class NetworkTask(Task):
     ) -> None:
         drawing = drawing or Drawing()
         super().__init__(adapter.size, seeds=drawing.seeds)
+        self._given = loss
         self.rates = drawing.rates
         self._meaning = meaning = drawing.meaning or PLAIN
         if not meaning.is_plain:
@@ -105,6 +118,27 @@ class NetworkTask(Task):
         self._make_portfolio = drawing.portfolio
         self._own_losses = drawing.own_losses
         self.sampler = drawing.sampler or NaturalSampler(len(self._train), BATCH_SIZE)
+
+    def check(self) -> None:
+        """Try the loss on one mini-batch at phi = 0, and look at outputs and targets.
+
+        Raises:
+            ConfigError: if the sampler draws what are no places of examples.
+            DataError: if the network returns NaN, or a target is out of range.
+            LossError: if the loss is not a finite scalar with a finite gradient.
+        """
+        index = self.sampler.draw(1, self.seeds.generator("check"))
+        check_places(index, len(self._train))
+        phi = torch.zeros(1, self.size, requires_grad=True)
+        outputs, targets = self._drawn(phi, index.to(self._train.device))
+        check_outputs(outputs, "train")
+        check_outputs(self._untouched, "observe")
+        first = each(lambda part: part[0], outputs)
+        check_targets(self._given, first, self._train.targets, "train")
+        if self._metric.reads == "scores":
+            check_targets(self._given, first, self._judge.targets, "observe")
+        name = loss_name(self._given)
+        check_loss(name, self._row_losses, outputs, targets, phi)
 
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
@@ -180,10 +214,7 @@ class NetworkTask(Task):
         index = self.sampler.draw(len(phi), generator).to(device)
 
         def losses(phi: Tensor, index: Tensor) -> Tensor:
-            features = train.batch(index.flatten())
-            outputs = self.adapter.predict_grouped(features, phi.to(device))
-            targets = targets_at(train.targets, index)
-            return self._row_losses(outputs, targets).to(phi.device)
+            return self._row_losses(*self._drawn(phi, index)).to(phi.device)
 
         examples = map_examples_per_pass(train.first)
         rows = len(phi) if examples is None else max(1, examples // index.shape[1])
@@ -191,6 +222,13 @@ class NetworkTask(Task):
             return losses(phi, index)
         found: Tensor = LossesInParts.apply(phi, index, rows, losses)
         return found
+
+    def _drawn(self, phi: Tensor, index: Tensor) -> tuple[Outputs, Targets]:
+        """Return outputs [B, n, C] and targets [B, n] of mini-batches."""
+        train = self._train
+        features = train.batch(index.flatten())
+        outputs = self.adapter.predict_grouped(features, phi.to(train.device))
+        return outputs, targets_at(train.targets, index)
 
     def _observe(self, phi: Tensor) -> Tensor:
         return to_cost(self._metric, self._judge.values(self._metric, phi))

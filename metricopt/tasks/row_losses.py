@@ -1,20 +1,23 @@
 """Losses of many rows of phi at once, each on examples of its own."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from metricopt.errors import LossError, described
 from metricopt.meaning.contract import Meaning
-from metricopt.outputs import Outputs, Targets, rows
+from metricopt.outputs import Outputs, Targets
 
 Loss = Callable[[Any, Any], Tensor]
 """From outputs and targets of n examples to a scalar, differentiable."""
 RowLosses = Callable[[Outputs, Targets], Tensor]
 """From outputs [B, n, C] and targets [B, n] to the loss of each row, [B]."""
 _Batched = Callable[[Tensor, Tensor], Tensor]
+NARROW = (torch.uint8, torch.int8, torch.int16, torch.int32)
+"""Kinds of labels that losses of torch do not take."""
 
 
 def batched_loss(loss: Loss) -> RowLosses:
@@ -23,16 +26,23 @@ def batched_loss(loss: Loss) -> RowLosses:
     A mean-reduced torch loss is called once without reduction, which is many times
     faster than a call per row. A loss with a method `row_losses` is called once, too.
     Any other loss is called row by row, and so is every loss if outputs are a tuple or
-    targets are no tensor.
+    targets are no tensor. It gets copies of its own, which it may change. Labels of any
+    whole type become int64.
+
+    Raises:
+        LossError: from the function that is returned, if a loss called row by row
+            returns no scalar.
     """
     at_once = _at_once(loss)
 
     def row_losses(outputs: Outputs, targets: Targets) -> Tensor:
+        if isinstance(targets, Tensor) and targets.dtype in NARROW:
+            targets = targets.long()
         tensors = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         if at_once is not None and tensors:
             return at_once(outputs, targets)  # type: ignore[arg-type]
-        pairs = zip(rows(outputs), targets, strict=True)
-        return torch.stack([loss(output, target) for output, target in pairs])
+        pairs = zip(_copied_rows(outputs), _copied_rows(targets), strict=True)
+        return torch.stack([_row_loss(loss, *pair) for pair in pairs])
 
     return row_losses
 
@@ -58,6 +68,39 @@ class NativeLoss:
         """Return the losses [B] of outputs [B, n, C] and targets [B, n]."""
         given = self._meaning.outward_targets(targets, leading=2)
         return self._rows(self._meaning.outward(outputs, leading=2), given)
+
+
+def loss_name(loss: Loss) -> str:
+    """Return the name of a loss: that of its function or class."""
+    function = getattr(loss, "func", loss)  # of a `functools.partial`
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _copied_rows(values: Outputs | Targets) -> Iterator[Any]:
+    """Yield copies of all rows, so that a loss may change what it is given.
+
+    Views of one tensor would count their changes together. Objects are those of the
+    data set, and may be in a mini-batch twice.
+    """
+    if isinstance(values, Tensor):
+        yield from torch.unbind_copy(values)  # type: ignore[func-returns-value,misc]
+    elif isinstance(values, tuple):
+        yield from zip(*map(torch.unbind_copy, values), strict=True)
+    else:
+        for row in values:
+            yield [copy.deepcopy(target) for target in row]
+
+
+def _row_loss(loss: Loss, outputs: Outputs, targets: Any) -> Tensor:
+    """Return the loss of one row, a scalar."""
+    value: object = loss(outputs, targets)
+    if isinstance(value, Tensor) and value.ndim == 0 and value.is_floating_point():
+        return value
+    several = isinstance(value, Tensor) and value.numel() > 1
+    raise LossError(
+        f"the loss {loss_name(loss)} must return a scalar tensor, got "
+        f"{described(value)}{'; take the mean of it' if several else ''}"
+    )
 
 
 def _at_once(loss: Loss) -> _Batched | None:

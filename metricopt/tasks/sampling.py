@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError, DataError, described, require_whole
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,35 @@ class Sampler(ABC):
     """
 
     def __init__(self, batch_size: int) -> None:
-        if batch_size < 1:
+        self.batch_size = require_whole("batch_size", batch_size)
+        if self.batch_size < 1:
             raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
-        self.batch_size = batch_size
 
     @abstractmethod
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
         """Return indices of examples, shape [rows, n], int64."""
+
+
+def check_places(index: object, count: int) -> None:
+    """Check what a sampler drew for one mini-batch.
+
+    Args:
+        index: places of examples, shape [1, n], int64.
+        count: number N of examples.
+
+    Raises:
+        ConfigError: if it is something else, or a place is not in [0, N).
+    """
+    got = described(index)
+    if isinstance(index, Tensor) and index.dtype == torch.int64 and index.numel():
+        low, high = (int(bound) for bound in index.aminmax())
+        if index.ndim == 2 and len(index) == 1 and low >= 0 and high < count:
+            return
+        got += f" from {low} to {high}"
+    raise ConfigError(
+        f"the sampler must draw int64 [rows, n] in [0, {count - 1}], places of the "
+        f"{count} train examples, got {got}"
+    )
 
 
 class NaturalSampler(Sampler):

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from metricopt.meaning.decision import meaning_of
-from metricopt.metrics.bound import bound_metric
 from metricopt.metrics.callables import make_metric
+from metricopt.tasks.judge import bound_metric
 from tests.robustness.heads import FLAT, HEADS, Head, flat, network, vectors
 
 WIDE = {"higher_is_better": True, "low": -1e5, "high": 1e5}

@@ -20,8 +20,8 @@ from torchmetrics.retrieval import RetrievalMAP
 
 from metricopt import ConfigError, DataError, MetricError
 from metricopt.meaning.contract import Meaning
-from metricopt.metrics.bound import bound_metric
 from metricopt.metrics.callables import make_metric
+from metricopt.tasks.judge import bound_metric
 from tests.robustness import foreign_tables as tables
 from tests.robustness.foreign_cases import WIDE, measured, prepared, returned
 
