@@ -73,7 +73,7 @@ def test_the_number_is_that_of_a_direct_evaluation(name, given):
 
 
 def test_a_user_metric_gets_what_the_network_returns():
-    """A network that returns [N] was read as [N, 1], and a loss broadcast to N x N."""
+    """A network that returns [N] was read as [N, 1], and broadcast to N x N."""
     inputs, targets = vectors("diabetes")
     model, shapes = network(10, 1, Squeezed()), set()
 
@@ -81,7 +81,8 @@ def test_a_user_metric_gets_what_the_network_returns():
         shapes.add((tuple(outputs.shape), tuple(truth.shape)))
         return (outputs - truth).square().mean()
 
-    found = run(model, (inputs, targets), error, error, higher_is_better=False, high=99)
+    better = {"higher_is_better": False, "high": 99}
+    found = run(model, (inputs, targets), nn.MSELoss(), error, **better)
     assert all(outputs == truth for outputs, truth in shapes)
     found.apply()
     assert found.metric_after == pytest.approx(error(model(inputs), targets).item())
