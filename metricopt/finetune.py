@@ -109,7 +109,7 @@ def _read(
     first = as_split(train, name="train", device=device)
     second = as_split(observe, name="observe", device=device)
     meaning = options.meaning_of(model, second, loss, reads)
-    if meaning.stored is not None or meaning.column:
+    if not meaning.are_targets_plain:
         first, second = (
             relabelled(split, meaning.inward_targets(split.targets))
             for split in (first, second)

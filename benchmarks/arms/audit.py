@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from torch import Tensor
 
-from benchmarks.pipelines.wrapped_metric import WrappedMetric
 from metricopt.errors import MetricOptError
 from metricopt.metrics.base import Metric
+from metricopt.metrics.wrapped import WrappedMetric
 from metricopt.outputs import Outputs, Targets
 
 

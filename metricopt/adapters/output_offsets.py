@@ -43,6 +43,8 @@ class OutputOffsets(NetworkAdapter):
         self, inner: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
     ) -> None:
         self.inner, self.meaning = inner, meaning
+        # An adapter returns [N, 1] for a network that returns [N].
+        self._form = replace(meaning, flat=False)
         self.outputs = columns(inner, example_input, meaning)
         if not self.outputs:
             raise ConfigError(
@@ -97,9 +99,8 @@ class OutputOffsets(NetworkAdapter):
 
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
         """Return outputs [B or 1, n, ...] with the offsets [B, C] of every row."""
-        moved = _shifted(self.meaning.inward(outputs, leading=2), offsets)
-        # An adapter returns [N, 1] for a network that returns [N].
-        back = replace(self.meaning, flat=False).outward(moved, leading=2)
+        moved = _shifted(self._form.inward(outputs, leading=2), offsets)
+        back = self._form.outward(moved, leading=2)
         assert isinstance(back, Tensor)
         return back
 

@@ -54,12 +54,17 @@ class Meaning:
     @property
     def is_plain(self) -> bool:
         """Whether the form of outputs and targets is the form of methods."""
-        return self.are_outputs_plain and self.stored is None and not self.column
+        return self.are_outputs_plain and self.are_targets_plain
 
     @property
     def are_outputs_plain(self) -> bool:
         """Whether the network's form is the form of methods."""
         return self.link is None and not self.flat and self.layout != "tokens"
+
+    @property
+    def are_targets_plain(self) -> bool:
+        """Whether the targets have the form of methods."""
+        return self.stored is None and not self.column
 
     @property
     def is_dense(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +54,7 @@ def meaning_of(
     layout = _layout(columns, targets)
     if layout is None:
         return Meaning(told or "raw", flat=flat)
-    ignored = getattr(loss, "ignore_index", IGNORED) if layout != "rows" else None
+    ignored = ignored_label(loss) if layout != "rows" else None
     classes = columns.shape[-1 if layout == "tokens" else 1]
     counted = targets if ignored is None else targets[targets != ignored]
     same = targets.ndim == columns.ndim or classes == 1
@@ -68,6 +68,13 @@ def meaning_of(
         return meaning
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
+
+
+def ignored_label(loss: Any) -> int:
+    """Return the label that a loss leaves out, of torch's default if it names none."""
+    given = getattr(loss, "keywords", {}).get("ignore_index")  # of a `partial`
+    found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
+    return found
 
 
 def _layout(outputs: Tensor, targets: Tensor) -> Layout | None:

@@ -12,6 +12,7 @@ from metricopt.meaning.contract import Meaning
 from metricopt.meaning.reading import one_by_one
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import CallableMetric
+from metricopt.metrics.wrapped import WrappedMetric
 from metricopt.outputs import Outputs, Targets, joined
 from metricopt.tasks import passes
 from metricopt.tasks.encoding import Encoded
@@ -105,7 +106,7 @@ def bound_metric(metric: Metric, meaning: Meaning) -> Metric:
     return metric
 
 
-class DenseMetric(Metric):
+class DenseMetric(WrappedMetric):
     """A metric of rows [N, C], of dense outputs [N, C, ...] with targets [N, ...].
 
     Args:
@@ -113,17 +114,14 @@ class DenseMetric(Metric):
         meaning: what outputs and targets mean.
     """
 
-    shape = "[N, C, ...]"
-
     def __init__(self, metric: Metric, meaning: Meaning) -> None:
-        self._metric, self._meaning = metric, meaning
-        self.name, self.unit = metric.name, metric.unit
-        self.higher_is_better = metric.higher_is_better
-        self.low, self.high = metric.low, metric.high
+        super().__init__(metric)
+        self.shape = "[N, C, ...]"
+        self._meaning = meaning
 
     def _value(self, outputs: Tensor, targets: Tensor) -> float:
-        return self._metric.value(*one_by_one(self._meaning, outputs, targets))
+        return self.metric.value(*one_by_one(self._meaning, outputs, targets))
 
     def _values(self, outputs: Any, targets: Any) -> Tensor:
         rows = one_by_one(self._meaning, outputs, targets, leading=2)
-        return self._metric.values(*rows)
+        return self.metric.values(*rows)

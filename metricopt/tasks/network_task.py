@@ -31,7 +31,7 @@ from metricopt.tasks.checks.loss import check_loss
 from metricopt.tasks.checks.targets import check_targets
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.judge import Judge, bound_metric
+from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.passes import map_examples_per_pass
 from metricopt.tasks.row_losses import (
@@ -83,7 +83,8 @@ class NetworkTask(Task):
         adapter: frozen network theta with adapter.
         loss: `(outputs [n, C], targets [n]) -> scalar`, differentiable; of the outputs
             as the network returns them.
-        metric: the black-box metric, queried on observe; methods never see it.
+        metric: the black-box metric, queried on observe; methods never see it. It gets
+            outputs in the form of methods, see `bound_metric`.
         train: examples of the mini-batches; encoded now, unless they are already.
         observe: examples of the metric queries (the papers' validation set).
         drawing: how mini-batches are drawn, and the seeds of the task itself.
@@ -111,7 +112,7 @@ class NetworkTask(Task):
         if not meaning.is_plain:
             adapter, loss = MeantAdapter(adapter, meaning), NativeLoss(loss, meaning)
         self.adapter = adapter
-        self._metric = bound_metric(metric, meaning) if drawing.meaning else metric
+        self._metric = metric
         self._loss, self._row_losses = loss, batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))

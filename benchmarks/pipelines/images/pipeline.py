@@ -28,7 +28,6 @@ from benchmarks.pipelines.images.theta import (
     training_of,
 )
 from benchmarks.pipelines.pretrained.network import PretrainedNetwork
-from benchmarks.pipelines.wrapped_metric import WrappedMetric
 from benchmarks.runs.codec import changed
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
@@ -38,6 +37,7 @@ from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
+from metricopt.metrics.wrapped import WrappedMetric
 from metricopt.seeding import Seeds
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from metricopt.errors import DataError
+from metricopt.meaning.decision import ignored_label
 from metricopt.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import Loss, loss_name
 
@@ -20,8 +21,6 @@ FUNCTIONS = {
     functional.binary_cross_entropy: OF_SHARES,
 }
 """The same losses as functions."""
-IGNORED = -100
-"""Target that losses of classes ignore by default."""
 NUMBERS = 2**22
 """Targets looked at at a time."""
 
@@ -43,7 +42,7 @@ def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> 
     greatest = _greatest(loss, outputs.shape[1], targets)
     if greatest is None:
         return
-    found = _extremes(targets, _ignored(loss))
+    found = _extremes(targets, ignored_label(loss))
     if not all(0 <= each <= greatest for each in found):
         raise DataError(
             f"the loss {loss_name(loss)} on {outputs.shape[1]} outputs needs targets "
@@ -62,12 +61,6 @@ def _greatest(loss: Any, classes: int, targets: Tensor) -> int | None:
     if whole and (isinstance(function, OF_CLASSES) or kinds == OF_CLASSES):
         return classes - 1
     return None
-
-
-def _ignored(loss: Any) -> int:
-    given = getattr(loss, "keywords", {}).get("ignore_index")
-    found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
-    return found
 
 
 def _extremes(targets: Tensor, ignored: int) -> list[float]:

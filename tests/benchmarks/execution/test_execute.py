@@ -10,11 +10,11 @@ from benchmarks.execution.runner import execute, judge, run_all
 from benchmarks.pipelines.choices import Adapted, Chosen, Point
 from benchmarks.pipelines.contract import make_pipeline
 from benchmarks.pipelines.tabular import TabularPipeline
-from benchmarks.pipelines.wrapped_metric import WrappedMetric
 from benchmarks.runs.environment import environment
 from benchmarks.runs.spec import Arm, Unit
 from benchmarks.runs.store import RunStore
 from metricopt.errors import MetricError
+from metricopt.metrics.wrapped import WrappedMetric
 from tests.benchmarks.pipelines.pipeline_cases import make_spec, method_spec
 
 ROWS = 2

@@ -18,3 +18,4 @@ class WrappedMetric(Metric):
         self.takes_tuples = metric.takes_tuples
         self.reads, self.shape = metric.reads, metric.shape
         self.direction_declared = metric.direction_declared
+        self.range_remedy = metric.range_remedy
