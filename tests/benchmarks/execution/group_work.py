@@ -13,10 +13,13 @@ LONG = 60.0
 
 
 def note_process(group, folder, report):
-    """Write the id of the process that does each part of a group."""
+    """Report each part of a group, then write the id of the process that does it.
+
+    Whoever sees the file may end the process: by then the report has been made.
+    """
     for name in group:
-        (Path(folder) / name).write_text(str(os.getpid()))
         report(name)
+        (Path(folder) / name).write_text(str(os.getpid()))
 
 
 def kill_itself(group, folder, report):
@@ -28,14 +31,22 @@ def fail(group, folder, report):
     if group[0] == "long":
         note_process(group, folder, report)
         time.sleep(LONG)
-    while not (Path(folder) / "long").exists():
-        time.sleep(0.05)
+    wait_for("long", folder)
     raise ValueError("the group is broken")
 
 
 def sleep(group, folder, report):
+    """Report group "two" after group "one", whichever process starts first."""
+    if group[0] == "two":
+        wait_for("one", folder)
     note_process(group, folder, report)
     time.sleep(LONG)
+
+
+def wait_for(name, folder):
+    """Wait until a part of another group is reported."""
+    while not (Path(folder) / name).exists():
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":
