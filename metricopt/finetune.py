@@ -12,11 +12,11 @@ from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
-from metricopt.seeding import KeptRandomState
+from metricopt.process.seeding import KeptRandomState
+from metricopt.process.threads import one_thread
 from metricopt.tasks.checks.loss import require_loss
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
-from metricopt.threads import one_thread
 
 EXAMPLES = 4
 """Number of examples the automatic adapter is made with."""

@@ -32,7 +32,7 @@ from metricopt.metrics.checks import (
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
-from metricopt.seeding import Seeds, make_generator
+from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.checks.inputs import check_inputs
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric

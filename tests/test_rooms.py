@@ -22,31 +22,28 @@ ROOMS = {
     "metricopt.files": "",
     "metricopt.outputs": "",
     "metricopt.ranking": "",
-    "metricopt.seeding": "",
-    "metricopt.threads": "",
+    "metricopt.process": "",
     "metricopt.registry": "errors",
     "metricopt.meaning": "errors outputs",
-    "metricopt.adapters": "errors files meaning outputs registry seeding",
+    "metricopt.adapters": "errors files meaning outputs registry process",
     "metricopt.detection": "errors outputs",
     "metricopt.metrics": "errors meaning outputs registry detection",
     "metricopt.losses": "errors outputs registry detection",
     "metricopt.statistics": "errors metrics outputs registry detection",
-    "metricopt.tasks": "errors meaning outputs registry seeding adapters losses "
+    "metricopt.tasks": "errors meaning outputs registry process adapters losses "
     "metrics statistics",
-    "metricopt.values": "errors files ranking seeding threads adapters metrics "
+    "metricopt.values": "errors files ranking process adapters metrics "
     "statistics tasks",
-    "metricopt.methods": "errors outputs registry seeding threads metrics statistics "
+    "metricopt.methods": "errors outputs registry process metrics statistics "
     "tasks values",
     "metricopt.doubts": "",
     "metricopt.figures": "",
     "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
     "methods",
     "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
-    "metricopt.improvement": "doubts errors meaning options outputs seeding adapters "
-    "metrics "
-    "tasks values methods finetuned",
-    "metricopt.finetune": "errors options outputs seeding threads tasks finetuned "
-    "improvement",
+    "metricopt.improvement": "doubts errors meaning options outputs process adapters "
+    "metrics tasks values methods finetuned",
+    "metricopt.finetune": "errors options outputs process tasks finetuned improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

@@ -6,7 +6,7 @@ from torch import Tensor
 from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss, Triplets
 from baselines.embedding_losses.distance_weighted import draw_triplets
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 
 @EMBEDDING_LOSSES.register("margin")

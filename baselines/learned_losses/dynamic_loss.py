@@ -19,7 +19,7 @@ from baselines.learned_losses.class_correlation import (
     correlation_loss,
     log_probabilities,
 )
-from metricopt.seeding import globally_seeded
+from metricopt.process.seeding import globally_seeded
 
 STATE = 13
 DECAY = 0.9

@@ -45,7 +45,7 @@ from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, require_choice
-from metricopt.seeding import drawn_seed, globally_seeded
+from metricopt.process.seeding import drawn_seed, globally_seeded
 
 Form = Literal["policy", "noise", "confusion"]
 SecondRun = Literal["none", "reuse", "finetune"]

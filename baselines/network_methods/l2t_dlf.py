@@ -37,7 +37,7 @@ from baselines.training.prediction import predict
 from baselines.training.selection import Epoch, ObserveMetric
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DivergedError
-from metricopt.seeding import drawn_seed, globally_seeded
+from metricopt.process.seeding import drawn_seed, globally_seeded
 
 TEACHER_RATE = 1e-3
 

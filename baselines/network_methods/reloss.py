@@ -43,7 +43,7 @@ from baselines.training.selection import (
 )
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DataError, ShapeError
-from metricopt.seeding import drawn_seed, globally_seeded
+from metricopt.process.seeding import drawn_seed, globally_seeded
 
 LOGITS = "logits"
 """Name of the tensor in a file of recorded logits."""

@@ -26,8 +26,8 @@ from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation
 from metricopt.methods.evolution import draw_seeds
 from metricopt.methods.result import FinetuneResult
+from metricopt.process.threads import one_thread
 from metricopt.tasks.task import Task
-from metricopt.threads import one_thread
 
 with warnings.catch_warnings():
     # gpytorch scripts its solvers on import; torch warns that this is deprecated.

@@ -35,7 +35,7 @@ from baselines.training.team import team
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss, RowLoss
 from metricopt.outputs import each
-from metricopt.seeding import drawn_seed
+from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.examples import Examples
 
 OnEpoch = Callable[[Epoch], None]

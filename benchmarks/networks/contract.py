@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from torch import nn
 
+from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
-from metricopt.seeding import globally_seeded
 
 Head = Callable[[int], nn.Module]
 """Makes the last layer from its number of input features."""

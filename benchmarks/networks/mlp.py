@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_linear_bn_eval
 
-from metricopt.seeding import globally_seeded
+from metricopt.process.seeding import globally_seeded
 
 # Matrix products on CPU are up to three times as fast when the width is a multiple.
 WIDTH_MULTIPLE = 16

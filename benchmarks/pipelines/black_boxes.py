@@ -21,7 +21,7 @@ from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import class_probabilities
 from metricopt.metrics.confusion import predict_labels
 from metricopt.metrics.cost_weighted import CostWeightedError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 BINS = 15
 LOG_LOSS_LIMIT = 10.0

@@ -18,8 +18,8 @@ from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.metrics.base import Metric
 from metricopt.outputs import Outputs
+from metricopt.process.seeding import Seeds
 from metricopt.registry import Registry
-from metricopt.seeding import Seeds
 from metricopt.tasks.task import Task
 
 Values = dict[str, Tensor]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from benchmarks.runs.codec import later
 from metricopt.adapters.film import FiLM
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import DataError
 from metricopt.metrics.confusion import class_shares
-from metricopt.seeding import Seeds, make_generator
+from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 
 KEPT = "the kept network, which `./reproduce.sh cache clear theta` removes,"

@@ -33,7 +33,7 @@ from benchmarks.runs.spec import Unit
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved
 from metricopt.errors import DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
 
 CHILDREN = 3

@@ -17,7 +17,7 @@ from benchmarks.networks.embedding.contract import build_embedding_network
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved
 from metricopt.adapters.film import FiLM
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 BATCH, SIDE, SIZE, PER_CLASS = 64, 128, 128, 8
 REPEATS = 3

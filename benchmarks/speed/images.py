@@ -21,7 +21,7 @@ from benchmarks.pipelines.pretrained.theta import is_ready
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.descent import loss_optimizer
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.network_task import NetworkTask

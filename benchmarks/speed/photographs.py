@@ -34,7 +34,7 @@ from benchmarks.pipelines.device import device
 from benchmarks.pipelines.photographs import Photographs
 from benchmarks.speed.measurement import Measurement, as_table
 from metricopt.errors import MetricOptError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 MODULE = "benchmarks.speed.photographs"
 WIDE, HIGH = 500, 375

@@ -24,7 +24,7 @@ from benchmarks.pipelines.tabular_settings import (
 from benchmarks.runs.spec import Unit
 from metricopt.adapters.film import FiLM
 from metricopt.errors import MetricOptError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.descent import loss_optimizer
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.values.interpolation import Interpolator

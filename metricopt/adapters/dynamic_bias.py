@@ -10,7 +10,7 @@ from metricopt.adapters.network_cut import first_call
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_module
 from metricopt.errors import ConfigError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 
 class DynamicBias(SiteAdapter):

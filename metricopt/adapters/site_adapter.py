@@ -16,7 +16,7 @@ from metricopt.adapters.network_cut import GraphCut, hook_sites
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.outputs import Outputs
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 _CHECKED_EXAMPLES = 4
 

@@ -30,8 +30,8 @@ from metricopt.methods.evolution import (
     tell,
 )
 from metricopt.methods.result import FinetuneResult
+from metricopt.process.threads import one_thread
 from metricopt.tasks.task import Task
-from metricopt.threads import one_thread
 from metricopt.values.objective import Points, objective
 from metricopt.values.recipe import Recipe
 from metricopt.values.value_function import GAMMA, Standardisation, ValueFunction

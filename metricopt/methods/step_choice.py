@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from metricopt.seeding import drawn_seed
+from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.descent import Streams, paired_streams
 from metricopt.tasks.task import Task
 

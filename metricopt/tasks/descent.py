@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DivergedError, unknown_name
-from metricopt.seeding import drawn_seed
+from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.task import Task
 
 

@@ -23,7 +23,7 @@ from metricopt.outputs import (
     each,
     targets_at,
 )
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.checks.inputs import check_outputs

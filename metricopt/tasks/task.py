@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DivergedError, ShapeError
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.meter import Meter
 from metricopt.tasks.observed_statistics import ObservedStatistics
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from metricopt.process.threads import one_thread
 from metricopt.tasks.descent import OptimizerFactory, Stepper
 from metricopt.tasks.task import Task
-from metricopt.threads import one_thread
 from metricopt.values.interpolation import Interpolator
 from metricopt.values.meta_trained import MetaTrained, Progress
 from metricopt.values.objective import (

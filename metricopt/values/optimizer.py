@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.threads import one_thread
+from metricopt.process.threads import one_thread
 from metricopt.values.guided_es import (
     descent_estimate,
     sample_perturbations,

@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import load_breast_cancer
 from torch import nn
 
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
 
 

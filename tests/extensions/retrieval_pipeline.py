@@ -20,7 +20,7 @@ from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
 from metricopt import FiLM, LazySplit, NaturalSampler
-from metricopt.seeding import Seeds, globally_seeded
+from metricopt.process.seeding import Seeds, globally_seeded
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from metricopt.errors import ConfigError
+from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
-from metricopt.seeding import globally_seeded
 
 Scene = tuple[Sequence[Tensor], Sequence[Mapping[str, Tensor]]]
 """Images [3, H, W] in [0, 1] of any sizes, and the `boxes` and `labels` of each."""

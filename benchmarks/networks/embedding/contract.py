@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from benchmarks.networks.pretrained import Pretrained
 from metricopt.errors import ConfigError
+from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
-from metricopt.seeding import globally_seeded
 
 
 class EmbeddingNetwork(nn.Sequential):

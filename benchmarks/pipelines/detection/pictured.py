@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.pipelines.detection.scenes import Scenes
 from metricopt.detection.detections import Kept, detections
 from metricopt.detection.matching import HIT, matched
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 SHOWN = 4
 """Images of a picture."""

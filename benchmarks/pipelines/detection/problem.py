@@ -9,7 +9,7 @@ from benchmarks.pipelines.detection.scenes import Scenes
 from benchmarks.pipelines.detection.settings import DetectionProblem
 from metricopt.detection.truths import counted
 from metricopt.errors import DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 
 @dataclass(frozen=True, eq=False)

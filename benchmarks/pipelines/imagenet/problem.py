@@ -12,7 +12,7 @@ from benchmarks.datasets.registry import find_source, load_dataset, variant_shap
 from benchmarks.pipelines.imagenet.settings import PhotographProblem
 from benchmarks.pipelines.photographs import Photographs
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
 from metricopt.metrics.wrapped import WrappedMetric
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler

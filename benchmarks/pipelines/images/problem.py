@@ -13,7 +13,7 @@ from benchmarks.pipelines.images.settings import (
     ImageProblem,
 )
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 
 @dataclass(frozen=True, eq=False)

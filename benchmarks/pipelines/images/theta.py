@@ -33,7 +33,7 @@ from benchmarks.pipelines.pretrained.theta import (
 from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 
 KIND = "image-theta"
 TRAINING = "pre-training"

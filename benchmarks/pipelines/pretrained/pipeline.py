@@ -9,7 +9,7 @@ from benchmarks.pipelines.contract import Prerequisite
 from benchmarks.pipelines.device import device
 from benchmarks.pipelines.pretrained.network import PretrainedNetwork
 from benchmarks.pipelines.pretrained.theta import PretrainedSpec
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 
 
 class PretrainedPipeline(AdaptedPipeline):

@@ -23,7 +23,7 @@ from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import ConfigError, DataError, DivergedError
 from metricopt.losses.contract import Loss
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.examples import Examples
 
 LOSS_PREFIX = "loss."

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from benchmarks.pipelines.photographs import Photographs
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 NEIGHBOURS = 4
 EACH = 3

@@ -9,7 +9,7 @@ from benchmarks.datasets.listed.registry import load_listed
 from benchmarks.pipelines.photographs import Photographs, photographs
 from benchmarks.pipelines.retrieval.settings import RetrievalProblem
 from metricopt.errors import DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 FEWEST = 2
 """Classes that each part needs."""

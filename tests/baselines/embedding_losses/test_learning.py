@@ -9,7 +9,7 @@ from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_los
 from baselines.training.batches import SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.sampling import Split
 

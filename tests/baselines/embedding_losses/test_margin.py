@@ -12,7 +12,7 @@ from baselines.embedding_losses.distance_weighted import (
     negative_probabilities,
 )
 from metricopt.errors import DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.golden import assert_golden, load_golden
 
 

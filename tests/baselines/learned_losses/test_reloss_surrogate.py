@@ -11,7 +11,7 @@ from baselines.learned_losses.reloss_surrogate import (
     gradient_penalty,
 )
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.golden import assert_golden, load_golden
 
 GOLDEN = list(load_golden("reloss_classification"))

@@ -23,7 +23,7 @@ from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.golden import assert_golden, load_golden
 
 F1 = make_metric("f1")

@@ -21,7 +21,7 @@ from metricopt.errors import (
 )
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 from tests.baselines.breast_cancer import breast_cancer, dropout_network

@@ -10,7 +10,7 @@ from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 
 JACCARD = make_metric("jaccard")
 TRAINING = Training(epochs=8, learning_rate=0.02)

@@ -5,7 +5,7 @@ import torch
 
 from baselines.training.batches import PermutedBatches, SampledBatches
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split

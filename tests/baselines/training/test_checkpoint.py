@@ -10,7 +10,7 @@ from baselines.training.checkpoint import read_checkpoint, write_checkpoint
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
 
 

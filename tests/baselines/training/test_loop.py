@@ -16,7 +16,7 @@ from metricopt.errors import (
 )
 from metricopt.losses.contract import RowLoss
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import BalancedSampler, Split
 from tests.baselines.toy_images import ToyImages, image_network
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from baselines.training import prediction
 from baselines.training.prediction import CHUNK, predict, predict_examples
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
 
 

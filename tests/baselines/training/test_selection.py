@@ -18,7 +18,7 @@ from metricopt.errors import (
     DivergedError,
 )
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
 from tests.baselines.toy_images import ToyImages, image_network
 

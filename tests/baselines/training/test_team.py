@@ -15,7 +15,7 @@ from baselines.training.loop import TrainingRun
 from baselines.training.optimization import Training
 from baselines.training.team import Team, joined, team
 from metricopt.errors import ConfigError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
 from tests.baselines.training.train_together import BATCH, EPOCHS, main
 

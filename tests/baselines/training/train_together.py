@@ -16,7 +16,7 @@ from baselines.training.batches import PermutedBatches, SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.team import joined
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
 from tests.baselines.toy_images import ToyImages
 

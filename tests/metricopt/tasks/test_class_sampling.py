@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import make_generator
+from metricopt.process.seeding import make_generator
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 
 # Labels with gaps, in no order: 8 classes of 2 to 9 examples, in 3 super-categories.

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError, DivergedError, ShapeError
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.descent import (
     LEARNING_RATES,
     LinearDecay,

@@ -8,7 +8,7 @@ import metricopt
 from metricopt.errors import BudgetExceededError, MetricError
 from metricopt.metrics.base import from_cost
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.recorded_task import RecordedTask
 from tests.metricopt import adapter_networks

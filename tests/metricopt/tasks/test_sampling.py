@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError, DataError
-from metricopt.seeding import derive_seed, make_generator
+from metricopt.process.seeding import derive_seed, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
 
 

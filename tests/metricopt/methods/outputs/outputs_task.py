@@ -5,7 +5,7 @@ from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.metrics.callables import make_metric
-from metricopt.seeding import Seeds
+from metricopt.process.seeding import Seeds
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import Split
 from tests.metricopt.digits_network import pretrained, splits

@@ -5,8 +5,8 @@ import torch
 
 from metricopt.methods.budget import Budget
 from metricopt.methods.guided_cma import GuidedCMA
+from metricopt.process.threads import one_thread
 from metricopt.tasks.descent import loss_optimizer
-from metricopt.threads import one_thread
 from metricopt.values.meta_training import MetaTraining
 from metricopt.values.recipe import Recipe
 from metricopt.values.trajectories import Rollout

@@ -1,0 +1,1 @@
+"""What one process has: seeds, global random state, threads."""
