@@ -41,9 +41,11 @@ ROOMS = {
     "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
     "methods",
     "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
+    "metricopt.journal": "errors adapters metrics options tasks",
     "metricopt.improvement": "doubts errors meaning options outputs process adapters "
-    "metrics tasks values methods finetuned",
-    "metricopt.finetune": "errors options outputs process tasks finetuned improvement",
+    "metrics tasks values methods finetuned journal",
+    "metricopt.finetune": "errors options outputs process adapters metrics tasks "
+    "finetuned journal improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",
