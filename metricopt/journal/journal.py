@@ -112,6 +112,7 @@ class Journal:
     def _append(self, answer: Answer) -> None:
         content, checksum = line(answer, self._checksum)
         try:
+            os.ftruncate(self._file, self._end)  # what a crash left of a line
             _write(self._file, self._pending + content)
         except OSError as error:
             with suppress(OSError):
@@ -160,7 +161,7 @@ class Journal:
             ) from error
 
     def _load(self) -> None:
-        """Read the answers, and cut off what a crash left of the last line."""
+        """Read the answers; the file stays as it is until the next one."""
         try:
             with open(self._file, "rb", closefd=False) as file:
                 raw = file.read(len(FORMAT))
@@ -173,7 +174,6 @@ class Journal:
         content = read(raw, str(self.path))
         if content is not None:
             self._continue(content)
-        os.ftruncate(self._file, self._end)
 
     def _continue(self, content: Content) -> None:
         answers = content.answers

@@ -45,6 +45,17 @@ class Raises:
             raise self.error
 
 
+class Later:
+    """Raises an error at its first call after a judge was asked a few times."""
+
+    def __init__(self, error: BaseException, judge: Judge, after: int = 3) -> None:
+        self.error, self.judge, self.after = error, judge, after
+
+    def __call__(self) -> None:
+        if self.judge.asked >= self.after:
+            raise self.error
+
+
 @cache
 def tumours() -> tuple[Split, Split]:
     """Return train and observe splits of measured tumours, 30 numbers each."""
@@ -80,6 +91,29 @@ def call(**changes: object) -> Finetuned:
     return finetune(**(given | changes))
 
 
+class Forward(nn.Module):
+    """A network that cannot be traced, and calls a hook."""
+
+    def __init__(self, hook: Callable[[], object]) -> None:
+        super().__init__()
+        self.network, self.hook = network(), hook
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.hook()
+        return self.network(x if float(x.sum()) < 1e9 else -x)
+
+
+class HookedLoss:
+    """Cross-entropy that calls a hook."""
+
+    def __init__(self, hook: Callable[[], object]) -> None:
+        self.hook = hook
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        self.hook()
+        return nn.functional.cross_entropy(outputs, targets)
+
+
 def told(found: Finetuned) -> dict[str, object]:
     """Return all that a result says, but for the seconds, as JSON holds it."""
     seconds = f" in {found.spent.seconds:.1f} s"
@@ -101,5 +135,5 @@ def logged_call(checkpoint: Path, log: Path, result: Path) -> None:
             file.write(b"asked\n")
         time.sleep(0.02)
 
-    found = call(metric=Judge(note), method="cma-es", queries=30, checkpoint=checkpoint)
+    found = call(metric=Judge(note), queries=30, checkpoint=checkpoint)
     result.write_text(json.dumps(told(found)))

@@ -238,7 +238,7 @@ def test_three_kills_change_nothing_and_repeat_nothing(queries_file: Path) -> No
             kills += 1
         process.join()
     assert kills == 3
-    undisturbed = call(method="cma-es", queries=30)
+    undisturbed = call(queries=30)
     assert json.loads(result.read_text()) == told(undisturbed)
     asked = len(log.read_text().splitlines())
     assert undisturbed.spent.queries <= asked <= undisturbed.spent.queries + kills

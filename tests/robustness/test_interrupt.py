@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from metricopt.improvement import Improvement
-from tests.robustness.checkpoint_calls import QUERIES, Judge, Raises, call, told
-from tests.robustness.test_partial import Forward
+from tests.robustness.checkpoint_calls import (
+    QUERIES,
+    Forward,
+    HookedLoss,
+    Judge,
+    Later,
+    Raises,
+    call,
+    told,
+)
 
 
 def press(number: int, at: int = 9) -> None:
@@ -35,35 +42,35 @@ def test_the_best_measured_is_returned() -> None:
     assert told(call()) == told(call())  # nothing is left behind
 
 
-@pytest.mark.parametrize("method", ["cma-es", "loss-only-dense", "auto"])
+@pytest.mark.parametrize("method", ["cma-es", "auto"])
 def test_wherever_it_comes(method: str) -> None:
-    judge = Judge(Raises(KeyboardInterrupt(), 7))
-
-    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        judge(outputs, targets)
-        return nn.functional.cross_entropy(outputs, targets)
-
-    of_metric = call(metric=judge, method=method)
-    assert of_metric.spent.queries == 6
-    if method != "cma-es":
-        judge.asked = 0
-        of_loss = call(loss=loss, method=method)
-        assert "interrupted after" in of_loss.warnings[0]
-        assert 1 <= of_loss.spent.queries < QUERIES
-    model = Forward(Raises(KeyboardInterrupt(), 14))
-    of_model = call(model=model, method=method)
+    of_metric = call(metric=Judge(press), method=method)
+    assert of_metric.spent.queries == 8
+    judge = Judge()
+    model = Forward(Later(KeyboardInterrupt(), judge))
+    of_model = call(metric=judge, model=model, method=method)
     assert "interrupted after" in of_model.warnings[0]
-    inputs = torch.zeros(3, 30)
+    model.hook, inputs = bool, torch.zeros(3, 30)
     expected = model.network(inputs)
     assert of_model.apply() is model
     of_model.remove()
     assert torch.equal(model(inputs), expected)
 
 
+@pytest.mark.parametrize("method", ["loss-only-dense", "auto"])
+def test_it_comes_in_the_loss(method: str) -> None:
+    judge = Judge()
+    loss = HookedLoss(Later(KeyboardInterrupt(), judge))
+    found = call(metric=judge, loss=loss, method=method)
+    assert "interrupted after" in found.warnings[0]
+    assert found.spent.queries == judge.asked < QUERIES
+
+
 def test_before_the_first_answer_it_is_raised() -> None:
+    at_once = Later(KeyboardInterrupt(), Judge(), after=0)
     for changes in (
         {"metric": Judge(Raises(KeyboardInterrupt(), 1))},
-        {"model": Forward(Raises(KeyboardInterrupt(), 1))},
+        {"model": Forward(at_once)},
     ):
         with pytest.raises(KeyboardInterrupt) as caught:
             call(**changes)

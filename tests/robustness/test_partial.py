@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from torch import Tensor, nn
+from torch import Tensor
 
 from metricopt import Finetuned, Metric, MetricError
-from tests.robustness.checkpoint_calls import QUERIES, Judge, Raises, call, network
+from tests.robustness.checkpoint_calls import (
+    QUERIES,
+    Forward,
+    HookedLoss,
+    Judge,
+    Later,
+    Raises,
+    call,
+)
 
 AT = 7
 """The question at which a metric fails."""
@@ -62,35 +70,20 @@ ERRORS = [
 ]
 
 
-class Forward(nn.Module):
-    """A network that cannot be traced, and calls a hook."""
-
-    def __init__(self, hook: Callable[[int], object]) -> None:
-        super().__init__()
-        self.network, self.hook, self.calls = network(), hook, 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        self.hook(self.calls)
-        return self.network(x if float(x.sum()) < 1e9 else -x)
-
-
 def failing_metric(error: BaseException) -> dict[str, Any]:
     return {"metric": Judge(Raises(error, AT))}
 
 
 def failing_loss(error: BaseException) -> dict[str, Any]:
-    judge = Judge(Raises(error, AT))  # counts calls
-
-    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        judge(outputs, targets)
-        return nn.functional.cross_entropy(outputs, targets)
-
-    return {"loss": loss, "method": "loss-only-dense"}
+    judge = Judge()
+    loss = HookedLoss(Later(error, judge))
+    return {"metric": judge, "loss": loss, "method": "loss-only-dense"}
 
 
 def failing_model(error: BaseException) -> dict[str, Any]:
-    return {"model": Forward(Raises(error, 30)), "method": "cma-es"}
+    judge = Judge()
+    model = Forward(Later(error, judge))
+    return {"metric": judge, "model": model, "method": "cma-es"}
 
 
 @pytest.mark.parametrize("kind", ERRORS)
@@ -137,13 +130,14 @@ def test_a_metric_of_the_users_own_class_loses_no_answer() -> None:
     with pytest.raises(MetricError, match="'own' raised OSError: no") as caught:
         call(metric=Own(), higher_is_better=None)
     best = caught.value.partial
-    assert best.spent.queries == len(best.values) == AT + 1
+    assert best.spent.queries == len(best.values) + 1 == AT + 1  # one in another order
     assert best.metric_after == max(best.values.tolist())
 
 
 def test_a_metric_without_text_is_named() -> None:
-    with pytest.raises(MetricError, match=r"metric 'Judge' raised SilentError$"):
+    with pytest.raises(MetricError) as caught:
         call(metric=Judge(Raises(SilentError(), AT)))
+    assert str(caught.value) == "metric 'Judge' raised SilentError"
 
 
 class Terminal(io.StringIO):
@@ -175,6 +169,9 @@ def test_a_broken_terminal_ends_the_bar_alone(
 
 
 def test_without_a_query_there_is_nothing_to_carry() -> None:
+    def broken() -> None:
+        raise KeyError
+
     class Hostile:
         def __getattr__(self, name: str) -> object:
             raise LookupError(name)
@@ -183,7 +180,7 @@ def test_without_a_query_there_is_nothing_to_carry() -> None:
         {"metric": Judge(Raises(KeyError(), 1))},
         {"metric": Hostile()},
         {"train": Hostile()},
-        {"model": Forward(Raises(KeyError(), 1))},
+        {"model": Forward(broken)},
     ):
         with pytest.raises(Exception) as caught:
             call(**changes)
