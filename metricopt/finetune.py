@@ -16,10 +16,11 @@ from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
+from metricopt.process.keeping import KeptProcess
 from metricopt.process.query_bar import QueryBar
-from metricopt.process.seeding import KeptRandomState
 from metricopt.process.threads import one_thread
 from metricopt.tasks.checks.loss import require_loss
+from metricopt.tasks.checks.network import check_network
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -43,7 +44,8 @@ def finetune(
 ) -> Finetuned:
     """Find a small phi that improves a metric of a pre-trained model.
 
-    The model is frozen and put in evaluation mode; its weights do not change. One
+    The model works in evaluation mode and frozen, and is as it was afterwards, also
+    after an exception; so are the global random states. One
     query each goes to the untouched network, to the same network with the examples in
     another order, and to the method's proposal. The untouched network is returned if
     the proposal is worse, or if nothing shows that it is better on other data. Two
@@ -74,7 +76,6 @@ def finetune(
         MetricError: if the metric fails, or declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
         BudgetExceededError: if a user-defined method asks for too many queries.
-
         KeyboardInterrupt: if it comes before the first query, or a second time.
 
         Every exception, including those of the model, the loss and the data, has an
@@ -86,11 +87,12 @@ def finetune(
     """
     require_kind("model", model, nn.Module, "a torch.nn.Module")
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    check_network(model)
     options = options.changed(**settings)
     require_loss(loss)
     improvement: Improvement | None = None
     started = time.perf_counter()
-    with QueryBar(options.queries, shown=options.progress) as bar, KeptRandomState():
+    with QueryBar(options.queries, shown=options.progress) as bar, KeptProcess(model):
         try:
             black_box = options.metric_of(metric)
             data = _read(model, train, observe, loss, options, black_box.reads)
