@@ -222,7 +222,8 @@ def test_a_digest_tells_values_apart_wherever_they_are() -> None:
 def test_three_kills_change_nothing_and_repeat_nothing(queries_file: Path) -> None:
     """The process of a call is killed at random moments; see also the kill test."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([logged_call.__module__])
+    slow = "gpytorch", "cma", "metricopt.methods.outputs.no_harm"  # to import
+    context.set_forkserver_preload([logged_call.__module__, *slow])
     result, log = queries_file.with_suffix(".json"), queries_file.with_suffix(".log")
     log.touch()
     moments, kills = random.Random(3), 0
