@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.call import Call, Data
 from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
-from metricopt.improvement import Call, Data, Improvement
+from metricopt.improvement import Improvement
 from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric

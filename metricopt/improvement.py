@@ -1,13 +1,14 @@
 """One call of `finetune`, from the untouched network to the result."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.call import Call, Data
 from metricopt.doubts import (
     doubts_of_classes,
     doubts_of_labels,
@@ -15,9 +16,7 @@ from metricopt.doubts import (
 )
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
-from metricopt.journal.journal import Journal
 from metricopt.journal.journalled_metric import JournalledMetric
-from metricopt.meaning.contract import Meaning
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
@@ -35,49 +34,15 @@ from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
 from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.checks.inputs import check_inputs
-from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
-from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
-from metricopt.tasks.row_losses import Loss
+from metricopt.tasks.recorded_task import WitnessedTask
 from metricopt.values.health import verdict
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 EARLY = SearchSettings(enough=0.02)
 """The search by default ends when the metric is known well enough."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What phi is learned from.
-
-    Attributes:
-        train: examples the loss gradients come from.
-        observe: examples the metric is queried on.
-        loss: from outputs and targets to a scalar.
-        meaning: what outputs and targets are.
-    """
-
-    train: Examples
-    observe: Examples
-    loss: Loss
-    meaning: Meaning
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a call of `finetune` has beside its arguments.
-
-    Attributes:
-        started: when it began, by `time.perf_counter`.
-        on_query: called with the number of queries just made.
-        journal: where answers of the metric are kept; None for nowhere.
-    """
-
-    started: float
-    on_query: OnQuery
-    journal: Journal | None = None
 
 
 class Improvement:

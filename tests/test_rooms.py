@@ -42,9 +42,10 @@ ROOMS = {
     "methods",
     "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
     "metricopt.journal": "errors adapters metrics options tasks",
-    "metricopt.improvement": "doubts errors meaning options outputs process adapters "
-    "metrics tasks values methods finetuned journal",
-    "metricopt.finetune": "errors options outputs process adapters metrics tasks "
+    "metricopt.call": "meaning tasks journal",
+    "metricopt.improvement": "call doubts errors meaning options outputs process "
+    "adapters metrics tasks values methods finetuned journal",
+    "metricopt.finetune": "call errors options outputs process adapters metrics tasks "
     "finetuned journal improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
