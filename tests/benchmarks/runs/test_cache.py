@@ -152,10 +152,10 @@ def test_a_damaged_artifact_is_named_and_made_again(change):
     with pytest.warns(UserWarning, match="is damaged and counts as not made"):
         again = get_or_make("theta", 1, lambda: made)
     assert again.facts == {"loss": 0.25}
-    assert path.read_bytes() == intact
+    assert get_or_make("theta", 1, lambda: pytest.fail("it was made")) is not None
     assert path.with_suffix(".damaged").read_bytes() == damaged
     clear(["theta"])
-    assert list(path.parent.iterdir()) == []
+    assert not path.parent.exists()
 
 
 def test_the_limit_is_a_number_of_gigabytes(monkeypatch):

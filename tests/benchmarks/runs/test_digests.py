@@ -50,7 +50,7 @@ def test_an_altered_line_is_named(tmp_path, change):
     lines[number - 1] = TEXT.replace(*change, 1)
     assert lines[number - 1] != TEXT
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(AlteredError, match=f"line {number}: the record was altered: "):
+    with pytest.raises(DataError, match=f"line {number}: the record was altered: "):
         read_jsonl(path)
 
 
