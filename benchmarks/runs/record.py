@@ -4,9 +4,10 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
-from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.codec import canonical
 from benchmarks.runs.digests import (
     FIELD,
     AlteredError,
@@ -15,7 +16,13 @@ from benchmarks.runs.digests import (
     sealed,
 )
 from benchmarks.runs.spec import RunSpec
-from benchmarks.runs.upgrade import SCHEMA, SchemaError, SpecMismatchError, upgrade
+from benchmarks.runs.upgrade import (
+    SCHEMA,
+    SchemaError,
+    SpecMismatchError,
+    digest_of,
+    upgrade,
+)
 from metricopt.errors import ConfigError, DataError
 
 STATUSES = ("done", "diverged", "failed")
@@ -139,12 +146,12 @@ class RunRecord:
         found: Values = getattr(self, split)
         return list(found.get(metric or self.spec.metric.label, ()))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Identity of everything in the record."""
         return content_digest(self._content())
 
-    @property
+    @cached_property
     def outcome_digest(self) -> str:
         """Identity of what the same run gives again: all but time and machine."""
         content = self._content()
@@ -156,8 +163,9 @@ class RunRecord:
 
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
-        content["trace"] = [encode(point) for point in self.trace]
-        content["spec"] = {**self.spec.to_json(), "digest": self.spec.digest}
+        content["trace"] = [vars(point) for point in self.trace]
+        spec = self.spec.to_json()
+        content["spec"] = {**spec, "digest": digest_of(spec)}
         return {"schema": SCHEMA, **content}
 
     @classmethod
