@@ -23,6 +23,11 @@ from metricopt.outputs import Outputs, joined
 # differently for different batch sizes; a wrong cut is off by far more.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 _HALF_TOLERANCE = 1e-1
+MIXED = (
+    "the network must treat the examples of a batch one by one, but in evaluation mode "
+    "its outputs depend on the other examples"
+)
+"""Message about a network that does not."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ def batch_network(
 
     Raises:
         ConfigError: if the network does not call a site, returns anything but one
-            tensor or a tuple of tensors, or mixes the examples of a batch.
+            tensor or a tuple of tensors, mixes the examples of a batch, or draws at
+            random.
         ShapeError: if it does not return one output per example.
     """
     require_called(sites, record_shapes(network, sample.clone()))
@@ -92,14 +98,27 @@ def batch_network(
     both, *single = modulations
     careful = BatchedNetwork(hooked, copies=True)
     alone = [careful.shared((sample,), each) for each in single]
+    _require_steady(careful, sample, single[0], alone[0])
     for cut in (cut_network(network, sites), hooked):
         batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
         if batched:
             return batched
-    raise ConfigError(
-        "the network must treat the examples of a batch one by one, but in "
-        "evaluation mode its outputs depend on the other examples, or on chance"
-    )
+    raise ConfigError(MIXED)
+
+
+def _require_steady(
+    network: BatchedNetwork, sample: Tensor, modulation: Modulation, outputs: Outputs
+) -> None:
+    """Refuse a network with other outputs at a second run, or in other batches."""
+    if not _close(network.shared((sample,), modulation), outputs):
+        raise ConfigError(
+            "the network must return the same outputs at every run, but in evaluation "
+            "mode they depend on chance: is there a dropout with training=True?"
+        )
+    parts = [part for part in sample.tensor_split(2) if len(part)]
+    apart = [network.shared((part,), modulation) for part in parts]
+    if not _close(joined(apart, 1), outputs):
+        raise ConfigError(MIXED)
 
 
 def _agreeing(

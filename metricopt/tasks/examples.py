@@ -86,7 +86,7 @@ class LazySplit:
                 f"and {len(targets)} targets"
             )
         if isinstance(targets, Tensor):
-            targets = _as_labels(targets).to(device)
+            targets = _owned(_as_labels(targets), device)
         self.targets = targets
 
     def __len__(self) -> int:
@@ -209,7 +209,12 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
             f"the {name} split needs as many inputs as targets, got {len(inputs)} "
             f"inputs and {len(targets)} targets"
         )
-    return Split(inputs.to(device), _as_labels(targets).to(device))
+    return Split(_owned(inputs, device), _owned(_as_labels(targets), device))
+
+
+def _owned(values: Tensor, device: torch.device) -> Tensor:
+    """Return values on a device, such that gradients may be computed with them."""
+    return values.clone().to(device) if values.is_inference() else values.to(device)
 
 
 def _as_labels(targets: Tensor) -> Tensor:
