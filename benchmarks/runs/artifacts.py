@@ -9,18 +9,18 @@ import hashlib
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from benchmarks.runs.codec import canonical
 from benchmarks.runs.paths import cache_root, store_root
-from metricopt.errors import ConfigError
-from metricopt.files import write_atomically
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_tensors, told, write_atomically
 
 
 class Artifact(NamedTuple):
@@ -57,13 +57,27 @@ def artifact_path(kind: str, key: object) -> Path:
 
 
 def _read(path: Path) -> Artifact | None:
-    """Return a stored artifact, or None if there is none or it is torn."""
+    """Return a stored artifact, or None if there is none or it is damaged.
+
+    A warning names a damaged one, which is made again.
+
+    Raises:
+        DataError: if it is a folder, which what is made could not replace.
+    """
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder; delete it")
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads(file.metadata()["facts"])
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (FileNotFoundError, SafetensorError):
+        tensors, metadata = read_tensors(path)
+        facts = json.loads(metadata["facts"])
+        if not isinstance(facts, dict):
+            raise TypeError("its facts have no names")
+    except FileNotFoundError:
+        return None
+    except (DataError, KeyError, TypeError, ValueError, RecursionError) as error:
+        warnings.warn(
+            f"the cached file {path} is damaged and made again: {told(error)}",
+            stacklevel=3,
+        )
         return None
     # The time of the last use. Another process may have removed the file by now.
     with contextlib.suppress(OSError):

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.record_types import check_types
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.upgrade import SCHEMA, SchemaError, SpecMismatchError, upgrade
 from metricopt.errors import ConfigError, DataError
 
-STATUSES = ("done", "diverged", "failed")
+FAILED = "failed"
+"""Status of a run that an error ended: nothing was measured."""
+STATUSES = ("done", "diverged", FAILED)
 QUERIED = ("observe", "train", "test")
 
 DIGITS = 6
@@ -153,6 +156,7 @@ class RunRecord:
             digest = stored.pop("digest")
             for point in content["trace"]:
                 _exactly("a trace point", _names(TracePoint), point)
+            check_types(content)
             parts = {name: content[name] for name in _names(cls)} | {
                 "spec": RunSpec.from_json(stored),
                 "trace": tuple(TracePoint(**point) for point in content["trace"]),
@@ -166,6 +170,7 @@ class RunRecord:
             KeyError,
             AttributeError,
             ConfigError,
+            RecursionError,
         ) as error:
             raise DataError(f"not a complete record: {error}") from error
         if record.spec.digest != digest:

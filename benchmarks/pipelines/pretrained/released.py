@@ -4,15 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
 from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.paths import ROOT
 from metricopt.errors import ConfigError, DataError
-from metricopt.files import write_atomically
+from metricopt.files import (
+    read_metadata,
+    read_tensors,
+    read_text,
+    write_atomically,
+)
 
 RELEASED = ROOT / "results" / "weights"
 
@@ -55,13 +58,13 @@ def read_released(name: str, digest: str) -> Artifact | None:
     if not record.exists():
         raise DataError(f"{path.name} needs its record {record.name} beside it")
     try:
-        facts = json.loads(record.read_text())
+        facts = json.loads(read_text(record))
         expected = facts["weights"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (DataError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{record.name} is not a record of a network; restore it with git"
         ) from error
-    tensors = _tensors(path)
+    tensors = read_tensors(path).tensors
     found = weights_digest(tensors)
     if found != expected:
         raise DataError(
@@ -71,17 +74,10 @@ def read_released(name: str, digest: str) -> Artifact | None:
     return Artifact(tensors, facts)
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
-    with safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
 def _released_digest(path: Path) -> str | None:
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-    except SafetensorError as error:
+        return read_metadata(path).get("spec")
+    except DataError as error:
         raise DataError(
             f"{path.name} is not a complete safetensors file; restore it with git"
         ) from error
-    return metadata.get("spec")
