@@ -19,7 +19,7 @@ from tests.source_tree import (
 # `__init__`, stands on top of it.
 ROOMS = {
     "metricopt.errors": "",
-    "metricopt.files": "",
+    "metricopt.files": "errors",
     "metricopt.outputs": "",
     "metricopt.ranking": "",
     "metricopt.process": "",

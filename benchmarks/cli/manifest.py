@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.runs.paths import OWN_RESULTS
-from metricopt.files import write_atomically
+from metricopt.errors import DataError
+from metricopt.files import read_text, write_atomically
 
 NAME = "manifest.json"
 COMMAND = "`python -m benchmarks.cli.pages`"
@@ -41,10 +42,10 @@ def manifest_problems(results: Path, prose: Mapping[str, str]) -> list[str]:
     """
     path = results / NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         listed = json.loads(text)
         files, numbers = dict(listed["files"]), dict(listed["numbers"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, DataError, ValueError, KeyError, TypeError, RecursionError):
         return [f"{path} is missing or damaged; restore it with git, or run {COMMAND}"]
     found = _manifest(results, prose)
     problems = [

@@ -26,7 +26,7 @@ from benchmarks.report.curves import at_budget, of_row
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import read_jsonl
 from metricopt.errors import DataError, MetricOptError
-from metricopt.files import write_atomically
+from metricopt.files import read_text, write_atomically
 
 TABLE = re.compile(r"<!-- ([\w-]+):begin -->")
 VALUE = re.compile(r"(<!-- value: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -122,7 +122,12 @@ def page_problems(root: Path = ROOT) -> list[str]:
     """Return what is wrong with the pages of a project, one sentence each."""
     problems = []
     for path in pages(root):
-        page, text = path.relative_to(root), path.read_text(encoding="utf-8")
+        page = path.relative_to(root)
+        try:
+            text = read_text(path)
+        except DataError as error:
+            problems.append(str(error))
+            continue
         problems += [
             f"{page} links to {target}, which does not exist"
             for target in dict.fromkeys(LINK.findall(text))
@@ -152,7 +157,7 @@ def main() -> int:
         return 2
     for path in pages(ROOT):
         try:
-            text = current(path.read_text(encoding="utf-8"), results)
+            text = current(read_text(path), results)
         except MetricOptError as error:
             print(f"error: {path.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 2

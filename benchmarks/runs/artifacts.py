@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -22,8 +21,8 @@ from benchmarks.runs.codec import canonical
 from benchmarks.runs.digests import content_digest
 from benchmarks.runs.paths import cache_root, store_root
 from metricopt.adapters.export import state_digest
-from metricopt.errors import ConfigError
-from metricopt.files import write_atomically
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_tensors, told, write_atomically
 
 
 class Artifact(NamedTuple):
@@ -71,13 +70,18 @@ def find(kind: str, key: object) -> Artifact | None:
     Args:
         kind: name of the folder.
         key: see `get_or_make`.
+
+    Raises:
+        DataError: if it is a folder, which what is made could not replace.
     """
     path = artifact_path(kind, key)
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder; delete it")
     try:
         found = _read(path)
     except FileNotFoundError:
         return None
-    except (SafetensorError, KeyError, ValueError) as error:
+    except (DataError, KeyError, TypeError, ValueError, RecursionError) as error:
         _move_aside(path, error)
         return None
     # The time of the last use. Another process may have removed the file by now.
@@ -90,17 +94,18 @@ def _read(path: Path) -> Artifact:
     """Return a stored artifact.
 
     Raises:
-        ValueError: if its content is not that of its digest.
+        ValueError, TypeError: if its content is not that of its digest.
         KeyError: if it has none.
+        DataError: if it is no artifact at all.
     """
-    with safe_open(path, framework="pt") as file:
-        metadata: dict[str, str] = file.metadata() or {}
-        names = file.keys()
-        tensors = {name: file.get_tensor(name) for name in names}
-    facts = metadata["facts"]
-    if metadata["digest"] != _digest(tensors, facts):
+    tensors, metadata = read_tensors(path)
+    text = metadata["facts"]
+    if metadata["digest"] != _digest(tensors, text):
         raise ValueError("its content is not what was written")
-    return Artifact(tensors, json.loads(facts))
+    facts = json.loads(text)
+    if not isinstance(facts, dict):
+        raise TypeError("its facts have no names")
+    return Artifact(tensors, facts)
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
@@ -112,7 +117,7 @@ def _move_aside(path: Path, error: Exception) -> None:
     with contextlib.suppress(OSError):
         os.replace(path, path.with_suffix(".damaged"))
     warnings.warn(
-        f"the artifact {path} is damaged and counts as not made ({error}); "
+        f"the artifact {path} is damaged and counts as not made ({told(error)}); "
         f"it was moved to {path.stem}.damaged",
         stacklevel=3,
     )

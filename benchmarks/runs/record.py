@@ -15,6 +15,7 @@ from benchmarks.runs.digests import (
     content_digest,
     sealed,
 )
+from benchmarks.runs.record_types import check_types
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.upgrade import (
     SCHEMA,
@@ -25,7 +26,9 @@ from benchmarks.runs.upgrade import (
 )
 from metricopt.errors import ConfigError, DataError
 
-STATUSES = ("done", "diverged", "failed")
+FAILED = "failed"
+"""Status of a run that an error ended: nothing was measured."""
+STATUSES = ("done", "diverged", FAILED)
 QUERIED = ("observe", "train", "test")
 VOLATILE = ("seconds", "environment")
 """Fields that differ when the same run is made again."""
@@ -184,6 +187,7 @@ class RunRecord:
             digest = stored.pop("digest")
             for point in content["trace"]:
                 _exactly("a trace point", _names(TracePoint), point)
+            check_types(content)
             parts = {name: content[name] for name in _names(cls)} | {
                 "spec": RunSpec.from_json(stored),
                 "trace": tuple(TracePoint(**point) for point in content["trace"]),
@@ -197,6 +201,7 @@ class RunRecord:
             KeyError,
             AttributeError,
             ConfigError,
+            RecursionError,
         ) as error:
             raise DataError(f"not a complete record: {error}") from error
         if record.spec.digest != digest:

@@ -4,16 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
 from benchmarks.pipelines.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.upgrade import digest_of
-from metricopt.errors import ConfigError, DataError
-from metricopt.files import write_atomically
+from metricopt.errors import ConfigError, DataError, MetricOptError
+from metricopt.files import (
+    read_metadata,
+    read_tensors,
+    read_text,
+    write_atomically,
+)
 
 RELEASED = ROOT / "results" / "weights"
 
@@ -81,9 +84,9 @@ def _facts(path: Path) -> dict[str, Any]:
     if not record.exists():
         raise DataError(f"{path.name} needs its record {record.name} beside it")
     try:
-        facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+        facts: dict[str, Any] = json.loads(read_text(record))
         described, _ = digest_of(facts["spec"]), facts["weights"]
-    except (ValueError, KeyError, TypeError, ConfigError) as error:
+    except (MetricOptError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{record.name} is not a record of a network; restore it with git"
         ) from error
@@ -101,7 +104,7 @@ def _checked(path: Path, facts: dict[str, Any]) -> Artifact:
     Raises:
         DataError: if they are not.
     """
-    tensors = _tensors(path)
+    tensors = read_tensors(path).tensors
     expected, found = facts["weights"], weights_digest(tensors)
     if found != expected:
         raise DataError(
@@ -111,18 +114,11 @@ def _checked(path: Path, facts: dict[str, Any]) -> Artifact:
     return Artifact(tensors, facts)
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
-    with safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
 def _identity(path: Path) -> str | None:
     """Return the digest of the specification that a network was released with."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-    except SafetensorError as error:
+        return read_metadata(path).get("spec")
+    except DataError as error:
         raise DataError(
             f"{path.name} is not a complete safetensors file; restore it with git"
         ) from error
-    return metadata.get("spec")
