@@ -10,6 +10,7 @@ from tqdm import tqdm
 from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.improvement import Data, Improvement
+from metricopt.inputs import tensors_of
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
 from metricopt.process.seeding import KeptRandomState
@@ -120,7 +121,8 @@ def _read(
 def _is_tiny(model: nn.Module, data: Data) -> bool:
     """Return whether the whole model is too small for more than one thread."""
     weights = sum(weight.numel() for weight in model.parameters())
-    return data.train.batch(slice(1)).ndim <= 2 and weights <= TINY
+    inputs = tensors_of(data.train.batch(slice(1)))
+    return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 
 def _attach(error: BaseException, best: Finetuned | None) -> None:

@@ -6,6 +6,7 @@ beside it, it is always within reach.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,8 +15,9 @@ from torch.utils.hooks import RemovableHandle
 from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.inputs import Inputs, selected, tensors_of
 from metricopt.meaning.contract import PLAIN, Meaning
-from metricopt.outputs import Outputs, each
+from metricopt.outputs import Outputs, each, logits_of, with_logits
 
 
 class OutputOffsets(NetworkAdapter):
@@ -27,7 +29,7 @@ class OutputOffsets(NetworkAdapter):
 
     Args:
         inner: the other adapter.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
 
     Attributes:
@@ -40,7 +42,7 @@ class OutputOffsets(NetworkAdapter):
     """
 
     def __init__(
-        self, inner: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+        self, inner: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
     ) -> None:
         self.inner, self.meaning = inner, meaning
         # An adapter returns [N, 1] for a network that returns [N].
@@ -54,11 +56,13 @@ class OutputOffsets(NetworkAdapter):
 
     @property
     def parts(self) -> dict[str, slice]:
-        """Places in phi of the other adapter, and of the offsets."""
+        """Places in phi of the other adapter, if it has any, and of the offsets."""
         size = self.inner.size
+        if not size:
+            return {"offsets": slice(self.size)}
         return {"adapter": slice(size), "offsets": slice(size, self.size)}
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
         with self._detached():
             return self.inner.encode(inputs)
@@ -79,11 +83,13 @@ class OutputOffsets(NetworkAdapter):
     def hooks(self, phi: Tensor) -> list[RemovableHandle]:
         """Put the hooks of the other adapter into the network, and the offsets."""
 
-        def shift(_: object, __: object, outputs: Tensor) -> Tensor:
+        def shift(_: object, __: object, returned: Any) -> Any:
+            outputs = logits_of(returned)
+            assert isinstance(outputs, Tensor)
             # A network that returns [N] has one output.
             flat = outputs[:, None] if outputs.ndim == 1 else outputs
             moved = self._moved(flat[None], phi[None, self.inner.size :])
-            return moved.reshape(outputs.shape)
+            return with_logits(returned, moved.reshape(outputs.shape))
 
         inner = self.inner.hooks(phi[: self.inner.size])
         return [*inner, self.network.register_forward_hook(shift)]
@@ -122,9 +128,9 @@ class OffsetsAlone(Adapter):
     def __init__(self, outputs: int) -> None:
         self.size = outputs
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Return the outputs, shape [N, C, ...], as they are."""
-        return (inputs,)
+        return tensors_of(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Tensor:
         """Return the outputs under every phi; see `Adapter`."""
@@ -144,21 +150,24 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
 
 
 def columns(
-    adapter: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+    adapter: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
 ) -> int:
     """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
 
     Args:
         adapter: of the network.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         meaning: says where the classes are.
     """
-    outputs = meaning.inward(untouched_outputs(adapter, example_input[:1]))
+    outputs = meaning.inward(
+        untouched_outputs(adapter, selected(example_input, slice(1)))
+    )
     return outputs.shape[1] if isinstance(outputs, Tensor) else 0
 
 
 @torch.no_grad()
-def untouched_outputs(adapter: NetworkAdapter, inputs: Tensor) -> Outputs:
+def untouched_outputs(adapter: NetworkAdapter, inputs: Inputs) -> Outputs:
     """Return the outputs of a network at phi = 0 for inputs [N, ...], shape [N, C]."""
-    phi = torch.zeros(1, adapter.size, device=inputs.device)
-    return each(lambda part: part[0], adapter.predict(adapter.encode(inputs), phi))
+    features = adapter.encode(inputs)
+    phi = torch.zeros(1, adapter.size, device=features[0].device)
+    return each(lambda part: part[0], adapter.predict(features, phi))
