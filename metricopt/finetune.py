@@ -13,9 +13,10 @@ from metricopt.improvement import Data, Improvement
 from metricopt.inputs import tensors_of
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
-from metricopt.process.seeding import KeptRandomState
+from metricopt.process.keeping import KeptProcess
 from metricopt.process.threads import one_thread
 from metricopt.tasks.checks.loss import require_loss
+from metricopt.tasks.checks.network import check_network
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -38,7 +39,8 @@ def finetune(
 ) -> Finetuned:
     """Find a small phi that improves a metric of a pre-trained model.
 
-    The model is frozen and put in evaluation mode; its weights do not change. One
+    The model works in evaluation mode and frozen, and is as it was afterwards, also
+    after an exception; so are the global random states. One
     query each goes to the untouched network, to the same network with the examples in
     another order, and to the method's proposal. The untouched network is returned if
     the proposal is worse, or if nothing shows that it is better on other data. Two
@@ -76,13 +78,14 @@ def finetune(
     """
     require_kind("model", model, nn.Module, "a torch.nn.Module")
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    check_network(model)
     require_loss(loss)
     black_box = options.metric_of(metric)
     hidden = None if options.progress else True  # None: hidden without a terminal
     improvement: Improvement | None = None
     started = time.perf_counter()
     bar = tqdm(total=options.queries, unit=" queries", disable=hidden)
-    with bar, KeptRandomState():
+    with bar, KeptProcess(model):
         try:
             data = _read(model, train, observe, loss, options, black_box.reads)
             example = data.train.batch(slice(EXAMPLES))

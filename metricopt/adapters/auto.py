@@ -12,11 +12,11 @@ from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
+    Unmodulated,
     columns,
     untouched_outputs,
 )
 from metricopt.adapters.sites import record_shapes
-from metricopt.adapters.unmodulated import Unmodulated
 from metricopt.errors import ConfigError
 from metricopt.inputs import Inputs, count_of
 from metricopt.meaning.contract import PLAIN, Meaning

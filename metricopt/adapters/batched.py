@@ -17,18 +17,18 @@ from metricopt.adapters.network_cut import (
 )
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import Inputs, count_of, each_input, form_of, tensors_of
+from metricopt.inputs import Inputs, count_of, each_input, form_of, selected, tensors_of
 from metricopt.outputs import Outputs, each, joined, logits_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
 # differently for different batch sizes; a wrong cut is off by far more.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 _HALF_TOLERANCE = 1e-1
-MIXES = (
-    "the network must treat the examples of a batch one by one, but in "
-    "evaluation mode its outputs depend on the other examples, or on chance"
+MIXED = (
+    "the network must treat the examples of a batch one by one, but in evaluation mode "
+    "its outputs depend on the other examples"
 )
-"""What is wrong with a network that returns other outputs for other batches."""
+"""Message about a network that does not."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def batch_network(
 
     Raises:
         ConfigError: if the network does not call a site, returns anything but one
-            tensor or a tuple of tensors, or mixes the examples of a batch.
+            tensor or a tuple of tensors, mixes the examples of a batch, or draws at
+            random.
         ShapeError: if it does not return one output per example.
     """
     require_called(sites, record_shapes(network, each_input(Tensor.clone, sample)))
@@ -99,11 +100,28 @@ def batch_network(
     both, *single = modulations
     careful = BatchedNetwork(hooked, copies=True)
     alone = [careful.shared(tensors_of(sample), one) for one in single]
+    _require_steady(careful, sample, single[0], alone[0])
     for cut in (cut_network(network, sites, form), hooked):
         batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
         if batched:
             return batched
-    raise ConfigError(MIXES)
+    raise ConfigError(MIXED)
+
+
+def _require_steady(
+    network: BatchedNetwork, sample: Inputs, modulation: Modulation, outputs: Outputs
+) -> None:
+    """Refuse a network with other outputs at a second run, or in other batches."""
+    if not are_close(network.shared(tensors_of(sample), modulation), outputs):
+        raise ConfigError(
+            "the network must return the same outputs at every run, but in evaluation "
+            "mode they depend on chance: is there a dropout with training=True?"
+        )
+    halves = torch.arange(count_of(sample)).tensor_split(2)
+    parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
+    apart = [network.shared(part, modulation) for part in parts]
+    if not are_close(joined(apart, 1), outputs):
+        raise ConfigError(MIXED)
 
 
 def _agreeing(

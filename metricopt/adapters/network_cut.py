@@ -15,6 +15,7 @@ from torch.fx.node import Node
 from torch.utils.hooks import RemovableHandle
 
 from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.site_tracer import SiteTracer
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError
 from metricopt.inputs import Form, Inputs, call, formed, tensors_of, width
@@ -173,25 +174,12 @@ class _OfTensors(nn.Module):
         return call(self.network, formed(self._form, tensors))
 
 
-class _SiteTracer(fx.Tracer):
-    """Traces through the modules that contain one of `targets`, and no others."""
-
-    def __init__(self, targets: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self._targets = set(targets)
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return not any(
-            child in self._targets for child in m.modules() if child is not m
-        )
-
-
 def _trace(
     network: nn.Module, targets: Iterable[nn.Module], form: Form
 ) -> tuple[nn.Module, fx.Graph] | None:
     root = _OfTensors(network, form)
     try:
-        return root, _SiteTracer(targets).trace(root)
+        return root, SiteTracer(targets).trace(root)
     except TRACE_ERRORS:
         return None
 

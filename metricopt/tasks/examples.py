@@ -96,7 +96,7 @@ class LazySplit:
                 f"and {len(targets)} targets"
             )
         held = as_tensor(targets)
-        self.targets = targets if held is None else _as_labels(held).to(device)
+        self.targets = targets if held is None else _owned(_as_labels(held), device)
 
     def __len__(self) -> int:
         return self._count
@@ -203,8 +203,8 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
         inputs, targets = tensor_pair(examples, name)
     for part in tensors_of(inputs):
         _check_counts(part, targets, name)
-    held = each_input(lambda part: part.to(device), inputs)
-    return Split(held, _as_labels(targets).to(device))
+    held = each_input(lambda part: _owned(part, device), inputs)
+    return Split(held, _owned(_as_labels(targets), device))
 
 
 def _check_counts(inputs: Tensor, targets: Tensor, name: str) -> None:
@@ -221,6 +221,11 @@ def _check_counts(inputs: Tensor, targets: Tensor, name: str) -> None:
             f"the {name} split needs as many inputs as targets, got {len(inputs)} "
             f"inputs and {len(targets)} targets"
         )
+
+
+def _owned(values: Tensor, device: torch.device) -> Tensor:
+    """Return values on a device, such that gradients may be computed with them."""
+    return values.clone().to(device) if values.is_inference() else values.to(device)
 
 
 def _as_labels(targets: Tensor) -> Tensor:

@@ -101,7 +101,7 @@ def check(model: nn.Module, data: Any, inputs: Any) -> Finetuned:
 )
 def test_inputs_of_every_form_in_every_container(case: str, given: str) -> None:
     network, inputs = CASES[case]
-    check(made(network), GIVEN[given](inputs, LABELS), inputs)
+    assert check(made(network), GIVEN[given](inputs, LABELS), inputs)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_dict_with_labels_is_inputs_and_targets(kind: str, key: str) -> None:
         "data set": Listed(single),
         "lazy": metricopt.LazySplit(single),
     }[kind]
-    check(made(Text, "model output"), data, TEXT)
+    assert check(made(Text, "model output"), data, TEXT)
 
 
 @pytest.mark.parametrize("form", RETURNED)
