@@ -43,10 +43,12 @@ ROOMS = {
     "methods",
     "metricopt.options": "errors inputs meaning outputs adapters metrics tasks values "
     "methods",
-    "metricopt.improvement": "doubts errors meaning options outputs process adapters "
-    "metrics tasks values methods finetuned",
-    "metricopt.finetune": "errors inputs options outputs process tasks finetuned "
-    "improvement",
+    "metricopt.journal": "errors adapters metrics options tasks",
+    "metricopt.call": "meaning tasks journal",
+    "metricopt.improvement": "call doubts errors meaning options outputs process "
+    "adapters metrics tasks values methods finetuned journal",
+    "metricopt.finetune": "call errors inputs options outputs process adapters metrics "
+    "tasks finetuned journal improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

@@ -16,7 +16,7 @@ from metricopt.adapters.output_offsets import (
     columns,
     untouched_outputs,
 )
-from metricopt.adapters.sites import record_shapes
+from metricopt.adapters.sites import record_shapes, takes_hooks
 from metricopt.errors import ConfigError
 from metricopt.inputs import Inputs, count_of
 from metricopt.meaning.contract import PLAIN, Meaning
@@ -57,9 +57,14 @@ def auto_adapter(
             no logits [N, C].
 
     Raises:
-        ConfigError: if the network has neither a layer to modulate nor outputs that
-            take offsets, or a site is unknown.
+        ConfigError: if the network is scripted, has neither a layer to modulate nor
+            outputs that take offsets, or a site is unknown.
     """
+    if not takes_hooks(network):
+        raise ConfigError(
+            f"the network must take hooks, got a {type(network).__name__}: pass the "
+            "network it was scripted from, or wrap it in an nn.Module that calls it"
+        )
     inner = _inner(network, example_input, size, sites, seed)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
     if offsets and _take_offsets(inner, example_input, meaning):
@@ -112,7 +117,8 @@ def _layer_of_rows(network: nn.Module, example_input: Inputs) -> str | None:
     Layers of attention may have the places of a sequence first, or nested tensors.
     """
     shapes, count = record_shapes(network, example_input), count_of(example_input)
-    for name, module in network.named_modules():
+    modules: dict[str, nn.Module] = dict(network.named_modules())
+    for name, module in modules.items():
         shape = shapes.get(module)
         if isinstance(module, nn.Linear) and shape and shape[0] == count:
             return name

@@ -1,8 +1,6 @@
 """Adapters of a whole network: they can be put into it, taken out and described."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -78,15 +76,30 @@ class NetworkAdapter(Adapter):
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
 
-    @contextmanager
-    def _detached(self) -> Iterator[None]:
+    def _detached(self) -> "_Detached":
         """Detach phi inside the context, so that nothing is modulated twice."""
-        phi = self._attached
-        if phi is None:
-            yield
-            return
-        self.detach()
-        try:
-            yield
-        finally:
-            self.attach(phi)
+        return _Detached(self)
+
+
+class _Detached:
+    """An adapter whose phi is out of the network for a while.
+
+    It is a class, because a generator would assign to exceptions that pass through,
+    which some refuse.
+    """
+
+    def __init__(self, adapter: NetworkAdapter) -> None:
+        self._adapter, self._phi = adapter, adapter._attached
+
+    def __enter__(self) -> None:
+        if self._phi is not None:
+            self._adapter.detach()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._phi is not None:
+            self._adapter.attach(self._phi)

@@ -53,7 +53,8 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
         shapes[module] = tuple(output.shape) if plain else None
 
     network.eval()
-    handles = [module.register_forward_hook(record) for module in network.modules()]
+    within_reach = filter(takes_hooks, network.modules())
+    handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
             call(network, inputs)
@@ -61,6 +62,11 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
         for handle in handles:
             handle.remove()
     return shapes
+
+
+def takes_hooks(module: nn.Module) -> bool:
+    """Return whether hooks can be put on a module; a scripted one refuses them."""
+    return type(module).register_forward_hook is nn.Module.register_forward_hook
 
 
 def find_module(network: nn.Module, name: str) -> nn.Module:
