@@ -12,6 +12,7 @@ from metricopt.call import Call, Data
 from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.improvement import Improvement
+from metricopt.inputs import tensors_of
 from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
@@ -159,7 +160,8 @@ def _read(
 def _is_tiny(model: nn.Module, data: Data) -> bool:
     """Return whether the whole model is too small for more than one thread."""
     weights = sum(weight.numel() for weight in model.parameters())
-    return data.train.batch(slice(1)).ndim <= 2 and weights <= TINY
+    inputs = tensors_of(data.train.batch(slice(1)))
+    return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 
 def _attach(error: BaseException, best: Finetuned | None) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.call import Call, Data
 from metricopt.doubts import (
+    doubts_of_adapter,
     doubts_of_classes,
     doubts_of_labels,
     doubts_of_metric,
@@ -149,7 +150,7 @@ class Improvement:
 
     @property
     def _steps(self) -> int:
-        place = self.adapter.parts["adapter"]
+        place = self.adapter.parts.get("adapter", slice(0))
         size = len(range(self.adapter.size)[place])
         return self.options.steps or (50 if size <= SMALL else 100)
 
@@ -263,6 +264,7 @@ class Improvement:
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
         doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        doubts += doubts_of_adapter(self.adapter.parts)
         if self.meaning.doubt:
             doubts.append(self.meaning.doubt)
         if found.confusion is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -18,12 +18,13 @@ from metricopt.errors import (
     require_whole,
     unknown_name,
 )
+from metricopt.inputs import Inputs, call, selected
 from metricopt.meaning.contract import PLAIN, Kind, Meaning
 from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import make_metric
-from metricopt.outputs import Reads
+from metricopt.outputs import Reads, logits_of
 from metricopt.tasks.checks.inputs import FEW, first_run
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
@@ -195,17 +196,19 @@ class FinetuneOptions:
         if reads != "scores":
             return Meaning("embeddings" if reads == "embeddings" else "raw")
         some = observe.batch(slice(LOOKED_AT))
-        outputs = first_run(lambda: model.eval()(some), model, some[:FEW], "observe")
+        few = selected(some, slice(FEW))
+        run = first_run(lambda: call(model.eval(), some), model, few, "observe")
+        outputs = logits_of(run)
         return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
 
     def adapter_of(
-        self, model: nn.Module, example_input: Tensor, meaning: Meaning = PLAIN
+        self, model: nn.Module, example_input: Inputs, meaning: Meaning = PLAIN
     ) -> NetworkAdapter:
         """Return the adapter of a model; an automatic one is made now.
 
         Args:
             model: the network theta.
-            example_input: network inputs, shape [N, ...]; a few are enough.
+            example_input: network inputs, each [N, ...]; a few are enough.
             meaning: of its outputs.
 
         Raises:

@@ -15,6 +15,15 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.network_cut import GraphCut, hook_sites
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.inputs import (
+    Form,
+    Inputs,
+    count_of,
+    each_input,
+    form_of,
+    selected,
+    tensors_of,
+)
 from metricopt.outputs import Outputs
 from metricopt.process.seeding import make_generator
 
@@ -49,6 +58,7 @@ class SiteAdapter(NetworkAdapter):
         self._cast_projection: Tensor | None = None
         self._channel_dims = tuple(site.channel_dim for site in self.sites)
         self._batched: BatchedNetwork | None = None
+        self._form: Form = None
 
     @property
     def is_cut(self) -> bool:
@@ -59,11 +69,11 @@ class SiteAdapter(NetworkAdapter):
         """
         return isinstance(self._settled().cut, GraphCut)
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Run the network up to the first site, without gradient.
 
         Args:
-            inputs: network inputs, shape [N, ...].
+            inputs: network inputs, each [N, ...].
 
         Returns:
             Features of the N examples; the inputs themselves if the network cannot
@@ -72,9 +82,15 @@ class SiteAdapter(NetworkAdapter):
         Raises:
             ConfigError: if, at the first call, the network turns out not to call a
                 site, to return no tensors, or to mix the examples of a batch.
+            ShapeError: if the inputs have not the form of the first ones.
         """
         if self._batched is None:
             self._settle(inputs)
+        if form_of(inputs) != self._form:
+            raise ShapeError(
+                f"inputs must have the form of the first ones, {_named(self._form)}, "
+                f"got {_named(form_of(inputs))}"
+            )
         with self._detached():
             return self._settled().cut.encode(inputs)
 
@@ -168,15 +184,26 @@ class SiteAdapter(NetworkAdapter):
             )
         return self._batched
 
-    def _settle(self, inputs: Tensor) -> None:
+    def _settle(self, inputs: Inputs) -> None:
         """Decide, on a few examples, where the network is cut."""
-        if not len(inputs):
-            raise ShapeError(
-                f"the first inputs must hold an example, got {tuple(inputs.shape)}"
-            )
+        if not count_of(inputs):
+            got = ", ".join(str(tuple(part.shape)) for part in tensors_of(inputs))
+            raise ShapeError(f"the first inputs must hold an example, got {got}")
         with self._detached(), torch.inference_mode(False), torch.no_grad():
-            sample = inputs[:_CHECKED_EXAMPLES].detach().clone()
+            few = selected(inputs, slice(_CHECKED_EXAMPLES))
+            sample = each_input(lambda part: part.detach().clone(), few)
             phi = 0.1 * torch.randn(2, self.size, generator=make_generator("settle"))
-            phi = phi.to(sample if sample.is_floating_point() else sample.device)
+            first, *_ = tensors_of(sample)
+            phi = phi.to(first if first.is_floating_point() else first.device)
             parts = [self._modulation(part) for part in (phi, phi[:1], phi[1:])]
             self._batched = batch_network(self.network, self.sites, parts, sample)
+            self._form = form_of(sample)
+
+
+def _named(form: Form) -> str:
+    """Return a form of inputs in words."""
+    if form is None:
+        return "one tensor"
+    if isinstance(form, int):
+        return f"{form} tensors"
+    return f"tensors named {', '.join(map(repr, form))}"
