@@ -77,6 +77,8 @@ def finetune(
     """
     require_kind("model", model, nn.Module, "a torch.nn.Module")
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    # What torch.compile returned follows its module once phi is applied to that.
+    model = getattr(model, "_orig_mod", model)
     check_network(model)
     require_loss(loss)
     black_box = options.metric_of(metric)

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.doubts import (
     doubts_of_classes,
@@ -201,6 +202,7 @@ class Improvement:
             metric_proposed=value,
             method=self.name,
             meaning=self.meaning,
+            theta=fingerprint(self.adapter.network),
             spent=self._spent(0),
             values=self._values,
         )

@@ -8,9 +8,9 @@ beside it, it is always within reach.
 from dataclasses import replace
 
 import torch
-from torch import Tensor
-from torch.utils.hooks import RemovableHandle
+from torch import Tensor, nn
 
+from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
@@ -60,33 +60,33 @@ class OutputOffsets(NetworkAdapter):
 
     def encode(self, inputs: Tensor) -> Features:
         """Return the features of the other adapter."""
-        with self._detached():
+        with self.detached():
             return self.inner.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             return self._moved(self.inner.predict(features, inner), offsets)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on its own n examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             outputs = self.inner.predict_grouped(features, inner)
             return self._moved(outputs, offsets)
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Put the hooks of the other adapter into the network, and the offsets."""
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return what the other adapter changes, and the outputs of the network."""
 
-        def shift(_: object, __: object, outputs: Tensor) -> Tensor:
+        def shift(outputs: Tensor) -> Tensor:
             # A network that returns [N] has one output.
             flat = outputs[:, None] if outputs.ndim == 1 else outputs
             moved = self._moved(flat[None], phi[None, self.inner.size :])
             return moved.reshape(outputs.shape)
 
-        inner = self.inner.hooks(phi[: self.inner.size])
-        return [*inner, self.network.register_forward_hook(shift)]
+        inner = self.inner.changes(phi[: self.inner.size])
+        return [*inner, (self.network, shift)]
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -140,7 +140,7 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     """Return outputs [B or 1, N, C, ...] with offsets [B, C] added."""
     assert isinstance(outputs, Tensor)
     shape = [len(offsets), 1, -1] + [1] * (outputs.ndim - 3)
-    return outputs + offsets.view(shape).to(outputs.dtype)
+    return outputs + offsets.view(shape).to(outputs)
 
 
 def columns(

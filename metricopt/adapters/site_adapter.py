@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
+from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.base import Features
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.adapters.network_cut import GraphCut, hook_sites
+from metricopt.adapters.network_cut import GraphCut, site_changes
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.outputs import Outputs
@@ -75,7 +75,7 @@ class SiteAdapter(NetworkAdapter):
         """
         if self._batched is None:
             self._settle(inputs)
-        with self._detached():
+        with self.detached():
             return self._settled().cut.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
@@ -95,7 +95,7 @@ class SiteAdapter(NetworkAdapter):
             ConfigError: if no inputs have been encoded yet.
         """
         self._check(features, phi)
-        with self._detached():
+        with self.detached():
             return self._settled().shared(features, self._modulation(phi))
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
@@ -120,12 +120,16 @@ class SiteAdapter(NetworkAdapter):
                 f"the {len(features[0])} examples must be a multiple of the "
                 f"{len(phi)} rows of phi"
             )
-        with self._detached():
+        with self.detached():
             return self._settled().grouped(features, self._modulation(phi))
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Put hooks at the sites that modulate them by phi [d]."""
-        return hook_sites(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return the sites, and how phi [d] modulates their outputs."""
+        changes = site_changes(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
+        return [
+            (site.module, change)
+            for site, change in zip(self.sites, changes, strict=True)
+        ]
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -174,7 +178,7 @@ class SiteAdapter(NetworkAdapter):
             raise ShapeError(
                 f"the first inputs must hold an example, got {tuple(inputs.shape)}"
             )
-        with self._detached(), torch.inference_mode(False), torch.no_grad():
+        with self.detached(), torch.inference_mode(False), torch.no_grad():
             sample = inputs[:_CHECKED_EXAMPLES].detach().clone()
             phi = 0.1 * torch.randn(2, self.size, generator=make_generator("settle"))
             phi = phi.to(sample if sample.is_floating_point() else sample.device)

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from metricopt.adapters.applied.changed import is_changed
 from metricopt.errors import ConfigError
 
 
@@ -14,9 +15,14 @@ def check_network(network: nn.Module) -> None:
         network: the network theta.
 
     Raises:
-        ConfigError: if autocast is on, the weights cannot be used with gradients, or a
-            layer takes its statistics from the batch.
+        ConfigError: if a result is applied to the network, autocast is on, the weights
+            cannot be used with gradients, or a layer takes its statistics from the
+            batch.
     """
+    if is_changed(network):
+        raise ConfigError(
+            "a result is applied to this network: call its remove() before finetune"
+        )
     kinds = {weight.device.type for weight in network.parameters()} | {"cpu"}
     on = [kind for kind in sorted(kinds) if torch.is_autocast_enabled(kind)]
     if on:
