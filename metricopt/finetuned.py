@@ -165,6 +165,17 @@ class Finetuned:
         self.adapter.detach()
         return self.adapter.network
 
+    def merge(self) -> nn.Module:
+        """Return a plain copy of the network that predicts with phi, without hooks.
+
+        phi goes into the weights of layers; where these cannot take it, a small module
+        follows. The copy is in evaluation mode, can be pickled and exported, and this
+        network stays as it is. Weights that changed since `finetune` are warned of.
+        """
+        if self._is_theta_changed():
+            warnings.warn(CHANGED, UserWarning, stacklevel=2)
+        return self.adapter.merged(self.phi)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write phi as a safetensors file that names its adapter and network.
 

@@ -84,6 +84,14 @@ class NetworkAdapter(Adapter):
         """Return modules of the network, and what phi [d] does to their outputs."""
 
     @abstractmethod
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network, in evaluation mode, that needs no adapter.
+
+        Args:
+            phi: adapter parameters that it behaves as modulated by, shape [d].
+        """
+
+    @abstractmethod
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
 

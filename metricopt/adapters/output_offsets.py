@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.folding import with_offsets
 from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
@@ -87,6 +88,13 @@ class OutputOffsets(NetworkAdapter):
 
         inner = self.inner.changes(phi[: self.inner.size])
         return [*inner, (self.network, shift)]
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network with phi in its weights, where they take it."""
+        phi, size = phi.detach(), self.inner.size
+        with self.detached():
+            network = self.inner.merged(phi[:size])
+        return with_offsets(network, phi[size:], self.meaning)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""

@@ -1,5 +1,6 @@
 """The base class of adapters that modulate the outputs of named modules."""
 
+import copy
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.folding import folded, replaced
 from metricopt.adapters.base import Features
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.modulation import Modulation
@@ -130,6 +132,19 @@ class SiteAdapter(NetworkAdapter):
             (site.module, change)
             for site, change in zip(self.sites, changes, strict=True)
         ]
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network with scales and shifts in its weights."""
+        with self.detached():
+            network = copy.deepcopy(self.network)
+        modulation = self._modulation(phi.detach().unsqueeze(0))
+        layers = [network.get_submodule(site.name) for site in self.sites]
+        for place, (site, layer) in enumerate(zip(self.sites, layers, strict=True)):
+            factors, shift = modulation.factors, modulation.shifts[place][0]
+            factor = None if factors is None else factors[place][0]
+            new = folded(layer, factor, shift, site.channel_dim)
+            network = replaced(network, layer, new)
+        return network
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""

@@ -6,6 +6,7 @@ is guarded by the classes of modules.
 """
 
 import copy
+import types
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ Change = Callable[[Any], Any]
 """From the outputs of a module to other outputs."""
 LACKING = (
     "this state_dict lacks phi, as it holds the weights of the network alone: "
-    "write phi with save() of the result"
+    "take that of merge(), or write phi with save()"
 )
 
 
@@ -41,7 +42,7 @@ class Changed(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> nn.Module:
         """Return a copy that is changed, too."""
         kind = type(self)
-        self.__class__ = kind.plain
+        self.__class__ = kind.plain  # type: ignore[assignment]
         try:
             copied: nn.Module = copy.deepcopy(self, memo)
         finally:
@@ -52,8 +53,8 @@ class Changed(nn.Module):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be pickled: the class exists in this process only."""
         raise ConfigError(
-            "a network that an adapter is applied to cannot be pickled: call remove(), "
-            "pickle the network, and write phi with save() of the result"
+            "a network that an adapter is applied to cannot be pickled: pickle "
+            "what merge() of the result returns"
         )
 
 
@@ -114,7 +115,13 @@ def _class(plain: type[nn.Module], change: Change) -> type[nn.Module]:
     names = ("__module__", "__qualname__", "__doc__")
     attributes = {name: getattr(plain, name) for name in names}
     own = {"plain": plain, "change": staticmethod(change)}
-    return type(plain)(plain.__name__, (Changed, plain), attributes | own)
+    made: type[nn.Module] = types.new_class(
+        plain.__name__,
+        (Changed, plain),
+        {},
+        lambda space: space.update(attributes, **own),
+    )
+    return made
 
 
 def _chain(changes: Sequence[Change]) -> Change:
