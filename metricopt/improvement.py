@@ -273,6 +273,8 @@ class Improvement:
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
         doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        if self.meaning.doubt:
+            doubts.append(self.meaning.doubt)
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
         statistics, learned = self.task.statistics, self.train.targets

@@ -61,8 +61,8 @@ class FinetuneOptions:
 
     Attributes:
         method: the name of a method in `METHODS`, or a method with settings of its own.
-            "auto" is "metricopt-outputs" where the network returns class outputs
-            and targets are labels, else "guided-cma".
+            "auto" is "metricopt-outputs" for class outputs with labels, embeddings
+            and detections, else "guided-cma".
         queries: metric queries in all, from 3 to 100,000; no method can make more, and
             some stop before.
         steps: gradient steps T, up to 100,000; None for 50 where d <= 32, else 100.

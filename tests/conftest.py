@@ -9,7 +9,8 @@ import torch
 def pytest_configure():
     """Share the cores among the test processes: more threads are many times slower."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    cores = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    threads = max(1, cores // workers)
     torch.set_num_threads(threads)
     # For the processes that tests start.
     os.environ["OMP_NUM_THREADS"] = str(threads)

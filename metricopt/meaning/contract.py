@@ -11,18 +11,20 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softmax
+from torch.nn.functional import log_softmax, softmax
 
 from metricopt.outputs import Outputs, Targets
 
-Kind = Literal["logits", "probabilities", "values", "embeddings", "raw"]
+Kind = Literal[
+    "logits", "probabilities", "log-probabilities", "values", "embeddings", "raw"
+]
 """What outputs are; "raw" where only the user's own loss and metric can say."""
 Truth = Literal["labels", "multi-label", "numbers", "other"]
 """What targets are: one class each, several classes each, numbers, or anything else."""
 Layout = Literal["rows", "channels", "tokens"]
 """Where the classes of an example are: [N, C], [N, C, ...] or [N, ..., C]."""
-Link = Literal["softmax", "sigmoid"]
-"""What turns logits into the probabilities a network returns."""
+Link = Literal["softmax", "sigmoid", "log-softmax"]
+"""What turns logits into what a network returns."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,14 @@ class Meaning:
         kind: what outputs are.
         truth: what targets are.
         layout: where the classes are.
-        link: what the network applied to its logits; None if it returns logits, or
-            anything but probabilities.
+        link: what the network applied to its logits; None if it returns them as they
+            are, or returns something else.
         flat: whether the network returns [N] for one output per example.
         ignored: label that counts as no label in dense outputs; None without one.
         stored: type of labels as the user gave them; None if it is int64, or if
             targets are no labels.
         column: whether labels were given as [N, 1].
+        doubt: what looks wrong with the targets, a sentence; "" if nothing does.
     """
 
     kind: Kind = "logits"
@@ -50,6 +53,7 @@ class Meaning:
     ignored: int | None = None
     stored: torch.dtype | None = None
     column: bool = False
+    doubt: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -81,7 +85,8 @@ class Meaning:
 
         Returns:
             The outputs with the class axis after the examples; probabilities become
-            logits, clamped so that they are finite.
+            logits, clamped so that they are finite. The logarithms of probabilities are
+            logits as they are.
         """
         if self.are_outputs_plain or not isinstance(outputs, Tensor):
             return outputs
@@ -111,6 +116,8 @@ class Meaning:
             outputs = softmax(outputs, leading)
         elif self.link == "sigmoid":
             outputs = outputs.sigmoid()
+        elif self.link == "log-softmax":
+            outputs = log_softmax(outputs, leading)
         if self.layout == "tokens":
             outputs = outputs.movedim(leading, -1)
         return outputs.squeeze(leading) if self.flat else outputs
@@ -140,6 +147,7 @@ class Meaning:
         what = {
             "logits": "logits",
             "probabilities": f"probabilities ({self.link})",
+            "log-probabilities": "logarithms of probabilities",
             "values": "predicted values",
             "embeddings": "embeddings",
             "raw": "whatever the loss and the metric read",

@@ -14,6 +14,8 @@ from metricopt.outputs import UNIT, Outputs, Targets, are_embeddings
 REGRESSION = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 OF_LOGITS = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginLoss)
 """Losses that say what outputs are, even where all of them lie in [0, 1]."""
+OF_SHARES = (nn.BCEWithLogitsLoss, nn.BCELoss)
+"""Losses whose targets may be any number in [0, 1]: the share of a label."""
 IGNORED = -100
 """Label that torch's losses and token classifiers leave out by default."""
 
@@ -59,13 +61,12 @@ def meaning_of(
     counted = targets if ignored is None else targets[targets != ignored]
     same = targets.ndim == columns.ndim or classes == 1
     numbers = type(loss) in REGRESSION or told == "values"
-    # Cross-entropy takes a number for every class as a distribution over classes.
-    shares = same and classes > 1 and type(loss) is nn.CrossEntropyLoss
+    shares = same and told != "values" and _are_shares(counted, classes, loss)
     truth = "other" if shares else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, told)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
-        return meaning
+        return replace(meaning, doubt=_doubt(counted, classes, truth, same))
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
 
@@ -87,6 +88,27 @@ def _layout(outputs: Tensor, targets: Tensor) -> Layout | None:
     if each in (shape[1:], shape):
         return "channels"
     return "tokens" if each == shape[:-1] else None
+
+
+def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
+    """Return whether a loss takes the targets, one for each output, as shares."""
+    if type(loss) is nn.CrossEntropyLoss:  # a distribution over the classes
+        return classes > 1
+    binary = (targets == 0) | (targets == 1)
+    return type(loss) in OF_SHARES and not bool(binary.all())
+
+
+def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:
+    """Return a sentence if targets look like labels, but not of these classes."""
+    whole = not targets.is_floating_point() and not targets.is_complex()
+    if truth != "other" or same or not whole or not targets.numel():
+        return ""
+    low, high = targets.long().aminmax()
+    return (
+        f"targets are whole numbers from {low} to {high}, no labels of {classes} "
+        f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
+        "own can read them."
+    )
 
 
 def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth:
@@ -120,10 +142,19 @@ def _kind(
         return told or "raw", None
     axis = -1 if layout == "tokens" else 1
     inside = bool(((outputs >= 0) & (outputs <= 1)).all())
+    labelled = outputs.shape[axis] > 1 and truth == "labels"
+    logarithms = labelled and _are_logarithms(outputs, axis)
+    if logarithms and told in (None, "log-probabilities"):
+        return "log-probabilities", "log-softmax"
     sums = (outputs.sum(axis) - 1).abs().amax() < UNIT
-    whole = inside and outputs.shape[axis] > 1 and truth == "labels" and bool(sums)
+    whole = inside and labelled and bool(sums)
     link: Link = "softmax" if whole else "sigmoid"
     if told is not None:
+        if told == "log-probabilities":
+            raise ConfigError(
+                "outputs='log-probabilities' needs labels, and outputs whose "
+                "exponentials sum to 1, as of a LogSoftmax"
+            )
         if told == "probabilities" and not inside:
             raise ConfigError(
                 "outputs='probabilities' needs outputs in [0, 1], got "
@@ -140,3 +171,10 @@ def _kind(
         f"{outputs.max().item():g}, and may be probabilities: say which they are by "
         f"FinetuneOptions({known})"
     )
+
+
+def _are_logarithms(outputs: Tensor, axis: int) -> bool:
+    """Return whether outputs are logarithms of numbers that sum to 1 along an axis."""
+    if not bool((outputs <= 0).all()):
+        return False
+    return bool(outputs.logsumexp(axis).abs().amax() < UNIT)

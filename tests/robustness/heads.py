@@ -10,6 +10,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.preprocessing import scale
 from torch import nn
 
+from metricopt import FinetuneOptions, finetune
+
 EXAMPLES = 60
 LOADERS = {
     "cancer": load_breast_cancer,
@@ -160,3 +162,12 @@ HEADS = {
     "value": Head(1, (), nn.MSELoss(), None, flat, "diabetes", True, True),
     "flat value": Head(1, (FLAT,), nn.MSELoss(), None, flat, "diabetes", floating=True),
 }
+
+
+def run(model, data, loss, metric, **settings):
+    """Fine-tune on the same data as it is observed on, quickly."""
+    quick = {"method": "cma-es", "queries": 12, "no_harm": False}
+    options = FinetuneOptions(**(quick | settings))
+    return finetune(
+        model, train=data, observe=data, loss=loss, metric=metric, options=options
+    )

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy, cross_entropy
 
-from metricopt import ConfigError, FinetuneOptions, MetricError, finetune
+from metricopt import ConfigError, FinetuneOptions, MetricError
 from metricopt.meaning.contract import Meaning
 from metricopt.meaning.decision import meaning_of
 from tests.robustness.heads import (
@@ -16,6 +16,7 @@ from tests.robustness.heads import (
     Squeezed,
     arrays,
     network,
+    run,
     vectors,
 )
 
@@ -25,14 +26,6 @@ OF_SCORES = (sk.log_loss, sk.average_precision_score)
 OF_TWO = (sk.f1_score, sk.roc_auc_score, sk.brier_score_loss)
 OF_SEVERAL = (sk.label_ranking_loss, sk.coverage_error, sk.roc_auc_score)
 OF_VALUES = (sk.mean_absolute_error, sk.mean_squared_error, sk.r2_score, sk.max_error)
-
-
-def run(model, data, loss, metric, **settings):
-    quick = {"method": "cma-es", "queries": 12, "no_harm": False}
-    options = FinetuneOptions(**(quick | settings))
-    return finetune(
-        model, train=data, observe=data, loss=loss, metric=metric, options=options
-    )
 
 
 def suiting(head):

@@ -91,9 +91,11 @@ class Expected:
 
     def _check(self, meaning: Meaning, outputs: Tensor) -> None:
         if meaning.truth not in self.truths:
+            read = f"targets are {meaning.truth}: {meaning.describe()}"
             raise DataError(
                 f"{self.name} expects {' or '.join(self.truths)} as targets, but here "
-                f"targets are {meaning.truth}: {meaning.describe()}"
+                f"{meaning.doubt or read} Say what outputs are by "
+                f"FinetuneOptions(outputs=...), or {WRAP}."
             )
         found = max(outputs.shape[1], 2)
         if meaning.truth == "labels" and self.classes not in (None, found):
