@@ -1,5 +1,6 @@
 """The process and the model after `finetune` are what they were before it."""
 
+import operator
 import random
 import threading
 from contextlib import contextmanager
@@ -27,8 +28,7 @@ def improve(model, data=None, options=QUICK, **other):
 
 
 def images():
-    inputs, targets = vectors("digits")
-    return inputs.view(-1, 1, 8, 8), targets
+    return vectors("digits")[0].view(-1, 1, 8, 8), vectors("digits")[1]
 
 
 def convolutions(*first):
@@ -38,7 +38,7 @@ def convolutions(*first):
 
 
 def mixed_model():
-    """A model some of whose modules train, and some of whose weights are frozen."""
+    """A model some of whose modules train, with some weights frozen."""
     model = nn.Sequential(network(64, 8), nn.BatchNorm1d(8), network(8, 10))
     model[1].eval()
     model[0].requires_grad_(False)
@@ -61,17 +61,16 @@ def state_of_process():
     return (
         [torch.get_rng_state(), *gpus],
         [torch.from_numpy(np.random.get_state()[1].astype(np.int64))],
-        [random.getstate()],
+        [random.getstate(), torch.are_deterministic_algorithms_enabled()],
         [torch.get_num_threads(), torch.get_default_dtype()],
         [torch.is_grad_enabled(), torch.is_inference_mode_enabled()],
-        [torch.are_deterministic_algorithms_enabled()],
     )
 
 
 def assert_same(before, after):
     for one, other in zip(chain(*before), chain(*after), strict=True):
-        is_tensor = isinstance(one, torch.Tensor)
-        assert torch.equal(one, other) if is_tensor else one == other
+        alike = torch.equal if isinstance(one, torch.Tensor) else operator.eq
+        assert alike(one, other)
 
 
 def failing(*_):
@@ -79,12 +78,16 @@ def failing(*_):
     raise KeyError("a metric that fails")
 
 
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("options", [DEFAULT, QUICK], ids=["default", "cma-es"])
 def test_everything_is_as_it_was_after_the_call(options):
     model = mixed_model()
-    before = state_of_model(model), state_of_process()
+    before = state_of_model(model) + state_of_process()
     improve(model, options=options)
-    assert_same(sum(before, ()), state_of_model(model) + state_of_process())
+    assert_same(before, state_of_model(model) + state_of_process())
 
 
 def test_an_adapter_of_ones_own_keeps_what_it_found():
@@ -97,11 +100,7 @@ def test_an_adapter_of_ones_own_keeps_what_it_found():
 
 @pytest.mark.parametrize("fault", ["metric", "loss", "model", "interrupt", "config"])
 def test_everything_is_as_it_was_after_an_exception(fault):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    options = replace(QUICK, higher_is_better=True)
-    model = mixed_model()
+    options, model = replace(QUICK, higher_is_better=True), mixed_model()
     other, expected = {}, Exception
     if fault in ("metric", "loss"):
         other = {fault: failing}
@@ -257,10 +256,8 @@ def test_two_threads_trace_at_once():
     ids=["before the site", "after the site", "far before the site"],
 )
 def test_batch_norm_without_running_statistics_is_refused(made):
-    model = made()
-    data = images() if isinstance(model[0], nn.Conv2d) else vectors("digits")
-    message = r"layer '\d', BatchNorm\dd, has no running statistics"
-    with pytest.raises(ConfigError, match=message):
+    data = images() if isinstance((model := made())[0], nn.Conv2d) else None
+    with pytest.raises(ConfigError, match=r"layer '\d', BatchNorm\dd, has no running"):
         improve(model, data)
 
 
@@ -283,7 +280,6 @@ def test_instance_norm_treats_examples_one_by_one(statistics):
     model, (inputs, targets) = convolutions(layer), images()
     found = improve(model, (inputs, targets))
     found.apply()
-    model.eval()
     with torch.no_grad():
         wrong = [model(inputs[[i]])[0].argmax() != targets[i] for i in range(60)]
     assert found.metric_after == pytest.approx(sum(map(float, wrong)) / 60)

@@ -40,13 +40,16 @@ def folded(
     """
     if not shift.any() and (factor is None or bool((factor == 1).all())):
         return layer
-    weight = getattr(layer, "weight", None)
+    weight: Tensor | None = getattr(layer, "weight", None)
     if AXES.get(type(layer).forward) != axis or weight is None or _is_watched(layer):
         whole = torch.ones_like(shift) if factor is None else factor
         return nn.Sequential(layer, ChannelAffine(whole, shift, axis))
     scale = torch.ones_like(shift) if factor is None else factor
-    bias = 0 if layer.bias is None else layer.bias.detach().double() * scale.double()
-    layer.bias = _like(weight, bias + shift.double())
+    bias: Tensor | None = getattr(layer, "bias", None)
+    moved = shift.double()
+    if bias is not None:
+        moved = bias.detach().double() * scale.double() + moved
+    layer.bias = _like(weight, moved)
     if factor is not None:
         last = isinstance(layer, nn.LayerNorm)
         spread = scale if last else scale.view(-1, *[1] * (weight.ndim - 1))
