@@ -43,11 +43,14 @@ class Spent:
             untouched network and the chosen phi.
         gradient_steps: steps of fine-tuning, without those of meta-training.
         seconds: wall-clock time of the whole call.
+        replayed: those of the queries that the checkpoint answered, so that the metric
+            was not evaluated.
     """
 
     queries: int
     gradient_steps: int
     seconds: float
+    replayed: int = 0
 
 
 @dataclass(frozen=True)

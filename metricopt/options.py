@@ -1,7 +1,8 @@
 """Everything about `finetune` that has a default."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -51,6 +52,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "no_harm": (bool, "True or False"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
+    "checkpoint": (str | os.PathLike | None, "the name of a file or None"),
 }
 """Kinds of other options, and what a message calls them."""
 
@@ -82,6 +84,9 @@ class FinetuneOptions:
         progress: whether a terminal shows the queries made and the time left.
         known: what a call for another network learned of the same metric, `known` of
             its result; see `metricopt.values.known` for what it is good for.
+        checkpoint: a file in which every answer of the metric is kept as soon as it is
+            there. The same call, made again after whatever ended it, goes on where it
+            was, and has the same result to the last bit. None for no file.
     """
 
     method: str | Method = AUTO
@@ -99,6 +104,7 @@ class FinetuneOptions:
     no_harm: bool = True
     progress: bool = True
     known: Known | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -149,6 +155,18 @@ class FinetuneOptions:
                 "sites must be a list of module names, 'stages' or None, got "
                 f"{described(self.sites)}"
             )
+
+    def changed(self, **settings: Any) -> "FinetuneOptions":
+        """Return these options with others for some.
+
+        Raises:
+            ConfigError: if there is no such option; the message says which are near.
+        """
+        known = [field.name for field in fields(self)]
+        for name in settings:
+            if name not in known:
+                raise unknown_name("option", name, known)
+        return replace(self, **settings)
 
     def metric_of(self, metric: object) -> Metric:
         """Return the metric that a user gave, with what is declared about it."""

@@ -41,9 +41,12 @@ ROOMS = {
     "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
     "methods",
     "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
-    "metricopt.improvement": "doubts errors meaning options outputs process adapters "
-    "metrics tasks values methods finetuned",
-    "metricopt.finetune": "errors options outputs process tasks finetuned improvement",
+    "metricopt.journal": "errors adapters metrics options tasks",
+    "metricopt.call": "meaning tasks journal",
+    "metricopt.improvement": "call doubts errors meaning options outputs process "
+    "adapters metrics tasks values methods finetuned journal",
+    "metricopt.finetune": "call errors options outputs process adapters metrics tasks "
+    "finetuned journal improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

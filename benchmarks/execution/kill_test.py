@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +37,14 @@ class Plan:
             `--results` and `--store` are added to it.
         times: kills in all.
         seed: decides the moments.
+        compare: returns how a disturbed run differs from an undisturbed one, a sentence
+            for each difference; `differences` if None.
     """
 
     command: tuple[str, ...]
     times: int = 20
     seed: int = 0
+    compare: "Callable[[Sandbox, Sandbox], list[str]] | None" = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def run(plan: Plan, folder: Path) -> list[str]:
             # The machine has become faster; else every draw might come too late.
             seconds = time.perf_counter() - started
         finish(plan.command, site)
-        found = differences(calm, site)
+        found = (plan.compare or differences)(calm, site)
         print(f"round {rounds}: {kills - begun} kills, {len(found)} differences")
         problems += found
     return problems

@@ -1,8 +1,7 @@
 """Adapters of a whole network: they can be put into it, taken out and described."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -95,18 +94,34 @@ class NetworkAdapter(Adapter):
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
 
-    @contextmanager
-    def detached(self) -> Iterator[None]:
+    def detached(self) -> "_Detached":
         """Use the plain network in evaluation mode inside the context."""
-        phi = self._attached
-        self.detach()
-        training = _evaluating(self.network)
-        try:
-            yield
-        finally:
-            _train(training)
-            if phi is not None:
-                self.attach(phi)
+        return _Detached(self)
+
+
+class _Detached:
+    """An adapter whose phi is out of the network for a while.
+
+    It is a class, because a generator would assign to exceptions that pass through,
+    which some refuse.
+    """
+
+    def __init__(self, adapter: NetworkAdapter) -> None:
+        self._adapter, self._phi = adapter, adapter.attached
+
+    def __enter__(self) -> None:
+        self._adapter.detach()
+        self._training = _evaluating(self._adapter.network)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _train(self._training)
+        if self._phi is not None:
+            self._adapter.attach(self._phi)
 
 
 def _evaluating(network: nn.Module) -> list[nn.Module]:

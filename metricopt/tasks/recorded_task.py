@@ -20,7 +20,7 @@ class RecordedTask(Task):
 
     Args:
         inner: any task.
-        rows: rows of phi observed at a time; None for all. With 1, a metric that fails
+        rows: rows of phi queried at a time; None for all. With 1, a metric that fails
             at one phi loses none of the rows before it.
         on_query: called with the number of observations just made.
 
@@ -75,16 +75,18 @@ class RecordedTask(Task):
         return self._inner._losses(phi, generator)
 
     def _observe(self, phi: Tensor) -> Tensor:
-        parts = phi.split(self._rows or max(1, len(phi)))
-        return torch.cat([self._recorded(part) for part in parts])
+        def recorded(part: Tensor) -> Tensor:
+            costs = self._inner._observe(part)
+            self._record(part, costs)
+            return costs
 
-    def _recorded(self, phi: Tensor) -> Tensor:
-        costs = self._inner._observe(phi)
+        return self._counted(phi, recorded)
+
+    def _record(self, phi: Tensor, costs: Tensor) -> None:
+        """Keep the best of some phi, shape [b, d], and their costs, [b]."""
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
-        self._measured(len(phi))
-        return costs
 
     @property
     def examples(self) -> int:
@@ -92,15 +94,25 @@ class RecordedTask(Task):
         return self._inner.examples
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
-        costs = self._inner._observe_part(phi, places)
-        self._measured(len(phi))
-        return costs
+        return self._counted(phi, lambda part: self._inner._observe_part(part, places))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         # Not compared with `best`: these costs are on other examples.
-        costs = self._inner._observe_train(phi, generator)
-        self._measured(len(phi))
-        return costs
+        state = generator.get_state()
+
+        def query(part: Tensor) -> Tensor:
+            generator.set_state(state)  # the same examples for all rows
+            return self._inner._observe_train(part, generator)
+
+        return self._counted(phi, query)
+
+    def _counted(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return costs of all rows, a few at a time; those before a failure count."""
+        found = []
+        for part in phi.split(self._rows or max(1, len(phi))):
+            found.append(query(part))
+            self._measured(len(part))
+        return torch.cat(found)
 
     def _measured(self, observations: int) -> None:
         self.measured += observations
@@ -138,7 +150,6 @@ class WitnessedTask(RecordedTask):
         none = torch.empty(0, dtype=torch.float64)
         return torch.cat([none, *(costs for _, costs in self._seen)])
 
-    def _recorded(self, phi: Tensor) -> Tensor:
-        costs = super()._recorded(phi)
+    def _record(self, phi: Tensor, costs: Tensor) -> None:
+        super()._record(phi, costs)
         self._seen.append((phi.clone(), costs))
-        return costs
