@@ -20,11 +20,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.runs.record import RunRecord
+from benchmarks.runs.digests import FIELD
+from benchmarks.runs.record import VOLATILE, RunRecord
 from metricopt.errors import DataError, MetricOptError
 
 VOLATILE_FILES = ("records.jsonl", "time.md")
-VOLATILE_FIELDS = ("seconds", "environment")
 LAST_LINES = 5
 
 
@@ -247,7 +247,7 @@ def _lines(site: Sandbox) -> list[dict[str, object]]:
     """Return the records of the reports, in their order, without volatile fields."""
     return [
         {name: value for name, value in json.loads(line).items()}
-        | dict.fromkeys(VOLATILE_FIELDS)
+        | dict.fromkeys([*VOLATILE, FIELD])
         for path in sorted(site.results.rglob("records.jsonl"))
         for line in path.read_text().splitlines()
     ]

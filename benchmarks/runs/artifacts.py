@@ -9,7 +9,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from benchmarks.runs.codec import canonical
+from benchmarks.runs.digests import content_digest
 from benchmarks.runs.paths import cache_root, store_root
+from metricopt.adapters.export import state_digest
 from metricopt.errors import ConfigError
 from metricopt.files import write_atomically
 
@@ -33,18 +36,22 @@ class Artifact(NamedTuple):
 def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifact:
     """Return the artifact of a key, made and stored at the first call.
 
+    A damaged one is made again.
+
     Args:
         kind: name of the folder, such as `theta`.
         key: JSON-able; everything that determines the artifact.
         make: makes it.
     """
-    path = artifact_path(kind, key)
-    stored = _read(path)
+    stored = find(kind, key)
     if stored is not None:
         return stored
     made = make()
+    path = artifact_path(kind, key)
     tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
-    write_atomically(path, save(tensors, {"facts": json.dumps(made.facts)}))
+    facts = json.dumps(made.facts)
+    content = save(tensors, {"facts": facts, "digest": _digest(tensors, facts)})
+    write_atomically(path, content)
     if kind == FEATURES:
         _keep_to_limit(path)
     return made
@@ -56,19 +63,59 @@ def artifact_path(kind: str, key: object) -> Path:
     return cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
 
 
-def _read(path: Path) -> Artifact | None:
-    """Return a stored artifact, or None if there is none or it is torn."""
+def find(kind: str, key: object) -> Artifact | None:
+    """Return the artifact of a key, or None if there is none.
+
+    A damaged one counts as none: a warning names it, and it is moved aside.
+
+    Args:
+        kind: name of the folder.
+        key: see `get_or_make`.
+    """
+    path = artifact_path(kind, key)
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads(file.metadata()["facts"])
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (FileNotFoundError, SafetensorError):
+        found = _read(path)
+    except FileNotFoundError:
+        return None
+    except (SafetensorError, KeyError, ValueError) as error:
+        _move_aside(path, error)
         return None
     # The time of the last use. Another process may have removed the file by now.
     with contextlib.suppress(OSError):
         os.utime(path)
-    return Artifact(tensors, facts)
+    return found
+
+
+def _read(path: Path) -> Artifact:
+    """Return a stored artifact.
+
+    Raises:
+        ValueError: if its content is not that of its digest.
+        KeyError: if it has none.
+    """
+    with safe_open(path, framework="pt") as file:
+        metadata: dict[str, str] = file.metadata() or {}
+        names = file.keys()
+        tensors = {name: file.get_tensor(name) for name in names}
+    facts = metadata["facts"]
+    if metadata["digest"] != _digest(tensors, facts):
+        raise ValueError("its content is not what was written")
+    return Artifact(tensors, json.loads(facts))
+
+
+def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
+    return content_digest([state_digest(tensors), facts])
+
+
+def _move_aside(path: Path, error: Exception) -> None:
+    """Keep a damaged artifact for inspection, out of the way of a new one."""
+    with contextlib.suppress(OSError):
+        os.replace(path, path.with_suffix(".damaged"))
+    warnings.warn(
+        f"the artifact {path} is damaged and counts as not made ({error}); "
+        f"it was moved to {path.stem}.damaged",
+        stacklevel=3,
+    )
 
 
 RUNS = "runs"

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.runs.digests import AlteredError
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec, check_unique
 from benchmarks.runs.upgrade import SchemaError, SpecMismatchError
@@ -53,6 +54,7 @@ class RunStore:
 
         Raises:
             SpecMismatchError: if the record was written for another spec.
+            AlteredError: if the record was changed.
             SchemaError: if newer code wrote the record.
         """
         path = self.path(spec)
@@ -62,6 +64,10 @@ class RunStore:
             return None
         except SpecMismatchError as error:
             raise SpecMismatchError(f"the record {path} was changed: {error}") from None
+        except AlteredError as error:
+            raise AlteredError(
+                f"{path}: {error}; restore it, or remove it to make its run again"
+            ) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
         except (DataError, UnicodeDecodeError) as error:
@@ -81,6 +87,17 @@ class RunStore:
         # Last: a crash before it only repeats the run.
         self._marker(record.spec).unlink(missing_ok=True)
         return path
+
+    def problems(self, experiments: Iterable[str]) -> list[str]:
+        """Return what is wrong with the records of experiments, one sentence each."""
+        found = []
+        for name in experiments:
+            for path in sorted(self.root.glob(f"{name}/*/*/record.json")):
+                try:
+                    RunRecord.from_json(path.read_text(encoding="utf-8"))
+                except (DataError, OSError, UnicodeDecodeError) as error:
+                    found.append(f"{path}: {error}")
+        return found
 
     def mark_stale(self, specs: Iterable[RunSpec]) -> None:
         """Mark the records of these specs, if there are any, to be made again."""

@@ -1,6 +1,5 @@
 """The process and the model after `finetune` are what they were before it."""
 
-import operator
 import random
 import threading
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import dropout
 
 from metricopt import ConfigError, FinetuneOptions, LazySplit, auto_adapter, finetune
 from tests.robustness.heads import network, vectors
@@ -28,7 +26,8 @@ def improve(model, data=None, options=QUICK, **other):
 
 
 def images():
-    return vectors("digits")[0].view(-1, 1, 8, 8), vectors("digits")[1]
+    inputs, targets = vectors("digits")
+    return inputs.view(-1, 1, 8, 8), targets
 
 
 def convolutions(*first):
@@ -38,7 +37,7 @@ def convolutions(*first):
 
 
 def mixed_model():
-    """A model some of whose modules train, with some weights frozen."""
+    """A model some of whose modules train, and some of whose weights are frozen."""
     model = nn.Sequential(network(64, 8), nn.BatchNorm1d(8), network(8, 10))
     model[1].eval()
     model[0].requires_grad_(False)
@@ -61,33 +60,36 @@ def state_of_process():
     return (
         [torch.get_rng_state(), *gpus],
         [torch.from_numpy(np.random.get_state()[1].astype(np.int64))],
-        [random.getstate(), torch.are_deterministic_algorithms_enabled()],
+        [random.getstate()],
         [torch.get_num_threads(), torch.get_default_dtype()],
         [torch.is_grad_enabled(), torch.is_inference_mode_enabled()],
+        [torch.are_deterministic_algorithms_enabled()],
     )
 
 
-def assert_same(before, after):
-    for one, other in zip(chain(*before), chain(*after), strict=True):
-        alike = torch.equal if isinstance(one, torch.Tensor) else operator.eq
-        assert alike(one, other)
+def differences(before, after):
+    """The places where two states differ."""
+    pairs = zip(chain(*before), chain(*after), strict=True)
+    return [
+        place
+        for place, (one, other) in enumerate(pairs)
+        if not (torch.equal(one, other) if torch.is_tensor(one) else one == other)
+    ]
 
 
 def failing(*_):
-    torch.rand(random.randint(1, 2) + np.random.randint(2))
+    random.random()
+    np.random.rand()
+    torch.rand(())
     raise KeyError("a metric that fails")
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("options", [DEFAULT, QUICK], ids=["default", "cma-es"])
 def test_everything_is_as_it_was_after_the_call(options):
     model = mixed_model()
-    before = state_of_model(model) + state_of_process()
+    before = state_of_model(model), state_of_process()
     improve(model, options=options)
-    assert_same(before, state_of_model(model) + state_of_process())
+    assert not differences(sum(before, ()), state_of_model(model) + state_of_process())
 
 
 def test_an_adapter_of_ones_own_keeps_what_it_found():
@@ -95,12 +97,16 @@ def test_an_adapter_of_ones_own_keeps_what_it_found():
     adapter = auto_adapter(model, vectors("digits")[0][:2])
     before = state_of_model(model)
     improve(model, options=replace(QUICK, adapter=adapter))
-    assert_same(before, state_of_model(model))
+    assert not differences(before, state_of_model(model))
 
 
 @pytest.mark.parametrize("fault", ["metric", "loss", "model", "interrupt", "config"])
 def test_everything_is_as_it_was_after_an_exception(fault):
-    options, model = replace(QUICK, higher_is_better=True), mixed_model()
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    options = replace(QUICK, higher_is_better=True)
+    model = mixed_model()
     other, expected = {}, Exception
     if fault in ("metric", "loss"):
         other = {fault: failing}
@@ -113,7 +119,7 @@ def test_everything_is_as_it_was_after_an_exception(fault):
     before = state_of_model(model), state_of_process()
     with pytest.raises(expected):
         improve(model, **({"options": options} | other))
-    assert_same(sum(before, ()), state_of_model(model) + state_of_process())
+    assert not differences(sum(before, ()), state_of_model(model) + state_of_process())
 
 
 @contextmanager
@@ -149,7 +155,9 @@ def test_contexts_around_the_call(around):
     with AROUND[around]():
         before = state_of_model(model), state_of_process()
         found = improve(model)
-        assert_same(sum(before, ()), state_of_model(model) + state_of_process())
+        assert not differences(
+            sum(before, ()), state_of_model(model) + state_of_process()
+        )
     assert found.metric_before == expected.metric_before
     if around == "float64 by default":
         assert found.metric_after <= found.metric_before
@@ -192,10 +200,8 @@ def test_weights_made_in_inference_mode_are_refused():
 
 
 def test_autocast_is_refused():
-    with (
-        torch.autocast("cpu"),
-        pytest.raises(ConfigError, match=r"autocast\('cpu'\) must be off"),
-    ):
+    inside = torch.autocast("cpu", dtype=torch.bfloat16)
+    with inside, pytest.raises(ConfigError, match=r"autocast\('cpu'\) must be off"):
         improve(network(64, 10))
 
 
@@ -216,11 +222,12 @@ def test_a_model_in_another_thread_runs_while_networks_are_traced():
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        assert all(auto_adapter(model, inputs).inner.is_cut for _ in range(30))
+        cut = [auto_adapter(model, inputs).inner.is_cut for _ in range(30)]
     finally:
         stop.set()
         thread.join()
     assert not faults
+    assert all(cut)
 
 
 def test_two_threads_trace_at_once():
@@ -238,63 +245,3 @@ def test_two_threads_trace_at_once():
         thread.join()
     assert len(cut) == 30 and all(cut)
     assert nn.Module.__call__ is call
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda: nn.Sequential(
-            nn.BatchNorm1d(64, track_running_stats=False), nn.Linear(64, 10)
-        ),
-        lambda: nn.Sequential(
-            nn.Linear(64, 4),
-            nn.BatchNorm1d(4, track_running_stats=False),
-            nn.Linear(4, 10),
-        ),
-        lambda: convolutions(nn.BatchNorm2d(4, track_running_stats=False)),
-    ],
-    ids=["before the site", "after the site", "far before the site"],
-)
-def test_batch_norm_without_running_statistics_is_refused(made):
-    data = images() if isinstance((model := made())[0], nn.Conv2d) else None
-    with pytest.raises(ConfigError, match=r"layer '\d', BatchNorm\dd, has no running"):
-        improve(model, data)
-
-
-class Centred(nn.Module):
-    """Subtracts the mean of the batch, as batch normalisation does."""
-
-    def forward(self, inputs):
-        return inputs - inputs.mean(0)
-
-
-def test_a_layer_that_mixes_examples_before_the_site_is_refused():
-    with pytest.raises(ConfigError, match="outputs depend on the other examples"):
-        improve(convolutions(Centred()), images())
-
-
-@pytest.mark.parametrize("statistics", [False, True])
-def test_instance_norm_treats_examples_one_by_one(statistics):
-    torch.manual_seed(0)
-    layer = nn.InstanceNorm2d(4, affine=True, track_running_stats=statistics)
-    model, (inputs, targets) = convolutions(layer), images()
-    found = improve(model, (inputs, targets))
-    found.apply()
-    with torch.no_grad():
-        wrong = [model(inputs[[i]])[0].argmax() != targets[i] for i in range(60)]
-    assert found.metric_after == pytest.approx(sum(map(float, wrong)) / 60)
-
-
-class Dropped(nn.Module):
-    """Dropout that is on in evaluation mode, too."""
-
-    def forward(self, inputs):
-        return dropout(inputs, 0.5, training=True)
-
-
-@pytest.mark.parametrize("place", [0, 1, 5])
-def test_dropout_that_stays_on_is_refused(place):
-    model = convolutions()
-    model.insert(place, Dropped())
-    with pytest.raises(ConfigError, match="they depend on chance: is there a dropout"):
-        improve(model, images())

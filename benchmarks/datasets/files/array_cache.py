@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from benchmarks.datasets.files.variants import array_digest
 from metricopt.files import write_atomically
 
 
@@ -54,14 +55,15 @@ def cached_digest(path: Path, mark: str) -> str | None:
 
 
 def read_arrays(path: Path, mark: str) -> CachedArrays | None:
-    """Return the cached arrays, or None if they are absent or stale."""
+    """Return the cached arrays, or None if they are absent, stale or damaged."""
     digest = cached_digest(path, mark)
     if digest is None:
         return None
-    with safe_open(path, framework="pt") as file:
-        return CachedArrays(
-            file.get_tensor("inputs"), file.get_tensor("targets"), digest
-        )
+    with contextlib.suppress(SafetensorError), safe_open(path, framework="pt") as file:
+        inputs, targets = file.get_tensor("inputs"), file.get_tensor("targets")
+        if array_digest(inputs.numpy(), targets.numpy()) == digest:
+            return CachedArrays(inputs, targets, digest)
+    return None
 
 
 def write_arrays(path: Path, mark: str, arrays: CachedArrays) -> None:

@@ -61,8 +61,8 @@ def test_record_with_nan_or_other_fields_is_torn(tmp_path):
 def test_a_newer_record_stays_where_it_is(tmp_path):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
-    path.write_text(path.read_text().replace('"schema":2', '"schema":3'))
-    with pytest.raises(SchemaError, match=r"record\.json: the record has schema 3"):
+    path.write_text(path.read_text().replace('"schema":3', '"schema":4'))
+    with pytest.raises(SchemaError, match=r"record\.json: the record has schema 4"):
         store.get(SPEC)
     assert names(path.parent) == ["record.json"]
 
