@@ -22,7 +22,7 @@ from metricopt.process.keeping import KeptProcess
 from metricopt.process.query_bar import QueryBar
 from metricopt.process.threads import one_thread
 from metricopt.tasks.checks.loss import require_loss
-from metricopt.tasks.checks.network import check_network
+from metricopt.tasks.checks.network import checked_network
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -89,7 +89,7 @@ def finetune(
     """
     require_kind("model", model, nn.Module, "a torch.nn.Module")
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
-    check_network(model)
+    model = checked_network(model)
     options = options.changed(**settings)
     require_loss(loss)
     improvement: Improvement | None = None

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.call import Call, Data
 from metricopt.doubts import (
@@ -24,7 +25,7 @@ from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
 from metricopt.methods.outputs.search import SearchSettings
 from metricopt.methods.result import FinetuneResult
-from metricopt.metrics.base import METRICS, Metric, from_cost
+from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.checks import (
     check_direction,
     check_targets,
@@ -37,7 +38,7 @@ from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.checks.inputs import check_inputs
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
-from metricopt.tasks.recorded_task import WitnessedTask
+from metricopt.tasks.recorded_task import WitnessedTask, rows_together
 from metricopt.values.health import verdict
 
 SMALL = 32
@@ -89,7 +90,9 @@ class Improvement:
             drawing=Drawing(options.sampler, seeds, meaning=data.meaning),
         )
         task.check()
-        self.task = WitnessedTask(task, rows=_rows(metric), on_query=call.on_query)
+        self.task = WitnessedTask(
+            task, rows=rows_together(metric), on_query=call.on_query
+        )
         self.budget = Budget(options.queries - self._framing, self._steps)
         self.name, self.method = self._named_method()
 
@@ -194,6 +197,7 @@ class Improvement:
             metric_proposed=value,
             method=self.name,
             meaning=self.meaning,
+            theta=fingerprint(self.adapter.network),
             spent=self._spent(0),
             values=self._values,
         )
@@ -286,14 +290,3 @@ class Improvement:
         journal = self.call.journal
         replayed = 0 if journal is None else journal.replayed
         return Spent(self.task.measured, steps, seconds, replayed)
-
-
-def _rows(metric: Metric) -> int | None:
-    """Return how many rows of phi are queried at a time; None for all.
-
-    A user's metric may fail at any phi; one row at a time loses no earlier row. It is
-    no slower if the metric is called row by row in any case.
-    """
-    by_row = type(metric)._values is Metric._values
-    known = (METRICS.get(name) for name in METRICS)
-    return 1 if by_row and type(metric) not in known else None

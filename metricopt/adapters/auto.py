@@ -16,7 +16,7 @@ from metricopt.adapters.output_offsets import (
     columns,
     untouched_outputs,
 )
-from metricopt.adapters.sites import record_shapes, takes_hooks
+from metricopt.adapters.sites import is_scripted, record_shapes
 from metricopt.errors import ConfigError
 from metricopt.inputs import Inputs, count_of
 from metricopt.meaning.contract import PLAIN, Meaning
@@ -57,13 +57,14 @@ def auto_adapter(
             no logits [N, C].
 
     Raises:
-        ConfigError: if the network is scripted, has neither a layer to modulate nor
-            outputs that take offsets, or a site is unknown.
+        ConfigError: if the network is scripted or traced, has neither a layer to
+            modulate nor outputs that take offsets, or a site is unknown.
     """
-    if not takes_hooks(network):
+    if is_scripted(network):
         raise ConfigError(
-            f"the network must take hooks, got a {type(network).__name__}: pass the "
-            "network it was scripted from, or wrap it in an nn.Module that calls it"
+            f"the network must not be scripted or traced, got a "
+            f"{type(network).__name__}: pass the network it was made of, or wrap it in "
+            "an nn.Module that calls it"
         )
     inner = _inner(network, example_input, size, sites, seed)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN

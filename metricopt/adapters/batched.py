@@ -29,6 +29,11 @@ MIXED = (
     "its outputs depend on the other examples"
 )
 """Message about a network that does not."""
+RANDOM = (
+    "the network must return the same outputs at every run, but in evaluation mode "
+    "they depend on chance: is there a dropout with training=True?"
+)
+"""Message about a network that does not."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +118,7 @@ def _require_steady(
 ) -> None:
     """Refuse a network with other outputs at a second run, or in other batches."""
     if not are_close(network.shared(tensors_of(sample), modulation), outputs):
-        raise ConfigError(
-            "the network must return the same outputs at every run, but in evaluation "
-            "mode they depend on chance: is there a dropout with training=True?"
-        )
+        raise ConfigError(RANDOM)
     halves = torch.arange(count_of(sample)).tensor_split(2)
     parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
     apart = [network.shared(part, modulation) for part in parts]

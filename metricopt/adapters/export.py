@@ -102,7 +102,8 @@ def state_digest(
 
 
 def _metadata(adapter: NetworkAdapter) -> dict[str, str]:
-    theta = fingerprint(adapter.network)
+    with adapter.detached():
+        theta = fingerprint(adapter.network)
     return {"format": _FORMAT} | adapter.describe() | {"theta": theta}
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from torch.fx.node import Node
 from torch.utils.hooks import RemovableHandle
 
+from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_tracer import SiteTracer
 from metricopt.adapters.sites import Site
@@ -109,20 +110,32 @@ def hook_sites(
         modulation: called at every site, so that it may follow a phi that changes.
     """
 
-    def hook_at(index: int) -> Callable[[nn.Module, Any, Any], Tensor]:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> Tensor:
+    def hook_with(change: Change) -> Callable[[nn.Module, Any, Any], Any]:
+        return lambda module, inputs, output: change(output)
+
+    # Before hooks of others, which see what a site gives once phi is applied.
+    return [
+        site.module.register_forward_hook(hook_with(change), prepend=True)
+        for site, change in zip(sites, site_changes(sites, modulation), strict=True)
+    ]
+
+
+def site_changes(
+    sites: Sequence[Site], modulation: Callable[[], Modulation]
+) -> list[Change]:
+    """Return what a modulation does to the output of every site; see `hook_sites`."""
+
+    def change_at(index: int) -> Change:
+        def change(output: Any) -> Tensor:
             if not isinstance(output, Tensor) or output.is_nested:
                 kind = "nested " * isinstance(output, Tensor) + type(output).__name__
                 name = sites[index].name
                 raise ConfigError(f"site {name!r} must give one tensor, got {kind}")
             return modulated(modulation(), output, index)
 
-        return hook
+        return change
 
-    return [
-        site.module.register_forward_hook(hook_at(index))
-        for index, site in enumerate(sites)
-    ]
+    return [change_at(index) for index in range(len(sites))]
 
 
 def cut_network(

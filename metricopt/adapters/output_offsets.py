@@ -5,15 +5,17 @@ deep in the network can express such a plain shift badly, or not at all; with of
 beside it, it is always within reach.
 """
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
+from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.folding import with_offsets
 from metricopt.adapters.base import Adapter, Features
-from metricopt.adapters.batched import MIXED, are_close, by_row
+from metricopt.adapters.batched import MIXED, RANDOM, are_close, by_row
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.inputs import Inputs, call, count_of, each_input, selected, tensors_of
@@ -67,26 +69,26 @@ class OutputOffsets(NetworkAdapter):
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
-        with self._detached():
+        with self.detached():
             return self.inner.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             return self._moved(self.inner.predict(features, inner), offsets)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on its own n examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             outputs = self.inner.predict_grouped(features, inner)
             return self._moved(outputs, offsets)
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Put the hooks of the other adapter into the network, and the offsets."""
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return what the other adapter changes, and the outputs of the network."""
 
-        def shift(_: object, __: object, returned: Any) -> Any:
+        def shift(returned: Any) -> Any:
             outputs = logits_of(returned)
             assert isinstance(outputs, Tensor)
             # A network that returns [N] has one output.
@@ -94,8 +96,15 @@ class OutputOffsets(NetworkAdapter):
             moved = self._moved(flat[None], phi[None, self.inner.size :])
             return with_logits(returned, moved.reshape(outputs.shape))
 
-        inner = self.inner.hooks(phi[: self.inner.size])
-        return [*inner, self.network.register_forward_hook(shift)]
+        inner = self.inner.changes(phi[: self.inner.size])
+        return [*inner, (self.network, shift)]
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network with phi in its weights, where they take it."""
+        phi, size = phi.detach(), self.inner.size
+        with self.detached():
+            network = self.inner.merged(phi[:size])
+        return with_offsets(network, phi[size:], self.meaning)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -149,7 +158,7 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     """Return outputs [B or 1, N, C, ...] with offsets [B, C] added."""
     assert isinstance(outputs, Tensor)
     shape = [len(offsets), 1, -1] + [1] * (outputs.ndim - 3)
-    return outputs + offsets.view(shape).to(outputs.dtype)
+    return outputs + offsets.view(shape).to(outputs)
 
 
 def columns(
@@ -188,7 +197,7 @@ class Unmodulated(NetworkAdapter):
 
     Raises:
         ConfigError: if it is not clear which tensor of what the network returns counts,
-            or the network mixes the examples of a batch.
+            or the network mixes the examples of a batch, or draws at random.
         ShapeError: if it does not return one output per example.
     """
 
@@ -197,7 +206,10 @@ class Unmodulated(NetworkAdapter):
         few = selected(example_input, slice(_CHECKED_EXAMPLES))
         places = torch.arange(count_of(few)).split(1)
         alone = [self._outputs(selected(few, place)) for place in places]
-        if not are_close(self._outputs(few), joined(alone, 0)):
+        together = self._outputs(few)
+        if not are_close(self._outputs(few), together):
+            raise ConfigError(RANDOM)
+        if not are_close(joined(alone, 0), together):
             raise ConfigError(MIXED)
 
     def encode(self, inputs: Inputs) -> Features:
@@ -215,9 +227,13 @@ class Unmodulated(NetworkAdapter):
         rows = len(phi)
         return _of_form([part.reshape(rows, -1, *part.shape[1:]) for part in features])
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Return no hooks, as there is nothing to modulate."""
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return no changes, as there is nothing to modulate."""
         return []
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network as it is."""
+        return copy.deepcopy(self.network)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -226,7 +242,7 @@ class Unmodulated(NetworkAdapter):
     @torch.no_grad()
     def _outputs(self, inputs: Inputs) -> Outputs:
         # Cloned, as a network may write on its inputs.
-        with self._detached():
+        with self.detached():
             returned = call(self.network, each_input(Tensor.clone, inputs))
         return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
 

@@ -1,18 +1,20 @@
 """The base class of adapters that modulate the outputs of named modules."""
 
+import copy
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
+from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.folding import folded, replaced
 from metricopt.adapters.base import Features
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.adapters.network_cut import GraphCut, hook_sites
+from metricopt.adapters.network_cut import GraphCut, site_changes
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.inputs import (
@@ -91,7 +93,7 @@ class SiteAdapter(NetworkAdapter):
                 f"inputs must have the form of the first ones, {_named(self._form)}, "
                 f"got {_named(form_of(inputs))}"
             )
-        with self._detached():
+        with self.detached():
             return self._settled().cut.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
@@ -111,7 +113,7 @@ class SiteAdapter(NetworkAdapter):
             ConfigError: if no inputs have been encoded yet.
         """
         self._check(features, phi)
-        with self._detached():
+        with self.detached():
             return self._settled().shared(features, self._modulation(phi))
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
@@ -136,12 +138,29 @@ class SiteAdapter(NetworkAdapter):
                 f"the {len(features[0])} examples must be a multiple of the "
                 f"{len(phi)} rows of phi"
             )
-        with self._detached():
+        with self.detached():
             return self._settled().grouped(features, self._modulation(phi))
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Put hooks at the sites that modulate them by phi [d]."""
-        return hook_sites(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return the sites, and how phi [d] modulates their outputs."""
+        changes = site_changes(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
+        return [
+            (site.module, change)
+            for site, change in zip(self.sites, changes, strict=True)
+        ]
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network with scales and shifts in its weights."""
+        with self.detached():
+            network = copy.deepcopy(self.network)
+        modulation = self._modulation(phi.detach().unsqueeze(0))
+        layers = [network.get_submodule(site.name) for site in self.sites]
+        for place, (site, layer) in enumerate(zip(self.sites, layers, strict=True)):
+            factors, shift = modulation.factors, modulation.shifts[place][0]
+            factor = None if factors is None else factors[place][0]
+            new = folded(layer, factor, shift, site.channel_dim)
+            network = replaced(network, layer, new)
+        return network
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -189,7 +208,7 @@ class SiteAdapter(NetworkAdapter):
         if not count_of(inputs):
             got = ", ".join(str(tuple(part.shape)) for part in tensors_of(inputs))
             raise ShapeError(f"the first inputs must hold an example, got {got}")
-        with self._detached(), torch.inference_mode(False), torch.no_grad():
+        with self.detached(), torch.inference_mode(False), torch.no_grad():
             few = selected(inputs, slice(_CHECKED_EXAMPLES))
             sample = each_input(lambda part: part.detach().clone(), few)
             phi = 0.1 * torch.randn(2, self.size, generator=make_generator("settle"))

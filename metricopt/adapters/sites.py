@@ -1,6 +1,7 @@
 """Sites: the modules of a network whose outputs an adapter modulates."""
 
 import difflib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
         shapes[module] = tuple(output.shape) if plain else None
 
     network.eval()
-    within_reach = filter(takes_hooks, network.modules())
+    within_reach = itertools.filterfalse(is_scripted, network.modules())
     handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
@@ -64,9 +65,9 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
     return shapes
 
 
-def takes_hooks(module: nn.Module) -> bool:
-    """Return whether hooks can be put on a module; a scripted one refuses them."""
-    return type(module).register_forward_hook is nn.Module.register_forward_hook
+def is_scripted(module: nn.Module) -> bool:
+    """Return whether a module is scripted or traced, so that nothing can change it."""
+    return isinstance(module, torch.jit.ScriptModule)
 
 
 def find_module(network: nn.Module, name: str) -> nn.Module:

@@ -34,6 +34,9 @@ class KeptProcess:
         self._inside.enter_context(KeptRandomState())
         self._inside.enter_context(torch.inference_mode(False))
         self._inside.enter_context(torch.enable_grad())
+        if any(map(_is_compiled, self._network.modules())):
+            # Compiled code does not see the hooks that work on the network puts in.
+            self._inside.enter_context(torch.compiler.set_stance("force_eager"))
         return self
 
     def __exit__(
@@ -47,3 +50,7 @@ class KeptProcess:
             module.training = training
         for weight, learning in self._learning:
             weight.requires_grad_(learning)
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None

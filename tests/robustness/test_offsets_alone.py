@@ -33,14 +33,18 @@ def scripted() -> nn.Module:
     return torch.jit.script(nn.Sequential(made(nn.Linear, 64, 10)).eval())
 
 
+def traced() -> nn.Module:
+    return torch.jit.trace(made(Rows), PIXELS[:2])
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("kind", ["function", "wrapped", "traced"])
+@pytest.mark.parametrize("kind", ["function", "wrapped", "wrapped traced"])
 def test_the_number_is_that_of_the_applied_network(kind: str) -> None:
     model = {
         "function": Fixed,
         "wrapped": lambda: Wrapped(scripted()),
-        "traced": lambda: torch.jit.trace(made(Rows), PIXELS[:2]),
+        "wrapped traced": lambda: Wrapped(traced()),
     }[kind]()
 
     def measured() -> float:
@@ -68,6 +72,7 @@ def test_a_layer_of_ones_own_choice_must_be_there() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_scripted_network_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ConfigError, match=r"must take hooks, .* wrap it in an nn.Mod"):
-        found_on(scripted(), (PIXELS, LABELS))
+@pytest.mark.parametrize("kind", [scripted, traced])
+def test_a_scripted_network_is_refused_with_the_way_out(kind) -> None:
+    with pytest.raises(ConfigError, match=r"scripted or traced, .* wrap it in an nn.M"):
+        found_on(kind(), (PIXELS, LABELS))

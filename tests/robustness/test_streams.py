@@ -170,12 +170,24 @@ def test_an_interrupt_raises_while_a_verb_runs_and_ends_at_once_around_it(monkey
         signal.signal(signal.SIGINT, before)
 
 
+class InterruptedByTestError(Exception):
+    """Raised by the handler: a real KeyboardInterrupt would end the test process."""
+
+
 def test_processes_started_uninterrupted_get_no_interrupt():
     """Not even before their first line, and this process gets its own afterwards."""
+
+    def handler(*_):
+        raise InterruptedByTestError
+
     code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        command = [sys.executable, "-S", "-c", code]
-        ended = subprocess.run(command, capture_output=True, text=True)
-        os.kill(os.getpid(), signal.SIGINT)
-        assert ended.stdout == "alive\n"
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(InterruptedByTestError), uninterrupted():
+            command = [sys.executable, "-S", "-c", code]
+            ended = subprocess.run(command, capture_output=True, text=True)
+            os.kill(os.getpid(), signal.SIGINT)
+            assert ended.stdout == "alive\n"
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

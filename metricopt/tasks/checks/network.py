@@ -4,19 +4,27 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from metricopt.adapters.applied.changed import is_changed
 from metricopt.errors import ConfigError
 
 
-def check_network(network: nn.Module) -> None:
-    """Refuse autocast, and a network whose layers or weights cannot be worked with.
+def checked_network(network: nn.Module) -> nn.Module:
+    """Return a network; refuse autocast, and layers or weights it cannot work with.
 
     Args:
-        network: the network theta.
+        network: the network theta. What `torch.compile` made of it follows it once phi
+            is applied, and stands for it here.
 
     Raises:
-        ConfigError: if autocast is on, the weights cannot be used with gradients, or a
-            layer takes its statistics from the batch.
+        ConfigError: if a result is applied to the network, autocast is on, the weights
+            cannot be used with gradients, or a layer takes its statistics from the
+            batch.
     """
+    network = getattr(network, "_orig_mod", network)
+    if is_changed(network):
+        raise ConfigError(
+            "a result is applied to this network: call its remove() before finetune"
+        )
     kinds = {weight.device.type for weight in network.parameters()} | {"cpu"}
     on = [kind for kind in sorted(kinds) if torch.is_autocast_enabled(kind)]
     if on:
@@ -38,3 +46,4 @@ def check_network(network: nn.Module) -> None:
                 "track_running_stats=True and train it, or use a normalisation of "
                 "single examples"
             )
+    return network
