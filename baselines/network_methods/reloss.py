@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from baselines.learned_losses.logit_groups import Groups, group_cross_entropy
@@ -42,7 +43,6 @@ from baselines.training.selection import (
 )
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DataError, ShapeError
-from metricopt.files import read_tensors, write_atomically
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
 LOGITS = "logits"
@@ -63,7 +63,7 @@ class ReLossResult(NetworkResult):
 
     def save_logits(self, path: Path) -> None:
         """Write the recorded logits, for `ReLoss(logits=...)`."""
-        write_atomically(path, save({LOGITS: self.logits.contiguous()}))
+        save_file({LOGITS: self.logits.contiguous()}, path)
 
 
 @NETWORK_METHODS.register("reloss")
@@ -219,8 +219,8 @@ def read_logits(path: Path, network: nn.Module, batches: Batches) -> Tensor:
         ShapeError: if they have another number of classes than the network.
     """
     try:
-        logits = read_tensors(path).tensors[LOGITS]
-    except (OSError, KeyError, DataError) as error:
+        logits = load_file(path)[LOGITS]
+    except (OSError, KeyError, SafetensorError) as error:
         raise DataError(f"{path} holds no recorded logits: {error}") from error
     classes = predict(copy.deepcopy(network), batches.plain(1)).shape[1]
     if logits.ndim != 2 or logits.shape[1] != classes:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, described, require_whole
-from metricopt.inputs import Inputs, as_inputs, as_tensor, count_of, selected
 
 
 @dataclass(frozen=True)
@@ -15,37 +14,30 @@ class Split:
     """Examples of one split, in memory.
 
     Attributes:
-        inputs: network inputs, each [N, ...].
+        inputs: network inputs, shape [N, ...].
         targets: labels, shape [N] or [N, ...].
     """
 
-    inputs: Inputs
+    inputs: Tensor
     targets: Tensor
 
     def __post_init__(self) -> None:
-        inputs, targets = as_inputs(self.inputs), as_tensor(self.targets)
-        if inputs is None or targets is None:
+        if len(self.inputs) != len(self.targets):
             raise DataError(
-                "a split needs tensors or arrays as inputs and targets, got "
-                f"{described(self.inputs)} and {described(self.targets)}"
-            )
-        object.__setattr__(self, "inputs", inputs)
-        object.__setattr__(self, "targets", targets)
-        count = count_of(inputs)
-        if count != len(self.targets):
-            raise DataError(
-                f"a split needs as many inputs as targets, got {count} "
+                f"a split needs as many inputs as targets, got {len(self.inputs)} "
                 f"inputs and {len(self.targets)} targets"
             )
-        if count == 0:
+        if len(self.inputs) == 0:
             raise DataError("a split needs at least one example, got an empty one")
 
     def __len__(self) -> int:
-        return count_of(self.inputs)
+        return len(self.inputs)
 
-    def batch(self, index: slice | Tensor) -> Inputs:
-        """Return the inputs of some examples, each [n, ...]."""
-        return selected(self.inputs, index)
+    def batch(self, index: slice | Tensor) -> Tensor:
+        """Return the inputs of some examples, shape [n, ...]."""
+        if isinstance(index, slice):
+            return self.inputs[index]
+        return self.inputs.index_select(0, index.to(self.inputs.device))
 
 
 class Sampler(ABC):

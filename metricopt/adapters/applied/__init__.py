@@ -1,1 +1,0 @@
-"""A network into which an adapter is put."""

@@ -1,1 +1,0 @@
-"""Answers of the metric on disk, so that no query is asked twice."""
