@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from metricopt.errors import DataError
-from metricopt.meaning.decision import ignored_label
+from metricopt.meaning.decision import OF_SHARES, ignored_label
 from metricopt.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import Loss, loss_name
 
 OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss)
-OF_SHARES = (nn.BCEWithLogitsLoss, nn.BCELoss)
 FUNCTIONS = {
     functional.cross_entropy: OF_CLASSES,
     functional.nll_loss: OF_CLASSES,
