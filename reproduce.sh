@@ -1,18 +1,69 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # The one entry point: ./reproduce.sh VERB ... (./reproduce.sh --help lists the verbs).
 # The first use makes .venv with the locked dependencies. PYTHON chooses the interpreter
 # (3.11 or newer). Relative paths are read in the current folder, so there is no `cd`.
-set -euo pipefail
+# Any POSIX shell runs it, so `sh reproduce.sh` works too.
+set -eu
 # Resolved, so that a symbolic link to this file works.
-root=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+root=$(dirname "$(readlink -f "$0")")
+venv=$root/.venv
+lock='import fcntl, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+try:
+    fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("Another process sets up .venv; waiting for it ...", file=sys.stderr)
+    fcntl.flock(9, fcntl.LOCK_EX)'
 
-stamp=$root/.venv/locked
-if ! cmp -s "$root/requirements.lock" "$stamp"; then
+fail() {
+    echo "error: $1" >&2
+    exit 2
+}
+
+is_ready() {
+    [ -x "$venv/bin/python" ] && [ ! -e "$venv/unfinished" ] &&
+        cmp -s "$root/requirements.lock" "$venv/locked"
+}
+
+check_python() {
+    other="PYTHON=/path/to/python ./reproduce.sh names another one"
+    command -v "$1" >/dev/null ||
+        fail "there is no $1: install Python 3.11 or newer; $other"
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        fail "$1 must be Python 3.11 or newer; $other"
+    "$1" -c 'import ensurepip, fcntl, venv' 2>/dev/null ||
+        fail "$1 has no module venv: install it (Debian: apt install python3-venv); $other"
+}
+
+set_up() {
+    # What a broken set-up left is not trusted: all packages are installed over it.
+    again=
+    if [ -e "$venv/unfinished" ]; then
+        echo "The last set-up of .venv did not finish; it is done again." >&2
+        again=--ignore-installed
+    fi
     echo "Setting up .venv with the locked dependencies (a few minutes, once) ..." >&2
-    "${PYTHON:-python3}" -m venv "$root/.venv"
-    "$root/.venv/bin/python" -m pip install --quiet --no-compile \
-        --disable-pip-version-check --require-hashes -r "$root/requirements.lock"
-    cp "$root/requirements.lock" "$stamp"
+    touch "$venv/unfinished" || return
+    # venv keeps links to an interpreter that is gone.
+    [ -x "$venv/bin/python" ] || rm -f "$venv"/bin/python*
+    "$python" -m venv "$venv" || return
+    "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
+        --require-hashes $again -r "$root/requirements.lock" || return
+    cp "$root/requirements.lock" "$venv/locked" && rm "$venv/unfinished"
+}
+
+if ! is_ready; then
+    [ -f "$root/requirements.lock" ] || fail "expected a checkout in $root"
+    python=${PYTHON:-python3}
+    check_python "$python"
+    mkdir -p "$venv" 2>/dev/null && touch "$venv/lock" 2>/dev/null ||
+        fail "$venv must be a writable folder"
+    # One process sets up, others wait. The lock ends with the last process that has it.
+    exec 9>"$venv/lock"
+    "$python" -c "$lock" || fail "$venv/lock cannot be locked"
+    is_ready || set_up || fail "the set-up of .venv did not finish, for the reason above; \
+the next ./reproduce.sh does it again"
+    exec 9>&-
 fi
 # With -P, folders of these names in the current folder are never imported.
-PYTHONPATH=$root exec "$root/.venv/bin/python" -P -m benchmarks "$@"
+PYTHONPATH=$root exec "$venv/bin/python" -P -m benchmarks "$@"

@@ -2,7 +2,11 @@
 
 import sys
 
-from benchmarks.cli.main import main
+from benchmarks.cli.process import begin
 
 if __name__ == "__main__":
+    begin()
+    # Only now, when an interrupt does no harm. Worker processes do not need it.
+    from benchmarks.cli.main import main
+
     sys.exit(main())

@@ -1,5 +1,7 @@
 """What may be wrong with a metric or an observe split, in plain sentences."""
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 
@@ -7,6 +9,20 @@ ROUNDING = 1e-6
 """Difference of values in native units that the order of a sum may make."""
 LISTED = 10
 """Most absent classes that are named."""
+
+
+def doubts_of_adapter(parts: Collection[str]) -> list[str]:
+    """Return a sentence if an adapter has output offsets and nothing else.
+
+    Args:
+        parts: names of the parts of the adapter.
+    """
+    if set(parts) != {"offsets"}:
+        return []
+    return [
+        "the network has no layer that could be modulated; phi are offsets of its "
+        "outputs alone."
+    ]
 
 
 def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:

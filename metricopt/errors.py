@@ -4,6 +4,7 @@ import difflib
 import operator
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Protocol, get_args
 
 from torch import Tensor, nn
@@ -162,3 +163,11 @@ def described(value: object) -> str:
     parts = ", ".join(type(part).__name__ for part in value[:4])
     more = ", ..." if len(value) > 4 else ""
     return f"a {kind} of {len(value)}: {parts}{more}"
+
+
+def said(error: Exception) -> str:
+    """Return the class and the text of an error, which may be of any class."""
+    text = ""
+    with suppress(Exception):  # the text is made by code of the user's
+        text = f": {error}"
+    return type(error).__name__ + text

@@ -1,20 +1,28 @@
 """The library's one call: fine-tune a model towards the metric it is judged by."""
 
 import time
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.call import Call, Data
 from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
-from metricopt.improvement import Data, Improvement
+from metricopt.improvement import Improvement
+from metricopt.inputs import tensors_of
+from metricopt.journal.journal import Journal
+from metricopt.journal.run_facts import run_facts
+from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
 from metricopt.outputs import Reads
-from metricopt.process.seeding import KeptRandomState
+from metricopt.process.keeping import KeptProcess
+from metricopt.process.query_bar import QueryBar
 from metricopt.process.threads import one_thread
 from metricopt.tasks.checks.loss import require_loss
+from metricopt.tasks.checks.network import checked_network
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -34,10 +42,12 @@ def finetune(
     loss: Loss,
     metric: object,
     options: FinetuneOptions = DEFAULTS,
+    **settings: Any,
 ) -> Finetuned:
     """Find a small phi that improves a metric of a pre-trained model.
 
-    The model is frozen and put in evaluation mode; its weights do not change. One
+    The model works in evaluation mode and frozen, and is as it was afterwards, also
+    after an exception; so are the global random states. One
     query each goes to the untouched network, to the same network with the examples in
     another order, and to the method's proposal. The untouched network is returned if
     the proposal is worse, or if nothing shows that it is better on other data. Two
@@ -51,9 +61,12 @@ def finetune(
         metric: the black box: whatever `make_metric` accepts, such as the name of a
             metric, a function of `sklearn.metrics`, or a `Metric`.
         options: everything else.
+        **settings: fields of `FinetuneOptions` by name, instead of those in `options`,
+            such as `queries=100` or `checkpoint="queries.txt"`.
 
     Returns:
-        phi with what it gained and cost; `apply` puts it into the model.
+        phi with what it gained and cost; `apply` puts it into the model. After Ctrl-C,
+        the best phi observed so far, with a warning that says so.
 
     Raises:
         ConfigError: if a setting or name is not valid, or it is not clear whether
@@ -65,35 +78,62 @@ def finetune(
         MetricError: if the metric fails, or declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
         BudgetExceededError: if a user-defined method asks for too many queries.
+        KeyboardInterrupt: if it comes before the first query, or a second time.
 
-        Every exception, including those of the model, the loss, the data and
-        interrupts, has an attribute `partial`: a `Finetuned` with the best phi
-        observed so far, or None before the first query.
+        Every exception, including those of the model, the loss and the data, has an
+        attribute `partial`: a `Finetuned` with the best phi observed so far, or None
+        before the first query.
 
     Source: the setting is that of Huang et al., CVPR 2021. Differs: see
         `MetricOptOutputs`, the method by default.
     """
     require_kind("model", model, nn.Module, "a torch.nn.Module")
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    model = checked_network(model)
+    options = options.changed(**settings)
     require_loss(loss)
-    black_box = options.metric_of(metric)
-    hidden = None if options.progress else True  # None: hidden without a terminal
     improvement: Improvement | None = None
     started = time.perf_counter()
-    bar = tqdm(total=options.queries, unit=" queries", disable=hidden)
-    with bar, KeptRandomState():
+    with QueryBar(options.queries, shown=options.progress) as bar, KeptProcess(model):
         try:
+            black_box = options.metric_of(metric)
             data = _read(model, train, observe, loss, options, black_box.reads)
             example = data.train.batch(slice(EXAMPLES))
             adapter = options.adapter_of(model, example, data.meaning)
-            with one_thread() if _is_tiny(model, data) else nullcontext():
-                improvement = Improvement(
-                    adapter, data, black_box, options, started, bar.update
-                )
+            tiny = _is_tiny(model, data)
+            with (
+                one_thread() if tiny else nullcontext(),
+                _journal(adapter, data, black_box, options, metric) as journal,
+            ):
+                call = Call(started, bar.update, journal)
+                improvement = Improvement(adapter, data, black_box, options, call)
                 return improvement.run()
+        except KeyboardInterrupt as error:
+            found = None if improvement is None else improvement.interrupted()
+            if found is None:
+                _attach(error, None)
+                raise
+            return found
         except BaseException as error:
             _attach(error, None if improvement is None else improvement.best())
             raise
+
+
+def _journal(
+    adapter: NetworkAdapter,
+    data: Data,
+    metric: Metric,
+    options: FinetuneOptions,
+    given: object,
+) -> AbstractContextManager[Journal | None]:
+    """Return the open checkpoint that the options name, if any."""
+    if options.checkpoint is None:
+        return nullcontext()
+    splits = {"train": data.train, "observe": data.observe}
+    facts = run_facts(
+        adapter, splits, options, loss=data.loss, metric=metric, given=given
+    )
+    return Journal(options.checkpoint, facts)
 
 
 def _read(
@@ -120,13 +160,17 @@ def _read(
 def _is_tiny(model: nn.Module, data: Data) -> bool:
     """Return whether the whole model is too small for more than one thread."""
     weights = sum(weight.numel() for weight in model.parameters())
-    return data.train.batch(slice(1)).ndim <= 2 and weights <= TINY
+    inputs = tensors_of(data.train.batch(slice(1)))
+    return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 
 def _attach(error: BaseException, best: Finetuned | None) -> None:
-    """Attach the best result so far to an exception."""
-    # Some exceptions refuse new attributes; the exception itself matters more.
-    with suppress(AttributeError):
-        error.partial = best  # type: ignore[attr-defined]
-        if best is not None:
-            error.add_note(f"best so far, in `partial`: {best.summary()}")
+    """Attach the best result so far to an exception.
+
+    Not by assignment, which some classes refuse: the exception itself matters more.
+    """
+    held = vars(error)
+    held["partial"] = best
+    if best is not None:
+        note = f"best so far, in `partial`: {best.summary()}"
+        held["__notes__"] = [*held.get("__notes__", ()), note]

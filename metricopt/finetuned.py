@@ -5,14 +5,17 @@ import html
 import io
 import math
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from metricopt.adapters.export import save_phi
+from metricopt.adapters.applied.changed import is_changed
+from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.errors import ConfigError
 from metricopt.figures import Curves, draw
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.methods.result import Checkpoint, Evidence
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
 
 INTERVAL = 1.96
 """Standard errors to either side of an estimate that make an interval of 95 %."""
+CHANGED = (
+    "phi was chosen for other weights than the network has now: load those, or call "
+    "finetune again"
+)
+"""Message about weights that changed since `finetune`."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +43,14 @@ class Spent:
             untouched network and the chosen phi.
         gradient_steps: steps of fine-tuning, without those of meta-training.
         seconds: wall-clock time of the whole call.
+        replayed: those of the queries that the checkpoint answered, so that the metric
+            was not evaluated.
     """
 
     queries: int
     gradient_steps: int
     seconds: float
+    replayed: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Estimate:
 class Finetuned:
     """A frozen network with the adapter parameters found for a metric.
 
-    The network itself is as it was, frozen and in evaluation mode, until `apply`.
+    The network itself is as it was, until `apply`.
 
     Attributes:
         adapter: the adapter of the network.
@@ -87,6 +98,7 @@ class Finetuned:
         known: what was learned of the metric, for calls of `finetune` on other
             networks; None from methods that learn nothing, or nothing alone.
         meaning: how outputs and targets were read.
+        theta: fingerprint of the weights that phi was chosen for; "" if not known.
     """
 
     adapter: NetworkAdapter
@@ -106,6 +118,7 @@ class Finetuned:
     warnings: tuple[str, ...] = ()
     known: Known | None = None
     meaning: Meaning = PLAIN
+    theta: str = ""
 
     @property
     def turned_down(self) -> bool:
@@ -130,21 +143,53 @@ class Finetuned:
         return Estimate(gain, gain - wide, gain + wide)
 
     def apply(self) -> nn.Module:
-        """Modulate the network by phi in place, until `remove`, and return it."""
+        """Modulate the network by phi in place, until `remove`, and return it.
+
+        It works in evaluation mode, as it was judged. Calls of `forward` and of its
+        modules, code compiled before, and copies are modulated, too. Weights that
+        changed since `finetune` are warned of.
+
+        Raises:
+            ConfigError: if another result is applied to the network.
+        """
+        self._require_own()
+        if self._is_theta_changed():
+            warnings.warn(CHANGED, UserWarning, stacklevel=2)
         self.adapter.attach(self.phi)
         return self.adapter.network
 
     def remove(self) -> nn.Module:
-        """Restore the network to what it was before `apply`, and return it."""
+        """Restore the network to what it was before `apply`, and return it.
+
+        Raises:
+            ConfigError: if another result is applied to the network.
+        """
+        self._require_own()
         self.adapter.detach()
         return self.adapter.network
+
+    def merge(self) -> nn.Module:
+        """Return a plain copy of the network that predicts with phi, without hooks.
+
+        phi goes into the weights of layers; where these cannot take it, a small module
+        follows. The copy is in evaluation mode, can be pickled and exported, and this
+        network stays as it is. Weights that changed since `finetune` are warned of.
+        """
+        if self._is_theta_changed():
+            warnings.warn(CHANGED, UserWarning, stacklevel=2)
+        return self.adapter.merged(self.phi)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write phi as a safetensors file that names its adapter and network.
 
         To use it elsewhere, make the same adapter of the same network, with
         `auto_adapter` or by hand, and call `adapter.attach(load_phi(path, adapter))`.
+
+        Raises:
+            ConfigError: if weights changed since `finetune`.
         """
+        if self._is_theta_changed():
+            raise ConfigError(CHANGED)
         save_phi(path, self.phi, self.adapter)
 
     def summary(self) -> str:
@@ -206,6 +251,22 @@ class Finetuned:
             return f"<p>{lines}</p>"
         image = base64.b64encode(stream.getvalue()).decode()
         return f'<p>{lines}</p><img src="data:image/png;base64,{image}">'
+
+    def _require_own(self) -> None:
+        """Refuse to work on a network that another result is applied to."""
+        attached = self.adapter.attached
+        other = attached is None and is_changed(self.adapter.network)
+        if other or (attached is not None and attached is not self.phi):
+            raise ConfigError(
+                "another result is applied to this network: call remove() of that one "
+                "first"
+            )
+
+    def _is_theta_changed(self) -> bool:
+        if not self.theta:
+            return False
+        with self.adapter.detached():
+            return fingerprint(self.adapter.network) != self.theta
 
     def _native(self, cost: float) -> float:
         bounded = torch.tensor(min(max(cost, 0.0), 1.0), dtype=torch.float64)

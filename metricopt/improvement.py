@@ -1,21 +1,24 @@
 """One call of `finetune`, from the untouched network to the result."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.call import Call, Data
 from metricopt.doubts import (
+    doubts_of_adapter,
     doubts_of_classes,
     doubts_of_labels,
     doubts_of_metric,
 )
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
-from metricopt.meaning.contract import Meaning
+from metricopt.journal.journalled_metric import JournalledMetric
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
@@ -23,7 +26,6 @@ from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
 from metricopt.methods.outputs.search import SearchSettings
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.metrics.callables import CallableMetric
 from metricopt.metrics.checks import (
     check_direction,
     check_targets,
@@ -34,34 +36,15 @@ from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
 from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.checks.inputs import check_inputs
-from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
-from metricopt.tasks.recorded_task import OnQuery, WitnessedTask
-from metricopt.tasks.row_losses import Loss
+from metricopt.tasks.recorded_task import WitnessedTask, rows_together
 from metricopt.values.health import verdict
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 EARLY = SearchSettings(enough=0.02)
 """The search by default ends when the metric is known well enough."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What phi is learned from.
-
-    Attributes:
-        train: examples the loss gradients come from.
-        observe: examples the metric is queried on.
-        loss: from outputs and targets to a scalar.
-        meaning: what outputs and targets are.
-    """
-
-    train: Examples
-    observe: Examples
-    loss: Loss
-    meaning: Meaning
 
 
 class Improvement:
@@ -72,8 +55,7 @@ class Improvement:
         data: what phi is learned from.
         metric: the black box.
         options: everything else.
-        started: when the call began, by `time.perf_counter`.
-        on_query: called with the number of queries just made.
+        call: when it began, who watches it, and where its answers are kept.
 
     Raises:
         ConfigError: if the method does not suit the network, or there are too few
@@ -87,30 +69,30 @@ class Improvement:
         data: Data,
         metric: Metric,
         options: FinetuneOptions,
-        started: float,
-        on_query: OnQuery,
+        call: Call,
     ) -> None:
-        self.started = started
+        self.call = call
         self.adapter, self.options, self.meaning = adapter, options, data.meaning
-        self.metric = bound_metric(metric, data.meaning)
+        self.metric = asked = bound_metric(metric, data.meaning)
+        if call.journal is not None:
+            asked = JournalledMetric(self.metric, call.journal)
+        self._asked = asked
         self.train, self.observe = data.train, data.observe
-        self.untouched: Finetuned | None = None
         check_inputs(adapter, data.train, "train")
         check_inputs(adapter, data.observe, "observe")
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
             adapter,
             data.loss,
-            self.metric,
+            asked,
             train=data.train,
             observe=data.observe,
             drawing=Drawing(options.sampler, seeds, meaning=data.meaning),
         )
         task.check()
-        # A user's metric may fail at any phi; one row at a time loses no earlier row.
-        # It is no slower: such a metric is called row by row in any case.
-        rows = 1 if isinstance(metric, CallableMetric) else None
-        self.task = WitnessedTask(task, rows=rows, on_query=on_query)
+        self.task = WitnessedTask(
+            task, rows=rows_together(metric), on_query=call.on_query
+        )
         self.budget = Budget(options.queries - self._framing, self._steps)
         self.name, self.method = self._named_method()
 
@@ -123,7 +105,8 @@ class Improvement:
         """
         check_targets(self.metric, self.observe.targets)
         self.task.meter.limit = self.options.queries
-        self.untouched = untouched = self._untouched()
+        self.task.observe_untouched()
+        untouched = self._untouched()
         shuffled = self._shuffled_value()
         if self._tried:
             self._try_direction(untouched.metric_before)
@@ -132,18 +115,30 @@ class Improvement:
 
     def best(self) -> Finetuned | None:
         """Return the best result so far; None before the first query."""
-        if self.task.best is None or self.untouched is None:
+        if self.task.best is None:
             return None
         cost, phi = self.task.best
-        value = self._native(cost)
+        value, untouched = self._native(cost), self._untouched()
         return replace(
-            self.untouched,
-            phi=phi[0].to(self.untouched.phi.device),
+            untouched,
+            phi=phi[0].to(untouched.phi.device),
             metric_after=value,
             metric_proposed=value,
-            spent=self._spent(0),
-            values=self._values,
         )
+
+    def interrupted(self) -> Finetuned | None:
+        """Return the best result so far, which says that it was interrupted."""
+        best = self.best()
+        if best is None:
+            return None
+        told = (
+            f"interrupted after {best.spent.queries} of {self.options.queries} "
+            "queries; phi is the best one observed until then, and nothing shows that "
+            "it is better on other data"
+        )
+        if self.call.journal is not None:
+            told += f"; the same call goes on from {self.call.journal.path}"
+        return replace(best, warnings=(f"{told}.",))
 
     @property
     def _framing(self) -> int:
@@ -158,7 +153,7 @@ class Improvement:
 
     @property
     def _steps(self) -> int:
-        place = self.adapter.parts["adapter"]
+        place = self.adapter.parts.get("adapter", slice(0))
         size = len(range(self.adapter.size)[place])
         return self.options.steps or (50 if size <= SMALL else 100)
 
@@ -190,7 +185,8 @@ class Improvement:
         return name, method.fitted(self.budget) if is_open else method
 
     def _untouched(self) -> Finetuned:
-        value = self._native(self.task.observe_untouched())
+        """Return the untouched network, the first query, as a result."""
+        value = self._native(self.task.costs[0].item())
         weight = next(self.adapter.network.parameters(), torch.empty(0))
         return Finetuned(
             adapter=self.adapter,
@@ -201,6 +197,7 @@ class Improvement:
             metric_proposed=value,
             method=self.name,
             meaning=self.meaning,
+            theta=fingerprint(self.adapter.network),
             spent=self._spent(0),
             values=self._values,
         )
@@ -230,7 +227,7 @@ class Improvement:
         outputs, targets = self._sample, self.observe.targets
         assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         self.task.count(self._tried)
-        check_direction(self.metric, self.meaning, outputs, targets, initial)
+        check_direction(self._asked, self.meaning, outputs, targets, initial)
 
     def _improved(self, untouched: Finetuned) -> Finetuned:
         generator = make_generator("finetune", self.options.seed)
@@ -271,6 +268,7 @@ class Improvement:
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
         doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        doubts += doubts_of_adapter(self.adapter.parts)
         if self.meaning.doubt:
             doubts.append(self.meaning.doubt)
         if found.confusion is not None:
@@ -288,5 +286,7 @@ class Improvement:
         return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
 
     def _spent(self, steps: int) -> Spent:
-        seconds = time.perf_counter() - self.started
-        return Spent(self.task.measured, steps, seconds)
+        seconds = time.perf_counter() - self.call.started
+        journal = self.call.journal
+        replayed = 0 if journal is None else journal.replayed
+        return Spent(self.task.measured, steps, seconds, replayed)

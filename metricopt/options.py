@@ -1,11 +1,12 @@
 """Everything about `finetune` that has a default."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -17,12 +18,13 @@ from metricopt.errors import (
     require_whole,
     unknown_name,
 )
+from metricopt.inputs import Inputs, call, selected
 from metricopt.meaning.contract import PLAIN, Kind, Meaning
 from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import make_metric
-from metricopt.outputs import Reads
+from metricopt.outputs import Reads, logits_of
 from metricopt.tasks.checks.inputs import FEW, first_run
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
@@ -51,6 +53,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "no_harm": (bool, "True or False"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
+    "checkpoint": (str | os.PathLike | None, "the name of a file or None"),
 }
 """Kinds of other options, and what a message calls them."""
 
@@ -82,6 +85,9 @@ class FinetuneOptions:
         progress: whether a terminal shows the queries made and the time left.
         known: what a call for another network learned of the same metric, `known` of
             its result; see `metricopt.values.known` for what it is good for.
+        checkpoint: a file in which every answer of the metric is kept as soon as it is
+            there. The same call, made again after whatever ended it, goes on where it
+            was, and has the same result to the last bit. None for no file.
     """
 
     method: str | Method = AUTO
@@ -99,6 +105,7 @@ class FinetuneOptions:
     no_harm: bool = True
     progress: bool = True
     known: Known | None = None
+    checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -150,6 +157,18 @@ class FinetuneOptions:
                 f"{described(self.sites)}"
             )
 
+    def changed(self, **settings: Any) -> "FinetuneOptions":
+        """Return these options with others for some.
+
+        Raises:
+            ConfigError: if there is no such option; the message says which are near.
+        """
+        known = [field.name for field in fields(self)]
+        for name in settings:
+            if name not in known:
+                raise unknown_name("option", name, known)
+        return replace(self, **settings)
+
     def metric_of(self, metric: object) -> Metric:
         """Return the metric that a user gave, with what is declared about it."""
         return make_metric(
@@ -177,17 +196,19 @@ class FinetuneOptions:
         if reads != "scores":
             return Meaning("embeddings" if reads == "embeddings" else "raw")
         some = observe.batch(slice(LOOKED_AT))
-        outputs = first_run(lambda: model.eval()(some), model, some[:FEW], "observe")
+        few = selected(some, slice(FEW))
+        run = first_run(lambda: call(model.eval(), some), model, few, "observe")
+        outputs = logits_of(run)
         return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
 
     def adapter_of(
-        self, model: nn.Module, example_input: Tensor, meaning: Meaning = PLAIN
+        self, model: nn.Module, example_input: Inputs, meaning: Meaning = PLAIN
     ) -> NetworkAdapter:
         """Return the adapter of a model; an automatic one is made now.
 
         Args:
             model: the network theta.
-            example_input: network inputs, shape [N, ...]; a few are enough.
+            example_input: network inputs, each [N, ...]; a few are enough.
             meaning: of its outputs.
 
         Raises:

@@ -1,11 +1,22 @@
 """Network outputs, one tensor or several, and the targets they are compared with."""
 
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from dataclasses import fields, is_dataclass
 from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor
+
+from metricopt.errors import ConfigError
 
 Outputs = Tensor | tuple[Tensor, ...]
 """What a network returns; every tensor of a tuple has the examples in the same axis."""
@@ -18,6 +29,80 @@ Targets = Tensor | Sequence[Any]
 
 UNIT = 1e-3
 """How far the length of an embedding may be from 1."""
+LOGITS = ("logits", "out")
+"""Names of the field that counts: of Hugging Face, of torchvision's segmentation."""
+
+
+def logits_of(returned: Any) -> Outputs:
+    """Return the outputs in what a network returns.
+
+    Args:
+        returned: a tensor, several in a tuple, or a dict, dataclass, tuple or list with
+            the tensor in a field named in `LOGITS`, or in the only field with a tensor.
+
+    Raises:
+        ConfigError: if there are other fields, and none is named so.
+    """
+    if isinstance(returned, Tensor):
+        return returned
+    parts = _fields(returned)
+    name = _logits_name(parts)
+    if name is not None:
+        found: Tensor = parts[name]
+        return found
+    kinds = [type(part).__name__ for part in parts.values()]
+    if isinstance(returned, tuple) and parts and _are_tensors(parts.values()):
+        return tuple(returned)
+    named = [f"{key}: {kind}" for key, kind in zip(parts, kinds, strict=True)]
+    listed = kinds if isinstance(returned, tuple | list) else named
+    raise ConfigError(
+        "the network must return one tensor, or a tuple of tensors, got "
+        f"{type(returned).__name__} of ({', '.join(listed)}): wrap it in a module that "
+        "returns the tensor that counts, or names it 'logits'"
+    )
+
+
+def with_logits(returned: Any, logits: Tensor) -> Any:
+    """Return what a network returned with other logits; see `logits_of`.
+
+    A dict, list or dataclass is changed in place: it was made by this call.
+    """
+    if isinstance(returned, Tensor):
+        return logits
+    name: Any = _logits_name(_fields(returned))
+    if isinstance(returned, tuple):
+        if hasattr(returned, "_fields"):
+            return type(returned)(**(_fields(returned) | {name: logits}))
+        return tuple(logits if at == name else part for at, part in enumerate(returned))
+    if isinstance(returned, MutableMapping | list):
+        returned[name] = logits
+    if isinstance(name, str) and isinstance(getattr(returned, name, None), Tensor):
+        object.__setattr__(returned, name, logits)
+    return returned
+
+
+def _fields(returned: Any) -> dict[Any, Any]:
+    """Return the parts of what a network returns, by name or place."""
+    if isinstance(returned, Mapping):
+        return dict(returned)
+    if hasattr(returned, "_fields"):
+        return dict(zip(returned._fields, returned, strict=True))
+    if isinstance(returned, tuple | list):
+        return dict(enumerate(returned))
+    if is_dataclass(returned):
+        return {field.name: getattr(returned, field.name) for field in fields(returned)}
+    return dict(getattr(returned, "__dict__", {}))
+
+
+def _logits_name(parts: Mapping[Any, Any]) -> Any:
+    """Return the name of the part that holds the logits; None if there is none."""
+    tensors = [name for name, part in parts.items() if isinstance(part, Tensor)]
+    named = [name for name in LOGITS if name in tensors]
+    return next(iter(named or tensors[: len(tensors) == 1]), None)
+
+
+def _are_tensors(parts: Iterable[Any]) -> bool:
+    return all(isinstance(part, Tensor) for part in parts)
 
 
 def leading(outputs: Outputs) -> Tensor:

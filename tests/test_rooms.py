@@ -19,18 +19,19 @@ from tests.source_tree import (
 # `__init__`, stands on top of it.
 ROOMS = {
     "metricopt.errors": "",
-    "metricopt.files": "",
-    "metricopt.outputs": "",
+    "metricopt.files": "errors",
+    "metricopt.inputs": "errors",
+    "metricopt.outputs": "errors",
     "metricopt.ranking": "",
     "metricopt.process": "",
     "metricopt.registry": "errors",
     "metricopt.meaning": "errors outputs",
-    "metricopt.adapters": "errors files meaning outputs registry process",
+    "metricopt.adapters": "errors files inputs meaning outputs registry process",
     "metricopt.detection": "errors outputs",
     "metricopt.metrics": "errors meaning outputs registry detection",
     "metricopt.losses": "errors outputs registry detection",
     "metricopt.statistics": "errors metrics outputs registry detection",
-    "metricopt.tasks": "errors meaning outputs registry process adapters losses "
+    "metricopt.tasks": "errors inputs meaning outputs registry process adapters losses "
     "metrics statistics",
     "metricopt.values": "errors files ranking process adapters metrics "
     "statistics tasks",
@@ -40,10 +41,14 @@ ROOMS = {
     "metricopt.figures": "",
     "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
     "methods",
-    "metricopt.options": "errors meaning outputs adapters metrics tasks values methods",
-    "metricopt.improvement": "doubts errors meaning options outputs process adapters "
-    "metrics tasks values methods finetuned",
-    "metricopt.finetune": "errors options outputs process tasks finetuned improvement",
+    "metricopt.options": "errors inputs meaning outputs adapters metrics tasks values "
+    "methods",
+    "metricopt.journal": "errors adapters metrics options tasks",
+    "metricopt.call": "meaning tasks journal",
+    "metricopt.improvement": "call doubts errors meaning options outputs process "
+    "adapters metrics tasks values methods finetuned journal",
+    "metricopt.finetune": "call errors inputs options outputs process adapters metrics "
+    "tasks finetuned journal improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

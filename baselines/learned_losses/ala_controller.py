@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from metricopt.errors import DataError
+from metricopt.files import read_tensors, told, write_atomically
 
 PAST = 10
 """Periods whose statistics a state holds."""
@@ -57,7 +57,7 @@ class PairPolicy(nn.Module):
 
     def save(self, path: Path) -> None:
         """Write the weights, for tasks with any number of classes."""
-        save_file(self.state_dict(), path)
+        write_atomically(path, save(self.state_dict()))
 
     @classmethod
     def load(cls, path: Path) -> "PairPolicy":
@@ -68,9 +68,9 @@ class PairPolicy(nn.Module):
         """
         policy = cls()
         try:
-            policy.load_state_dict(load_file(path))
-        except (OSError, RuntimeError, SafetensorError) as error:
-            raise DataError(f"{path} holds no policy of ALA: {error}") from error
+            policy.load_state_dict(read_tensors(path).tensors)
+        except (OSError, RuntimeError, DataError) as error:
+            raise DataError(f"{path} holds no policy of ALA: {told(error)}") from error
         if not all(
             bool(value.isfinite().all()) for value in policy.state_dict().values()
         ):

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from baselines.learned_losses.logit_groups import Groups, group_cross_entropy
@@ -43,6 +42,7 @@ from baselines.training.selection import (
 )
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.files import read_tensors, write_atomically
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
 LOGITS = "logits"
@@ -63,7 +63,7 @@ class ReLossResult(NetworkResult):
 
     def save_logits(self, path: Path) -> None:
         """Write the recorded logits, for `ReLoss(logits=...)`."""
-        save_file({LOGITS: self.logits.contiguous()}, path)
+        write_atomically(path, save({LOGITS: self.logits.contiguous()}))
 
 
 @NETWORK_METHODS.register("reloss")
@@ -219,8 +219,8 @@ def read_logits(path: Path, network: nn.Module, batches: Batches) -> Tensor:
         ShapeError: if they have another number of classes than the network.
     """
     try:
-        logits = load_file(path)[LOGITS]
-    except (OSError, KeyError, SafetensorError) as error:
+        logits = read_tensors(path).tensors[LOGITS]
+    except (OSError, KeyError, DataError) as error:
         raise DataError(f"{path} holds no recorded logits: {error}") from error
     classes = predict(copy.deepcopy(network), batches.plain(1)).shape[1]
     if logits.ndim != 2 or logits.shape[1] != classes:

@@ -15,7 +15,7 @@ from benchmarks.runs.paths import COMMITTED_RESULTS, OWN_RESULTS
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore, gather, read_jsonl
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import DataError
 
 MAX_WORKERS = 16
 
@@ -134,20 +134,3 @@ def results_root(options: Namespace) -> Path:
 def default_workers() -> int:
     """Return the number of processes if none is given: one per core."""
     return min(os.cpu_count() or 1, MAX_WORKERS)
-
-
-def ensure_writable(folder: Path) -> None:
-    """Make a results folder and write to it, so that no work is lost later.
-
-    Raises:
-        ConfigError: if the folder is not writable.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(
-            f"the results folder {folder} must be writable: {error.strerror}"
-        ) from error

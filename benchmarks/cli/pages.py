@@ -6,22 +6,27 @@ between `<!-- value: WHAT -->` and `<!-- end -->`, where WHAT is
     EXPERIMENT BLOCK COLUMN ROW            the mean of a row on test, at tier local
     EXPERIMENT BLOCK COLUMN ARM@QUERIES    the same at a budget of metric queries
 
-`python -m benchmarks.cli.pages` writes tables and numbers anew; `page_problems` says
-whether they are current, and whether links lead somewhere.
+`python -m benchmarks.cli.pages` writes tables and numbers anew, and lists all other
+numbers and all of `results` by content; `page_problems` says whether tables and numbers
+are current, and whether links lead somewhere.
 """
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.cli.manifest import write_manifest
 from benchmarks.cli.page_tables import TABLES, TIER, committed
 from benchmarks.experiments.registry import find_experiment
+from benchmarks.pipelines.pretrained.released import released_problems
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import at_budget, of_row
 from benchmarks.runs.paths import ROOT
+from benchmarks.runs.store import read_jsonl
 from metricopt.errors import DataError, MetricOptError
-from metricopt.files import write_atomically
+from metricopt.files import read_text, write_atomically
 
 TABLE = re.compile(r"<!-- ([\w-]+):begin -->")
 VALUE = re.compile(r"(<!-- value: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -101,11 +106,28 @@ def current(page: str, results: Path) -> str:
     return VALUE.sub(lambda m: f"{m[1]}{value(results, m[2])}{m[4]}", page)
 
 
+def prose(root: Path = ROOT) -> dict[str, str]:
+    """Return the pages of a project by name, without what is made of records."""
+    texts = {}
+    for path in pages(root):
+        text = path.read_text(encoding="utf-8")
+        for name in dict.fromkeys(TABLE.findall(text)):
+            before, _, rest = text.partition(marks(name)[0])
+            text = before + rest.partition(marks(name)[1])[2]
+        texts[path.relative_to(root).as_posix()] = VALUE.sub(r"\1\4", text)
+    return texts
+
+
 def page_problems(root: Path = ROOT) -> list[str]:
     """Return what is wrong with the pages of a project, one sentence each."""
     problems = []
     for path in pages(root):
-        page, text = path.relative_to(root), path.read_text(encoding="utf-8")
+        page = path.relative_to(root)
+        try:
+            text = read_text(path)
+        except DataError as error:
+            problems.append(str(error))
+            continue
         problems += [
             f"{page} links to {target}, which does not exist"
             for target in dict.fromkeys(LINK.findall(text))
@@ -125,15 +147,33 @@ def page_problems(root: Path = ROOT) -> list[str]:
 
 
 def main() -> int:
-    """Write the tables and numbers into all pages and return the exit code."""
+    """Write the tables and numbers into all pages, list results; return the exit code.
+
+    Damaged records and networks are refused, so that they never become the listed ones.
+    """
+    results = ROOT / "results"
+    for problem in _unfit(results):
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
     for path in pages(ROOT):
         try:
-            text = current(path.read_text(encoding="utf-8"), ROOT / "results")
+            text = current(read_text(path), results)
         except MetricOptError as error:
             print(f"error: {path.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 2
         write_atomically(path, text.encode())
+    write_manifest(results, prose(ROOT))
     return 0
+
+
+def _unfit(results: Path) -> Iterator[str]:
+    """Yield what is wrong with the records and networks that are to be listed."""
+    for path in sorted(results.glob("*/*/records.jsonl")):
+        try:
+            read_jsonl(path)
+        except DataError as error:
+            yield str(error)
+    yield from released_problems(results / "weights")
 
 
 def _column(columns: tuple[Column, ...], name: str) -> Column:

@@ -7,6 +7,22 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let processes that are started here ignore interrupts; their parent ends them.
+
+    From their first moment: an interrupt while they import prints what nobody can use.
+    The parent gets an interrupt that comes meanwhile at the end of the context.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def start_worker() -> None:

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from queue import Queue
 from typing import TypeVar
 
-from benchmarks.execution.lifetime import end_with_parent, start_worker
+from benchmarks.execution.lifetime import end_with_parent, start_worker, uninterrupted
 from metricopt.errors import MetricOptError
 
 Group = TypeVar("Group")
@@ -42,7 +42,8 @@ def run_groups(
     # A fresh interpreter: forking one whose torch has started threads may hang.
     context = multiprocessing.get_context("spawn")
     manager = SyncManager(ctx=context)
-    manager.start(end_with_parent)
+    with uninterrupted():
+        manager.start(end_with_parent)
     with manager:
         ended: Queue[str | None] = manager.Queue()
         reporter = threading.Thread(target=_report, args=(ended, report), daemon=True)
@@ -53,9 +54,10 @@ def run_groups(
         )
         try:
             with pool, _stopped_at_errors(pool, others):
-                futures = [
-                    pool.submit(work, group, place, ended.put) for group in groups
-                ]
+                with uninterrupted():
+                    futures = [
+                        pool.submit(work, group, place, ended.put) for group in groups
+                    ]
                 for future in as_completed(futures):
                     future.result()
         finally:

@@ -26,7 +26,8 @@ from benchmarks.report.sections.time_page import time_page
 from benchmarks.report.sections.training_cost import training_cost
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records, write_jsonl
-from metricopt.files import write_atomically
+from metricopt.errors import DataError
+from metricopt.files import read_text, write_atomically
 
 RIVAL = "## Against another method"
 BESIDE_COMMITTED = "## Beside the committed results"
@@ -119,9 +120,15 @@ def terminal_page(folder: str | Path) -> str:
 
     Args:
         folder: of a written report.
+
+    Raises:
+        DataError: if its page is damaged.
     """
     path = Path(folder) / "table.md"
-    page = path.read_text(encoding="utf-8")
+    try:
+        page = read_text(path)
+    except DataError as error:
+        raise DataError(f"{error}; `./reproduce.sh report` writes it again") from error
     for heading in (EQUAL_QUERIES, FIGURES, NOTES):
         page = page.partition(f"\n{heading}\n")[0]
     return f"{page.rstrip()}\n\nThe whole report, with figures and notes: {path}"

@@ -14,6 +14,7 @@ from benchmarks.report.layout import (
     TableLayout,
     split_budget,
 )
+from benchmarks.runs.digests import joint_digest
 from benchmarks.runs.record import RunRecord
 
 RHO = (
@@ -32,7 +33,7 @@ SEEN = {
 
 
 def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
-    """Return what the numbers are about: tier, data variants, convention."""
+    """Return what the numbers are about: tier, data variants, convention, records."""
     columns: dict[str, list[str]] = {}
     for column in layout.columns:
         for variant in data_variants(records, column):
@@ -46,6 +47,8 @@ def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         "Convention": layout.convention,
     }
     found["Spread"] = " ".join(_spread(layout, records))
+    digest = joint_digest(record.outcome_digest for record in records)
+    found["Records"] = f"{len(records):,}, digest {digest} (without time and machine)"
     return "\n".join(f"- {name}: {text}" for name, text in found.items())
 
 

@@ -9,18 +9,20 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from benchmarks.runs.codec import canonical
+from benchmarks.runs.digests import content_digest
 from benchmarks.runs.paths import cache_root, store_root
-from metricopt.errors import ConfigError
-from metricopt.files import write_atomically
+from metricopt.adapters.export import state_digest
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_tensors, told, write_atomically
 
 
 class Artifact(NamedTuple):
@@ -33,18 +35,22 @@ class Artifact(NamedTuple):
 def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifact:
     """Return the artifact of a key, made and stored at the first call.
 
+    A damaged one is made again.
+
     Args:
         kind: name of the folder, such as `theta`.
         key: JSON-able; everything that determines the artifact.
         make: makes it.
     """
-    path = artifact_path(kind, key)
-    stored = _read(path)
+    stored = find(kind, key)
     if stored is not None:
         return stored
     made = make()
+    path = artifact_path(kind, key)
     tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
-    write_atomically(path, save(tensors, {"facts": json.dumps(made.facts)}))
+    facts = json.dumps(made.facts)
+    content = save(tensors, {"facts": facts, "digest": _digest(tensors, facts)})
+    write_atomically(path, content)
     if kind == FEATURES:
         _keep_to_limit(path)
     return made
@@ -56,19 +62,65 @@ def artifact_path(kind: str, key: object) -> Path:
     return cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
 
 
-def _read(path: Path) -> Artifact | None:
-    """Return a stored artifact, or None if there is none or it is torn."""
+def find(kind: str, key: object) -> Artifact | None:
+    """Return the artifact of a key, or None if there is none.
+
+    A damaged one counts as none: a warning names it, and it is moved aside.
+
+    Args:
+        kind: name of the folder.
+        key: see `get_or_make`.
+
+    Raises:
+        DataError: if it is a folder, which what is made could not replace.
+    """
+    path = artifact_path(kind, key)
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder; delete it")
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads(file.metadata()["facts"])
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (FileNotFoundError, SafetensorError):
+        found = _read(path)
+    except FileNotFoundError:
+        return None
+    except (DataError, KeyError, TypeError, ValueError, RecursionError) as error:
+        _move_aside(path, error)
         return None
     # The time of the last use. Another process may have removed the file by now.
     with contextlib.suppress(OSError):
         os.utime(path)
+    return found
+
+
+def _read(path: Path) -> Artifact:
+    """Return a stored artifact.
+
+    Raises:
+        ValueError, TypeError: if its content is not that of its digest.
+        KeyError: if it has none.
+        DataError: if it is no artifact at all.
+    """
+    tensors, metadata = read_tensors(path)
+    text = metadata["facts"]
+    if metadata["digest"] != _digest(tensors, text):
+        raise ValueError("its content is not what was written")
+    facts = json.loads(text)
+    if not isinstance(facts, dict):
+        raise TypeError("its facts have no names")
     return Artifact(tensors, facts)
+
+
+def _digest(tensors: Mapping[str, Tensor], facts: str) -> str:
+    return content_digest([state_digest(tensors), facts])
+
+
+def _move_aside(path: Path, error: Exception) -> None:
+    """Keep a damaged artifact for inspection, out of the way of a new one."""
+    with contextlib.suppress(OSError):
+        os.replace(path, path.with_suffix(".damaged"))
+    warnings.warn(
+        f"the artifact {path} is damaged and counts as not made ({told(error)}); "
+        f"it was moved to {path.stem}.damaged",
+        stacklevel=3,
+    )
 
 
 RUNS = "runs"

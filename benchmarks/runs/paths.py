@@ -3,8 +3,10 @@
 Nothing here needs metricopt, which takes seconds to import: only errors import it.
 """
 
+import errno
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +20,11 @@ OWN_RESULTS = COMMITTED_RESULTS / "own"
 VARIABLES = ("METRICOPT_DATA", "METRICOPT_CACHE", "METRICOPT_STORE")
 """Environment variables that choose folders."""
 NEEDED_GIGABYTES = 1.0
-"""Free disk space without which no run starts."""
+"""Free disk space without which no work starts."""
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of a user's share of it, that has no room left."""
+PROBE = bytes(4096)
+"""What is written to see whether a folder can be: a full disk takes empty files."""
 
 
 def data_root(explicit: str | Path | None = None) -> Path:
@@ -80,6 +86,36 @@ def free_gigabytes(folder: Path) -> float:
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free / 1e9
+
+
+def ensure_writable(what: str, folder: Path) -> None:
+    """Make a folder and write to it, before any work is done that would be lost.
+
+    Args:
+        what: name of the folder, for messages.
+        folder: with its parents, as far as they are missing.
+
+    Raises:
+        ConfigError: if that fails, or its disk has too little free space.
+    """
+    from metricopt.errors import ConfigError
+
+    try:
+        free = free_gigabytes(folder)
+        if free < NEEDED_GIGABYTES:
+            raise ConfigError(
+                f"the disk of {folder} has {free:.1f} GB free, "
+                f"expected at least {NEEDED_GIGABYTES:.0f} GB"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(PROBE)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ConfigError(
+            f"{what} {folder} must be a writable folder: {error.strerror or error}"
+        ) from error
 
 
 def _user_cache() -> Path:

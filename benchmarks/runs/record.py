@@ -4,15 +4,34 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal
 
-from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.codec import canonical
+from benchmarks.runs.digests import (
+    FIELD,
+    AlteredError,
+    check_seal,
+    content_digest,
+    sealed,
+)
+from benchmarks.runs.record_types import check_types
 from benchmarks.runs.spec import RunSpec
-from benchmarks.runs.upgrade import SCHEMA, SchemaError, SpecMismatchError, upgrade
+from benchmarks.runs.upgrade import (
+    SCHEMA,
+    SchemaError,
+    SpecMismatchError,
+    digest_of,
+    upgrade,
+)
 from metricopt.errors import ConfigError, DataError
 
-STATUSES = ("done", "diverged", "failed")
+FAILED = "failed"
+"""Status of a run that an error ended: nothing was measured."""
+STATUSES = ("done", "diverged", FAILED)
 QUERIED = ("observe", "train", "test")
+VOLATILE = ("seconds", "environment")
+"""Fields that differ when the same run is made again."""
 
 DIGITS = 6
 """Decimals kept of metric values."""
@@ -130,12 +149,27 @@ class RunRecord:
         found: Values = getattr(self, split)
         return list(found.get(metric or self.spec.metric.label, ()))
 
+    @cached_property
+    def digest(self) -> str:
+        """Identity of everything in the record."""
+        return content_digest(self._content())
+
+    @cached_property
+    def outcome_digest(self) -> str:
+        """Identity of what the same run gives again: all but time and machine."""
+        content = self._content()
+        return content_digest({k: v for k, v in content.items() if k not in VOLATILE})
+
     def to_json(self) -> str:
-        """Return the canonical JSON text, one line, with the digest of the spec."""
+        """Return the canonical JSON text, one line, with the digest of all of it."""
+        return canonical(sealed(self._content()))
+
+    def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
-        content["trace"] = [encode(point) for point in self.trace]
-        content["spec"] = {**self.spec.to_json(), "digest": self.spec.digest}
-        return canonical({"schema": SCHEMA, **content})
+        content["trace"] = [vars(point) for point in self.trace]
+        spec = self.spec.to_json()
+        content["spec"] = {**spec, "digest": digest_of(spec)}
+        return {"schema": SCHEMA, **content}
 
     @classmethod
     def from_json(cls, text: str) -> "RunRecord":
@@ -144,21 +178,22 @@ class RunRecord:
         Raises:
             DataError: if the text is no complete record; `SchemaError` if it is of a
                 newer schema; `SpecMismatchError` if its spec is not the one its digest
-                was made from.
+                was made from; `AlteredError` if anything else was changed.
         """
         try:
             content = upgrade(json.loads(text, parse_constant=_reject))
-            _exactly("a record", {"schema", *_names(cls)}, content)
+            _exactly("a record", {"schema", FIELD, *_names(cls)}, content)
             stored = dict(content["spec"])
             digest = stored.pop("digest")
             for point in content["trace"]:
                 _exactly("a trace point", _names(TracePoint), point)
+            check_types(content)
             parts = {name: content[name] for name in _names(cls)} | {
                 "spec": RunSpec.from_json(stored),
                 "trace": tuple(TracePoint(**point) for point in content["trace"]),
             }
             record = cls(**parts)
-        except (SchemaError, SpecMismatchError):
+        except (SchemaError, SpecMismatchError, AlteredError):
             raise
         except (
             ValueError,
@@ -166,6 +201,7 @@ class RunRecord:
             KeyError,
             AttributeError,
             ConfigError,
+            RecursionError,
         ) as error:
             raise DataError(f"not a complete record: {error}") from error
         if record.spec.digest != digest:
@@ -173,6 +209,7 @@ class RunRecord:
                 f"the record was written for the spec {digest[:8]}, "
                 f"but holds the spec {record.spec.digest[:8]}"
             )
+        check_seal(content)
         return record
 
 

@@ -1,16 +1,15 @@
 """The run store, and the lines of records kept in git."""
 
-import os
-import tempfile
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.runs.record import RunRecord
+from benchmarks.runs.digests import AlteredError
+from benchmarks.runs.paths import ensure_writable
+from benchmarks.runs.record import FAILED, RunRecord
 from benchmarks.runs.spec import RunSpec, check_unique
 from benchmarks.runs.upgrade import SchemaError, SpecMismatchError
-from metricopt.errors import ConfigError, DataError
-from metricopt.files import write_atomically
+from metricopt.errors import DataError
+from metricopt.files import read_text, write_atomically
 
 
 class RunStore:
@@ -31,16 +30,9 @@ class RunStore:
         """Make the folder and write to it, before any work is done.
 
         Raises:
-            ConfigError: if that fails.
+            ConfigError: if that fails, or its disk is full.
         """
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
-        except OSError as error:
-            raise ConfigError(
-                f"the run store {self.root} must be a writable folder: {error.strerror}"
-            ) from error
+        ensure_writable("the run store", self.root)
 
     def path(self, spec: RunSpec) -> Path:
         """Return where the record of a spec lies or will lie."""
@@ -49,24 +41,30 @@ class RunStore:
     def get(self, spec: RunSpec) -> RunRecord | None:
         """Return the record of a spec, stale or not; None if it has not been run.
 
-        A torn record counts as none: a warning names it, and it is moved aside.
-
         Raises:
+            DataError: if the record is damaged. It is never made again unasked.
             SpecMismatchError: if the record was written for another spec.
+            AlteredError: if the record was changed.
             SchemaError: if newer code wrote the record.
         """
         path = self.path(spec)
         try:
-            record = RunRecord.from_json(path.read_text(encoding="utf-8"))
+            record = RunRecord.from_json(read_text(path))
         except FileNotFoundError:
             return None
         except SpecMismatchError as error:
             raise SpecMismatchError(f"the record {path} was changed: {error}") from None
+        except AlteredError as error:
+            raise AlteredError(
+                f"{path}: {error}; restore it, or remove it to make its run again"
+            ) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error}") from None
-        except (DataError, UnicodeDecodeError) as error:
-            _move_aside(path, error)
-            return None
+        except DataError as error:
+            raise DataError(
+                f"the record {path} is damaged: {error}; delete it, and the next run "
+                "of its table makes it again"
+            ) from error
         if record.spec.digest != spec.digest:
             raise SpecMismatchError(
                 f"the record {path} is of run {record.spec.digest[:12]}, "
@@ -75,18 +73,48 @@ class RunStore:
         return record
 
     def put(self, record: RunRecord) -> Path:
-        """Write a record atomically, no longer stale, and return its path."""
+        """Write a record atomically, no longer stale, and return its path.
+
+        A failed record does not replace a measured one, which stays stale.
+        """
         path = self.path(record.spec)
-        write_atomically(path, f"{record.to_json()}\n".encode())
+        beside = path.with_name("record.json.failed")
+        content = f"{record.to_json()}\n".encode()
+        if record.status == FAILED and self._is_measured(record.spec):
+            write_atomically(beside, content)
+            return beside
+        write_atomically(path, content)
+        beside.unlink(missing_ok=True)
         # Last: a crash before it only repeats the run.
         self._marker(record.spec).unlink(missing_ok=True)
         return path
 
+    def problems(self, experiments: Iterable[str]) -> list[str]:
+        """Return what is wrong with the records of experiments, one sentence each."""
+        found = []
+        for name in experiments:
+            for path in sorted(self.root.glob(f"{name}/*/*/record.json")):
+                try:
+                    RunRecord.from_json(read_text(path))
+                except (DataError, OSError) as error:
+                    found.append(f"{path}: {error}")
+        return found
+
     def mark_stale(self, specs: Iterable[RunSpec]) -> None:
-        """Mark the records of these specs, if there are any, to be made again."""
-        for spec in specs:
-            if self.path(spec).exists():
-                self._marker(spec).touch()
+        """Mark the records of these specs, if there are any, to be made again.
+
+        All of them or none: some marks would look like what an interrupt left.
+        """
+        marked: list[Path] = []
+        try:
+            for spec in specs:
+                if self.path(spec).exists():
+                    marked.append(self._marker(spec))
+                    marked[-1].touch()
+        except BaseException:
+            for marker in marked:
+                marker.unlink(missing_ok=True)
+            raise
 
     def is_stale(self, spec: RunSpec) -> bool:
         """Return whether the record of a spec is to be made again."""
@@ -99,6 +127,13 @@ class RunStore:
         interrupted run.
         """
         return [spec for spec in specs if self.is_stale(spec)]
+
+    def _is_measured(self, spec: RunSpec) -> bool:
+        try:
+            record = self.get(spec)
+        except DataError:
+            return False
+        return record is not None and record.status != FAILED
 
     def _marker(self, spec: RunSpec) -> Path:
         return self.path(spec).with_name("record.json.stale")
@@ -144,29 +179,23 @@ def read_jsonl(path: str | Path) -> list[RunRecord]:
             same place; the message names file and line.
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"expected records in {path}, and there is no such file")
-    records: dict[tuple[str, str, str, str, str, int], RunRecord] = {}
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = RunRecord.from_json(line)
-            except DataError as error:
-                raise DataError(f"{path} line {number}: {error}") from error
-            if record.spec.cell in records:
-                raise DataError(f"{path} line {number}: a second record of one run")
-            records[record.spec.cell] = record
-    return list(records.values())
-
-
-def _move_aside(path: Path, error: Exception) -> None:
-    """Keep a torn record for inspection; another process may have moved it already."""
     try:
-        os.replace(path, path.with_name("record.json.torn"))
-    except FileNotFoundError:
-        return
-    warnings.warn(
-        f"the record {path} is incomplete and counts as not run ({error}); "
-        f"it was moved to record.json.torn",
-        stacklevel=3,
-    )
+        text = read_text(path)
+    except FileNotFoundError as error:
+        raise DataError(f"expected records in {path}, and there is no such file") from (
+            error
+        )
+    records: dict[tuple[str, str, str, str, str, int], RunRecord] = {}
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = RunRecord.from_json(line)
+        except DataError as error:
+            raise DataError(
+                f"{path} line {number}: {error}; restore it with git, or delete it and "
+                "have `./reproduce.sh report` write it again"
+            ) from error
+        if record.spec.cell in records:
+            raise DataError(f"{path} line {number}: a second record of one run")
+        records[record.spec.cell] = record
+    return list(records.values())

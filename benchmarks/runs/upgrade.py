@@ -1,7 +1,8 @@
 """Turn records of earlier schemas into the current one: dictionaries in and out.
 
 Schema 1 had no field `schema`. Its spec kept everything in one dictionary `settings`,
-its results held one metric, and further metrics stood among the notes.
+its results held one metric, and further metrics stood among the notes. Schema 2 had no
+digest of the content.
 """
 
 import hashlib
@@ -9,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.runs.codec import canonical
+from benchmarks.runs.digests import FIELD, AlteredError, sealed
 from metricopt.errors import DataError
 
-SCHEMA = 2
+SCHEMA = 3
 """The schema that is written today."""
 
 Content = dict[str, Any]
@@ -52,6 +54,7 @@ def upgrade(content: Content) -> Content:
     Raises:
         SchemaError: if the record is newer than this code, or its schema is no number.
         SpecMismatchError: if the spec is not the one its digest was made from.
+        AlteredError: if it has a digest, and its schema had none.
         KeyError: if the record lacks a field of its schema.
     """
     schema = content.get("schema", 1)
@@ -62,7 +65,9 @@ def upgrade(content: Content) -> Content:
             f"the record has schema {schema}, and this code reads up to {SCHEMA}; "
             "update the code to read it"
         )
-    return _from_1(content) if schema == 1 else content
+    if schema == 1:
+        content = _from_1(content)
+    return _from_2(content) if schema < 3 else content
 
 
 def digest_of(spec: Mapping[str, Any]) -> str:
@@ -99,6 +104,14 @@ def _from_1(content: Content) -> Content:
         "test": test,
         "notes": notes,
     }
+
+
+def _from_2(content: Content) -> Content:
+    if FIELD in content:
+        raise AlteredError(
+            "the record was altered: it has a digest, and its schema had none"
+        )
+    return sealed(content | {"schema": 3})
 
 
 def _spec_from_1(old: Content) -> Content:

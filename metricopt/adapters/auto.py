@@ -1,6 +1,7 @@
 """The adapter a network gets when none is named."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 from torch import Tensor, nn
@@ -11,11 +12,13 @@ from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
+    Unmodulated,
     columns,
     untouched_outputs,
 )
-from metricopt.adapters.site_adapter import SiteAdapter
+from metricopt.adapters.sites import is_scripted, record_shapes
 from metricopt.errors import ConfigError
+from metricopt.inputs import Inputs, count_of
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.outputs import are_embeddings
 
@@ -27,7 +30,7 @@ BIAS_SIZE = 16
 
 def auto_adapter(
     network: nn.Module,
-    example_input: Tensor,
+    example_input: Inputs,
     *,
     size: int | None = None,
     sites: Sequence[str] | Literal["stages"] | None = None,
@@ -40,11 +43,12 @@ def auto_adapter(
     are at most 256 numbers, else the generator form with d = 128. Any other network
     gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
     output of a network that returns one tensor with at most 256 outputs, but not beside
-    embeddings of unit length.
+    embeddings of unit length. A network without a layer that hooks can modulate gets
+    `OutputOffsets` alone.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         size: size of `FiLM` or `DynamicBias`; for `FiLM`, giving it selects the
             generator form.
         sites: modules to modulate, as in `FiLM`; for `DynamicBias` a list of one name.
@@ -53,25 +57,78 @@ def auto_adapter(
             no logits [N, C].
 
     Raises:
-        ConfigError: if the network has no layer to modulate, or a site is unknown.
+        ConfigError: if the network is scripted or traced, has neither a layer to
+            modulate nor outputs that take offsets, or a site is unknown.
     """
-    if any(isinstance(module, _ConvNd) for module in network.modules()):
-        inner: SiteAdapter = _film(network, example_input, size, sites, seed)
-    else:
-        inner = _dynamic_bias(network, example_input, size, sites, seed)
+    if is_scripted(network):
+        raise ConfigError(
+            f"the network must not be scripted or traced, got a "
+            f"{type(network).__name__}: pass the network it was made of, or wrap it in "
+            "an nn.Module that calls it"
+        )
+    inner = _inner(network, example_input, size, sites, seed)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
-    if not offsets or not 1 <= columns(inner, example_input, meaning) <= DIRECT_LIMIT:
-        return inner
+    if offsets and _take_offsets(inner, example_input, meaning):
+        return OutputOffsets(inner, example_input, meaning)
+    if not inner.size:
+        raise ConfigError(
+            f"{type(network).__name__} has no layer that can be modulated, so it needs "
+            f"offsets, of one tensor with 1 to {DIRECT_LIMIT} outputs that are no "
+            "embeddings: make an adapter by hand, with a layer as its site"
+        )
+    return inner
+
+
+def _take_offsets(
+    inner: NetworkAdapter, example_input: Inputs, meaning: Meaning
+) -> bool:
+    """Return whether offsets suit the outputs of a network."""
+    if not 1 <= columns(inner, example_input, meaning) <= DIRECT_LIMIT:
+        return False
     outputs = untouched_outputs(inner, example_input)
     # Embeddings have no class that an offset could favour.
-    if isinstance(outputs, Tensor) and are_embeddings(outputs):
-        return inner
-    return OutputOffsets(inner, example_input, meaning)
+    return not (isinstance(outputs, Tensor) and are_embeddings(outputs))
+
+
+def _inner(
+    network: nn.Module,
+    example_input: Inputs,
+    size: int | None,
+    sites: Sequence[str] | Literal["stages"] | None,
+    seed: int,
+) -> NetworkAdapter:
+    """Return the adapter beside the offsets, an empty one if no layer is fit for it."""
+    convolutional = any(isinstance(module, _ConvNd) for module in network.modules())
+    make = _film if convolutional else _dynamic_bias
+    if size is not None or sites is not None:
+        return make(network, example_input, size, sites, seed)
+    try:
+        return make(network, example_input, None, None, seed)
+    except ConfigError:
+        other = _layer_of_rows(network, example_input)
+    if other is not None:
+        with suppress(ConfigError):
+            return _dynamic_bias(network, example_input, None, [other], seed)
+    return Unmodulated(network, example_input)
+
+
+def _layer_of_rows(network: nn.Module, example_input: Inputs) -> str | None:
+    """Return the first linear layer with one output for every example, if there is one.
+
+    Layers of attention may have the places of a sequence first, or nested tensors.
+    """
+    shapes, count = record_shapes(network, example_input), count_of(example_input)
+    modules: dict[str, nn.Module] = dict(network.named_modules())
+    for name, module in modules.items():
+        shape = shapes.get(module)
+        if isinstance(module, nn.Linear) and shape and shape[0] == count:
+            return name
+    return None
 
 
 def _film(
     network: nn.Module,
-    example_input: Tensor,
+    example_input: Inputs,
     size: int | None,
     sites: Sequence[str] | Literal["stages"] | None,
     seed: int,
@@ -85,7 +142,7 @@ def _film(
 
 def _dynamic_bias(
     network: nn.Module,
-    example_input: Tensor,
+    example_input: Inputs,
     size: int | None,
     sites: Sequence[str] | str | None,
     seed: int,

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+from metricopt.inputs import Inputs
 from metricopt.outputs import Outputs
 
 Features = tuple[Tensor, ...]
@@ -28,11 +29,11 @@ class Adapter(ABC):
         return {"adapter": slice(self.size)}
 
     @abstractmethod
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Run the network up to the first adapter site and return the features.
 
         Args:
-            inputs: network inputs, shape [N, ...].
+            inputs: network inputs, each [N, ...].
 
         Returns:
             Features of the N examples; the inputs themselves if the network cannot

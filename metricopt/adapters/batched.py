@@ -17,12 +17,23 @@ from metricopt.adapters.network_cut import (
 )
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.outputs import Outputs, joined
+from metricopt.inputs import Inputs, count_of, each_input, form_of, selected, tensors_of
+from metricopt.outputs import Outputs, each, joined, logits_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
 # differently for different batch sizes; a wrong cut is off by far more.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 _HALF_TOLERANCE = 1e-1
+MIXED = (
+    "the network must treat the examples of a batch one by one, but in evaluation mode "
+    "its outputs depend on the other examples"
+)
+"""Message about a network that does not."""
+RANDOM = (
+    "the network must return the same outputs at every run, but in evaluation mode "
+    "they depend on chance: is there a dropout with training=True?"
+)
+"""Message about a network that does not."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ class BatchedNetwork:
             for site, value in zip(self.cut.entries, features, strict=True)
         ]
         outputs = self.cut.decode(values, modulation)
-        return _by_row(outputs, modulation.rows, len(features[0]))
+        return by_row(outputs, modulation.rows, len(features[0]))
 
     def grouped(self, features: Features, modulation: Modulation) -> Outputs:
         """Return outputs [B, n, ...] of every row on n examples of its own."""
@@ -56,7 +67,7 @@ class BatchedNetwork:
         ]
         outputs = self.cut.decode(values, modulation)
         examples = len(features[0]) // modulation.rows
-        return _by_row(outputs, modulation.rows, examples)
+        return by_row(outputs, modulation.rows, examples)
 
     def _repeat(self, value: Tensor, rows: int) -> Tensor:
         """Repeat [N, ...] to [B * N, ...], by `cat` because it keeps channels-last."""
@@ -69,7 +80,7 @@ def batch_network(
     network: nn.Module,
     sites: Sequence[Site],
     modulations: Sequence[Modulation],
-    sample: Tensor,
+    sample: Inputs,
 ) -> BatchedNetwork:
     """Return the network cut at its first site, or whole with hooks.
 
@@ -80,61 +91,77 @@ def batch_network(
         network: the network, in evaluation mode.
         sites: the sites.
         modulations: the modulation of two phi together, then of each alone.
-        sample: network inputs, shape [N, ...]; a few are enough.
+        sample: network inputs, each [N, ...]; a few are enough.
 
     Raises:
         ConfigError: if the network does not call a site, returns anything but one
-            tensor or a tuple of tensors, or mixes the examples of a batch.
+            tensor or a tuple of tensors, mixes the examples of a batch, or draws at
+            random.
         ShapeError: if it does not return one output per example.
     """
-    require_called(sites, record_shapes(network, sample.clone()))
-    hooked = HookedNetwork(network, sites)
+    require_called(sites, record_shapes(network, each_input(Tensor.clone, sample)))
+    form = form_of(sample)
+    hooked = HookedNetwork(network, sites, form)
     both, *single = modulations
     careful = BatchedNetwork(hooked, copies=True)
-    alone = [careful.shared((sample,), each) for each in single]
-    for cut in (cut_network(network, sites), hooked):
+    alone = [careful.shared(tensors_of(sample), one) for one in single]
+    _require_steady(careful, sample, single[0], alone[0])
+    for cut in (cut_network(network, sites, form), hooked):
         batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
         if batched:
             return batched
-    raise ConfigError(
-        "the network must treat the examples of a batch one by one, but in "
-        "evaluation mode its outputs depend on the other examples, or on chance"
-    )
+    raise ConfigError(MIXED)
+
+
+def _require_steady(
+    network: BatchedNetwork, sample: Inputs, modulation: Modulation, outputs: Outputs
+) -> None:
+    """Refuse a network with other outputs at a second run, or in other batches."""
+    if not are_close(network.shared(tensors_of(sample), modulation), outputs):
+        raise ConfigError(RANDOM)
+    halves = torch.arange(count_of(sample)).tensor_split(2)
+    parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
+    apart = [network.shared(part, modulation) for part in parts]
+    if not are_close(joined(apart, 1), outputs):
+        raise ConfigError(MIXED)
 
 
 def _agreeing(
-    cut: GraphCut | HookedNetwork, sample: Tensor, both: Modulation, expected: Outputs
+    cut: GraphCut | HookedNetwork, sample: Inputs, both: Modulation, expected: Outputs
 ) -> BatchedNetwork | None:
     """Return the batched network of a cut if it gives the expected outputs."""
     batched = BatchedNetwork(cut)
     try:
-        features = cut.encode(sample.clone())
-        if any(len(value) != len(sample) for value in features):
+        features = cut.encode(each_input(Tensor.clone, sample))
+        if any(len(value) != count_of(sample) for value in features):
             return None
         twice = tuple(torch.cat([value, value]) for value in features)
         versions = [value._version for value in twice]
         outputs = [batched.grouped(twice, both), batched.shared(features, both)]
     except TRACE_ERRORS:
         return None
-    if not all(_close(each, expected) for each in outputs):
+    if not all(are_close(found, expected) for found in outputs):
         return None
     written = versions != [value._version for value in twice]
     return replace(batched, copies=written)
 
 
-def _by_row(outputs: Any, rows: int, examples: int) -> Outputs:
-    """Reshape outputs [B * N, ...] to [B, N, ...], and [B * N] to [B, N, 1]."""
-    if isinstance(outputs, tuple) and outputs:
-        return tuple(_tensor_by_row(each, rows, examples) for each in outputs)
-    return _tensor_by_row(outputs, rows, examples)
+def by_row(returned: Any, rows: int, examples: int) -> Outputs:
+    """Reshape outputs [B * N, ...] to [B, N, ...], and [B * N] to [B, N, 1].
+
+    Args:
+        returned: what the network returned, see `logits_of`.
+        rows: number of rows B.
+        examples: number of examples N.
+
+    Raises:
+        ConfigError: if it is not clear which tensor of it counts.
+        ShapeError: if it has not one output per example.
+    """
+    return each(lambda part: _by_row(part, rows, examples), logits_of(returned))
 
 
-def _tensor_by_row(outputs: Any, rows: int, examples: int) -> Tensor:
-    if not isinstance(outputs, Tensor):
-        raise ConfigError(
-            "the network must return one tensor, or a tuple of tensors, got "
-            f"{type(outputs).__name__}"
-        )
+def _by_row(outputs: Tensor, rows: int, examples: int) -> Tensor:
     if outputs.ndim == 0 or len(outputs) != rows * examples:
         raise ShapeError(
             f"the network must return one output for each of {rows * examples} "
@@ -143,7 +170,8 @@ def _tensor_by_row(outputs: Any, rows: int, examples: int) -> Tensor:
     return outputs.reshape(rows, examples, *(outputs.shape[1:] or (1,)))
 
 
-def _close(outputs: Outputs, expected: Outputs) -> bool:
+def are_close(outputs: Outputs, expected: Outputs) -> bool:
+    """Return whether outputs are equal, but for what other batches round."""
     if isinstance(outputs, Tensor) and isinstance(expected, Tensor):
         return _tensors_close(outputs, expected)
     if isinstance(outputs, Tensor) or isinstance(expected, Tensor):

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.modulation import Modulation
-from metricopt.adapters.network_cut import first_call
+from metricopt.adapters.network_cut import in_order
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import Site, find_module
+from metricopt.adapters.sites import Site, find_module, record_shapes
 from metricopt.errors import ConfigError
+from metricopt.inputs import Inputs, form_of
 from metricopt.process.seeding import make_generator
 
 
@@ -26,7 +27,7 @@ class DynamicBias(SiteAdapter):
         size: number d of adapter parameters, at least 1.
         seed: seed of V.
         site: name of the linear layer; by default the one that runs first.
-        example_input: network inputs, shape [N, ...], to decide now where the network
+        example_input: network inputs, each [N, ...], to decide now where the network
             is cut; by default the first encoded inputs decide.
 
     Raises:
@@ -43,11 +44,11 @@ class DynamicBias(SiteAdapter):
         size: int,
         seed: int = 0,
         site: str | None = None,
-        example_input: Tensor | None = None,
+        example_input: Inputs | None = None,
     ) -> None:
         if size < 1:
             raise ConfigError(f"size must be at least 1, got {size}")
-        name, layer = _linear(network, site)
+        name, layer = _linear(network, site, example_input)
         generator = make_generator("DynamicBias", seed)
         deviation = 1 / math.sqrt(layer.in_features + size)
         weights = deviation * torch.randn(
@@ -72,14 +73,23 @@ class DynamicBias(SiteAdapter):
         return Modulation(len(phi), None, shifts, self._channel_dims)
 
 
-def _linear(network: nn.Module, name: str | None) -> tuple[str, nn.Linear]:
+def _linear(
+    network: nn.Module, name: str | None, example_input: Inputs | None
+) -> tuple[str, nn.Linear]:
     """Return name and layer: the one called `name`, or the first that runs."""
     if name is None:
-        layer = first_call(network, nn.Linear)
+        form = None if example_input is None else form_of(example_input)
+        layers = in_order(network, nn.Linear, form)
+        if example_input is not None:
+            # Attention reads the weights of some layers without calling them.
+            shapes = record_shapes(network, example_input)
+            layers = [layer for layer in layers if shapes.get(layer) is not None]
+        if not layers:
+            raise ConfigError(
+                f"{type(network).__name__} has no nn.Linear that it calls"
+            )
         names = {module: name for name, module in network.named_modules()}
-        if layer is None:
-            raise ConfigError(f"{type(network).__name__} has no nn.Linear")
-        name = names[layer]
+        name = names[layers[0]]
     layer = find_module(network, name)
     if not isinstance(layer, nn.Linear):
         got = type(layer).__name__

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.errors import ConfigError, ShapeError
-from metricopt.files import write_atomically
+from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.files import read_tensors, write_atomically
 
 _FORMAT = "metricopt-phi-1"
 
@@ -66,6 +65,11 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
         raise ConfigError(
             f"{path} must hold phi of shape [{adapter.size}], got {tuple(phi.shape)}"
         )
+    if not (phi.is_floating_point() and bool(phi.isfinite().all())):
+        raise ConfigError(
+            f"{path} must hold finite floating-point numbers, got {phi.dtype} or a "
+            "number that is not finite; save phi again"
+        )
     weight = next(adapter.network.parameters(), phi)
     return phi.to(weight.device)
 
@@ -98,15 +102,18 @@ def state_digest(
 
 
 def _metadata(adapter: NetworkAdapter) -> dict[str, str]:
-    theta = fingerprint(adapter.network)
+    with adapter.detached():
+        theta = fingerprint(adapter.network)
     return {"format": _FORMAT} | adapter.describe() | {"theta": theta}
 
 
 def _read(path: Path) -> tuple[Tensor, dict[str, str]]:
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
     try:
-        with safe_open(path, framework="pt") as file:
-            return file.get_tensor("phi"), file.metadata() or {}
-    except SafetensorError as error:
+        tensors, metadata = read_tensors(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}") from error
+    except DataError as error:
         raise ConfigError(f"{path} was not written by save_phi: {error}") from error
+    if "phi" not in tensors:
+        raise ConfigError(f"{path} was not written by save_phi: it holds no phi")
+    return tensors["phi"], metadata

@@ -11,6 +11,7 @@ from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
 from metricopt.errors import ConfigError, require_choice
+from metricopt.inputs import Inputs
 from metricopt.process.seeding import make_generator
 
 Form = Literal["generator", "shared", "direct", "shift"]
@@ -35,7 +36,7 @@ class FiLM(SiteAdapter):
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         sites: names of the modules to modulate, in any order; "stages" for the last
             normalisation layer of every spatial resolution; by default the last one
             of the network, which leaves the least computation per phi.
@@ -53,7 +54,7 @@ class FiLM(SiteAdapter):
     def __init__(
         self,
         network: nn.Module,
-        example_input: Tensor,
+        example_input: Inputs,
         *,
         sites: Sequence[str] | Literal["stages"] | None = None,
         form: Form = "generator",
@@ -92,7 +93,7 @@ class FiLM(SiteAdapter):
 
 
 def _names(
-    network: nn.Module, example_input: Tensor, sites: Sequence[str] | None
+    network: nn.Module, example_input: Inputs, sites: Sequence[str] | None
 ) -> Sequence[str]:
     if sites is None:
         return last_site(network, example_input)

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
+from metricopt.inputs import Inputs
 from metricopt.meaning.contract import Meaning
 from metricopt.outputs import Outputs
 
@@ -24,7 +25,7 @@ class MeantAdapter(Adapter):
         """Places in phi of the parts of the other adapter."""
         return self.inner.parts
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
         return self.inner.encode(inputs)
 

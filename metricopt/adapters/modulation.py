@@ -52,9 +52,9 @@ class Modulation:
         """Broadcast [B, 1, C, 1, ...] over hidden [B or 1, n, C, ...], then flatten."""
         shape = [self.rows] + [1] * (hidden.ndim - 1)
         shape[2 if self.channel_dims[site] == 1 else -1] = -1
-        shift = self.shifts[site].view(shape).to(hidden.dtype)
+        shift = self.shifts[site].view(shape).to(hidden)
         if self.factors is None:
             return (hidden + shift).flatten(0, 1)
-        factor = self.factors[site].view(shape).to(hidden.dtype)
+        factor = self.factors[site].view(shape).to(hidden)
         # addcmul does not vectorise what is broadcast: it takes three times as long.
         return (hidden * factor).add_(shift).flatten(0, 1)

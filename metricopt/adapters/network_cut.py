@@ -14,9 +14,12 @@ from torch import Tensor, fx, nn
 from torch.fx.node import Node
 from torch.utils.hooks import RemovableHandle
 
+from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.modulation import Modulation
+from metricopt.adapters.site_tracer import SiteTracer
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError
+from metricopt.inputs import Form, Inputs, call, formed, tensors_of, width
 
 TRACE_ERRORS = (
     TypeError,
@@ -50,10 +53,10 @@ class GraphCut:
         self._prefix = prefix
         self._suffix = suffix
 
-    def encode(self, inputs: Tensor) -> tuple[Tensor, ...]:
+    def encode(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """Return the values that cross the cut, each [N, ...], without gradient."""
         with torch.no_grad():
-            return cast(tuple[Tensor, ...], self._prefix.forward(inputs))
+            return cast(tuple[Tensor, ...], self._prefix.forward(tensors_of(inputs)))
 
     def decode(self, values: Sequence[Tensor], modulation: Modulation) -> Any:
         """Return the network outputs, [B * n, ...].
@@ -69,24 +72,24 @@ class HookedNetwork:
     """The whole network, modulated through hooks: the fallback if it cannot be cut.
 
     Attributes:
-        entries: one value, the inputs, which belong to no site.
+        entries: None for each tensor of the inputs, which belong to no site.
     """
 
-    entries: tuple[int | None, ...] = (None,)
+    entries: tuple[int | None, ...]
 
-    def __init__(self, network: nn.Module, sites: Sequence[Site]) -> None:
-        self._network = network
-        self._sites = sites
+    def __init__(self, network: nn.Module, sites: Sequence[Site], form: Form) -> None:
+        self.entries = (None,) * width(form)
+        self._network, self._sites, self._form = network, sites, form
 
-    def encode(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        """Return the inputs, [N, ...]."""
-        return (inputs,)
+    def encode(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """Return the inputs, each [N, ...]."""
+        return tensors_of(inputs)
 
     def decode(self, values: Sequence[Tensor], modulation: Modulation) -> Any:
         """Return the network outputs, [B * n, ...], of inputs [B * n, ...]."""
         handles = hook_sites(self._sites, lambda: modulation)
         try:
-            return self._network(values[0])
+            return call(self._network, formed(self._form, values))
         finally:
             for handle in handles:
                 handle.remove()
@@ -107,31 +110,45 @@ def hook_sites(
         modulation: called at every site, so that it may follow a phi that changes.
     """
 
-    def hook_at(index: int) -> Callable[[nn.Module, Any, Any], Tensor]:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> Tensor:
-            if not isinstance(output, Tensor):
-                raise ConfigError(
-                    f"site {sites[index].name!r} must give one tensor, "
-                    f"got {type(output).__name__}"
-                )
-            return modulated(modulation(), output, index)
+    def hook_with(change: Change) -> Callable[[nn.Module, Any, Any], Any]:
+        return lambda module, inputs, output: change(output)
 
-        return hook
-
+    # Before hooks of others, which see what a site gives once phi is applied.
     return [
-        site.module.register_forward_hook(hook_at(index))
-        for index, site in enumerate(sites)
+        site.module.register_forward_hook(hook_with(change), prepend=True)
+        for site, change in zip(sites, site_changes(sites, modulation), strict=True)
     ]
 
 
-def cut_network(network: nn.Module, sites: Sequence[Site]) -> GraphCut | None:
+def site_changes(
+    sites: Sequence[Site], modulation: Callable[[], Modulation]
+) -> list[Change]:
+    """Return what a modulation does to the output of every site; see `hook_sites`."""
+
+    def change_at(index: int) -> Change:
+        def change(output: Any) -> Tensor:
+            if not isinstance(output, Tensor) or output.is_nested:
+                kind = "nested " * isinstance(output, Tensor) + type(output).__name__
+                name = sites[index].name
+                raise ConfigError(f"site {name!r} must give one tensor, got {kind}")
+            return modulated(modulation(), output, index)
+
+        return change
+
+    return [change_at(index) for index in range(len(sites))]
+
+
+def cut_network(
+    network: nn.Module, sites: Sequence[Site], form: Form
+) -> GraphCut | None:
     """Cut a network at its first site; return None if its graph cannot be traced.
 
     Args:
         network: the network, in evaluation mode.
         sites: the sites; all their modules must show up in the graph.
+        form: of its inputs.
     """
-    traced = _trace(network, [site.module for site in sites])
+    traced = _trace(network, [site.module for site in sites], form)
     if traced is None:
         return None
     root, graph = traced
@@ -144,50 +161,38 @@ def cut_network(network: nn.Module, sites: Sequence[Site]) -> GraphCut | None:
     return _split(root, graph, site_of)
 
 
-def first_call(network: nn.Module, kind: type[nn.Module]) -> nn.Module | None:
-    """Return the module of a kind that runs first, or None if there is none.
+def in_order(
+    network: nn.Module, kind: type[nn.Module], form: Form = None
+) -> list[nn.Module]:
+    """Return the modules of a kind, the one that runs first at the head.
 
-    Modules are in order of execution if the network can be traced, else in order of
-    registration.
+    Modules are in order of execution if the network can be traced with inputs of this
+    form; then, or else, in order of registration.
     """
     candidates = [module for module in network.modules() if isinstance(module, kind)]
-    traced = _trace(network, candidates)
+    traced = _trace(network, candidates, form)
     called = [] if traced is None else [module for _, module in _calls(*traced)]
-    ordered = [module for module in called if isinstance(module, kind)] + candidates
-    return ordered[0] if ordered else None
+    return [module for module in called if isinstance(module, kind)] + candidates
 
 
-class _SingleInput(nn.Module):
-    """The network with one argument; other arguments keep their defaults."""
+class _OfTensors(nn.Module):
+    """The network as a function of its input tensors; other arguments are defaults."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, form: Form) -> None:
         super().__init__()
-        self.network = network
+        self.network, self._form = network, form
         self.eval()
 
-    def forward(self, inputs: Tensor) -> Any:
-        return self.network(inputs)
-
-
-class _SiteTracer(fx.Tracer):
-    """Traces through the modules that contain one of `targets`, and no others."""
-
-    def __init__(self, targets: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self._targets = set(targets)
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return not any(
-            child in self._targets for child in m.modules() if child is not m
-        )
+    def forward(self, tensors: tuple[Tensor, ...]) -> Any:
+        return call(self.network, formed(self._form, tensors))
 
 
 def _trace(
-    network: nn.Module, targets: Iterable[nn.Module]
+    network: nn.Module, targets: Iterable[nn.Module], form: Form
 ) -> tuple[nn.Module, fx.Graph] | None:
-    root = _SingleInput(network)
+    root = _OfTensors(network, form)
     try:
-        return root, _SiteTracer(targets).trace(root)
+        return root, SiteTracer(targets).trace(root)
     except TRACE_ERRORS:
         return None
 

@@ -5,17 +5,24 @@ deep in the network can express such a plain shift badly, or not at all; with of
 beside it, it is always within reach.
 """
 
+import copy
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils.hooks import RemovableHandle
+from torch import Tensor, nn
 
+from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.folding import with_offsets
 from metricopt.adapters.base import Adapter, Features
+from metricopt.adapters.batched import MIXED, RANDOM, are_close, by_row
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.inputs import Inputs, call, count_of, each_input, selected, tensors_of
 from metricopt.meaning.contract import PLAIN, Meaning
-from metricopt.outputs import Outputs, each
+from metricopt.outputs import Outputs, each, joined, logits_of, with_logits
+
+_CHECKED_EXAMPLES = 4
 
 
 class OutputOffsets(NetworkAdapter):
@@ -27,7 +34,7 @@ class OutputOffsets(NetworkAdapter):
 
     Args:
         inner: the other adapter.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
 
     Attributes:
@@ -40,7 +47,7 @@ class OutputOffsets(NetworkAdapter):
     """
 
     def __init__(
-        self, inner: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+        self, inner: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
     ) -> None:
         self.inner, self.meaning = inner, meaning
         # An adapter returns [N, 1] for a network that returns [N].
@@ -54,39 +61,50 @@ class OutputOffsets(NetworkAdapter):
 
     @property
     def parts(self) -> dict[str, slice]:
-        """Places in phi of the other adapter, and of the offsets."""
+        """Places in phi of the other adapter, if it has any, and of the offsets."""
         size = self.inner.size
+        if not size:
+            return {"offsets": slice(self.size)}
         return {"adapter": slice(size), "offsets": slice(size, self.size)}
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
-        with self._detached():
+        with self.detached():
             return self.inner.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             return self._moved(self.inner.predict(features, inner), offsets)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on its own n examples; see `Adapter`."""
         inner, offsets = self._parts_of(phi)
-        with self._detached():
+        with self.detached():
             outputs = self.inner.predict_grouped(features, inner)
             return self._moved(outputs, offsets)
 
-    def hooks(self, phi: Tensor) -> list[RemovableHandle]:
-        """Put the hooks of the other adapter into the network, and the offsets."""
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return what the other adapter changes, and the outputs of the network."""
 
-        def shift(_: object, __: object, outputs: Tensor) -> Tensor:
+        def shift(returned: Any) -> Any:
+            outputs = logits_of(returned)
+            assert isinstance(outputs, Tensor)
             # A network that returns [N] has one output.
             flat = outputs[:, None] if outputs.ndim == 1 else outputs
             moved = self._moved(flat[None], phi[None, self.inner.size :])
-            return moved.reshape(outputs.shape)
+            return with_logits(returned, moved.reshape(outputs.shape))
 
-        inner = self.inner.hooks(phi[: self.inner.size])
-        return [*inner, self.network.register_forward_hook(shift)]
+        inner = self.inner.changes(phi[: self.inner.size])
+        return [*inner, (self.network, shift)]
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network with phi in its weights, where they take it."""
+        phi, size = phi.detach(), self.inner.size
+        with self.detached():
+            network = self.inner.merged(phi[:size])
+        return with_offsets(network, phi[size:], self.meaning)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -122,9 +140,9 @@ class OffsetsAlone(Adapter):
     def __init__(self, outputs: int) -> None:
         self.size = outputs
 
-    def encode(self, inputs: Tensor) -> Features:
+    def encode(self, inputs: Inputs) -> Features:
         """Return the outputs, shape [N, C, ...], as they are."""
-        return (inputs,)
+        return tensors_of(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Tensor:
         """Return the outputs under every phi; see `Adapter`."""
@@ -140,25 +158,95 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     """Return outputs [B or 1, N, C, ...] with offsets [B, C] added."""
     assert isinstance(outputs, Tensor)
     shape = [len(offsets), 1, -1] + [1] * (outputs.ndim - 3)
-    return outputs + offsets.view(shape).to(outputs.dtype)
+    return outputs + offsets.view(shape).to(outputs)
 
 
 def columns(
-    adapter: NetworkAdapter, example_input: Tensor, meaning: Meaning = PLAIN
+    adapter: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
 ) -> int:
     """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
 
     Args:
         adapter: of the network.
-        example_input: network inputs, shape [N, ...]; one example is enough.
+        example_input: network inputs, each [N, ...]; one example is enough.
         meaning: says where the classes are.
     """
-    outputs = meaning.inward(untouched_outputs(adapter, example_input[:1]))
+    outputs = meaning.inward(
+        untouched_outputs(adapter, selected(example_input, slice(1)))
+    )
     return outputs.shape[1] if isinstance(outputs, Tensor) else 0
 
 
 @torch.no_grad()
-def untouched_outputs(adapter: NetworkAdapter, inputs: Tensor) -> Outputs:
+def untouched_outputs(adapter: NetworkAdapter, inputs: Inputs) -> Outputs:
     """Return the outputs of a network at phi = 0 for inputs [N, ...], shape [N, C]."""
-    phi = torch.zeros(1, adapter.size, device=inputs.device)
-    return each(lambda part: part[0], adapter.predict(adapter.encode(inputs), phi))
+    features = adapter.encode(inputs)
+    phi = torch.zeros(1, adapter.size, device=features[0].device)
+    return each(lambda part: part[0], adapter.predict(features, phi))
+
+
+class Unmodulated(NetworkAdapter):
+    """A network as it is, with an empty phi; its outputs are the features.
+
+    Of use beside `OutputOffsets`, for networks whose layers are not known or not within
+    reach of hooks: functions, scripted and quantised networks.
+
+    Args:
+        network: the network theta; frozen and put in evaluation mode.
+        example_input: network inputs, each [N, ...]; a few are enough.
+
+    Raises:
+        ConfigError: if it is not clear which tensor of what the network returns counts,
+            or the network mixes the examples of a batch, or draws at random.
+        ShapeError: if it does not return one output per example.
+    """
+
+    def __init__(self, network: nn.Module, example_input: Inputs) -> None:
+        super().__init__(network, 0)
+        few = selected(example_input, slice(_CHECKED_EXAMPLES))
+        places = torch.arange(count_of(few)).split(1)
+        alone = [self._outputs(selected(few, place)) for place in places]
+        together = self._outputs(few)
+        if not are_close(self._outputs(few), together):
+            raise ConfigError(RANDOM)
+        if not are_close(joined(alone, 0), together):
+            raise ConfigError(MIXED)
+
+    def encode(self, inputs: Inputs) -> Features:
+        """Return the outputs of the network, each [N, C, ...], without gradient."""
+        outputs = self._outputs(inputs)
+        return (outputs,) if isinstance(outputs, Tensor) else outputs
+
+    def predict(self, features: Features, phi: Tensor) -> Outputs:
+        """Return the same outputs for every row of phi; see `Adapter`."""
+        rows = len(phi)
+        return _of_form([part.expand(rows, *part.shape) for part in features])
+
+    def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
+        """Return the outputs of every row's own examples; see `Adapter`."""
+        rows = len(phi)
+        return _of_form([part.reshape(rows, -1, *part.shape[1:]) for part in features])
+
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return no changes, as there is nothing to modulate."""
+        return []
+
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network as it is."""
+        return copy.deepcopy(self.network)
+
+    def describe(self) -> dict[str, str]:
+        """Return the settings that give phi its meaning, apart from theta."""
+        return {"adapter": type(self).__name__, "size": "0"}
+
+    @torch.no_grad()
+    def _outputs(self, inputs: Inputs) -> Outputs:
+        # Cloned, as a network may write on its inputs.
+        with self.detached():
+            returned = call(self.network, each_input(Tensor.clone, inputs))
+        return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
+
+
+def _of_form(parts: list[Tensor]) -> Outputs:
+    """Return one tensor of features alone, several as a tuple."""
+    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -1,8 +1,10 @@
 """Sites: the modules of a network whose outputs an adapter modulates."""
 
 import difflib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +13,10 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from metricopt.errors import ConfigError
+from metricopt.inputs import Inputs, call
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
-"""Output shape of every called module, by last call; None if it is no tensor."""
+"""Output shape of every called module, by last call; None if it is no plain tensor."""
 
 _NORMALISATIONS = (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
@@ -36,28 +39,35 @@ class Site:
     channel_dim: int
 
 
-def record_shapes(network: nn.Module, inputs: Tensor) -> Shapes:
+def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
     """Run the network once, in evaluation mode, and record every output shape.
 
     Args:
         network: the network, called with the inputs alone.
-        inputs: network inputs, shape [N, ...].
+        inputs: network inputs, each [N, ...].
     """
     shapes: Shapes = {}
 
-    def record(module: nn.Module, _: object, output: object) -> None:
+    def record(module: nn.Module, _: object, output: Any) -> None:
         shapes.pop(module, None)  # inserted again: the order is that of the last call
-        shapes[module] = tuple(output.shape) if isinstance(output, Tensor) else None
+        plain = isinstance(output, Tensor) and not output.is_nested
+        shapes[module] = tuple(output.shape) if plain else None
 
     network.eval()
-    handles = [module.register_forward_hook(record) for module in network.modules()]
+    within_reach = itertools.filterfalse(is_scripted, network.modules())
+    handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
-            network(inputs)
+            call(network, inputs)
     finally:
         for handle in handles:
             handle.remove()
     return shapes
+
+
+def is_scripted(module: nn.Module) -> bool:
+    """Return whether a module is scripted or traced, so that nothing can change it."""
+    return isinstance(module, torch.jit.ScriptModule)
 
 
 def find_module(network: nn.Module, name: str) -> nn.Module:
@@ -76,14 +86,14 @@ def find_module(network: nn.Module, name: str) -> nn.Module:
     return modules[name]
 
 
-def last_site(network: nn.Module, example_input: Tensor) -> list[str]:
+def last_site(network: nn.Module, example_input: Inputs) -> list[str]:
     """Name the last normalisation layer in execution order, else the last convolution.
 
     The last layer is the cheapest site: all before it is computed once and cached.
 
     Args:
         network: the network.
-        example_input: network inputs, shape [N, ...].
+        example_input: network inputs, each [N, ...].
 
     Raises:
         ConfigError: if the network calls neither kind of layer.
@@ -91,14 +101,14 @@ def last_site(network: nn.Module, example_input: Tensor) -> list[str]:
     return [_candidates(network, record_shapes(network, example_input))[-1][0]]
 
 
-def stage_sites(network: nn.Module, example_input: Tensor) -> list[str]:
+def stage_sites(network: nn.Module, example_input: Inputs) -> list[str]:
     """Name the last normalisation layer of every spatial resolution, early to late.
 
     If the network has no normalisation layers, convolutions are named instead.
 
     Args:
         network: the network.
-        example_input: network inputs, shape [N, ...].
+        example_input: network inputs, each [N, ...].
 
     Raises:
         ConfigError: if the network calls neither kind of layer.
@@ -109,13 +119,13 @@ def stage_sites(network: nn.Module, example_input: Tensor) -> list[str]:
 
 
 def find_sites(
-    network: nn.Module, example_input: Tensor, names: Sequence[str]
+    network: nn.Module, example_input: Inputs, names: Sequence[str]
 ) -> tuple[Site, ...]:
     """Return the named sites with the channels their outputs have.
 
     Args:
         network: the network.
-        example_input: network inputs, shape [N, ...].
+        example_input: network inputs, each [N, ...].
         names: dotted module names, at least one, all different modules.
 
     Raises:

@@ -91,7 +91,7 @@ class GuidedCMA(Method):
                     zip(searches, surrogates, strict=True)
                 )
             ]
-            candidates = torch.tensor(np.stack(asked), dtype=torch.float32) @ root.T
+            candidates = torch.tensor(np.stack(asked), dtype=root.dtype) @ root.T
             costs = archive.query(candidates[:, : archive.remaining])
             if costs.shape[1] == candidates.shape[1]:
                 tell(searches, asked, costs)
@@ -113,7 +113,7 @@ class GuidedCMA(Method):
         with one_thread():
             surrogate.fit(archive.phi[row], archive.costs[row])
             drawn = np.asarray(ask(count * self.oversampling), dtype=np.float64)
-            phi = torch.tensor(drawn, dtype=torch.float32) @ root.T
+            phi = torch.tensor(drawn, dtype=root.dtype) @ root.T
             order = surrogate.predict(phi).argsort()[:count]
         chosen: npt.NDArray[np.float64] = drawn[order.numpy()]
         return chosen

@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError
+from metricopt.errors import (
+    DataError,
+    MetricError,
+    MetricOptError,
+    ShapeError,
+    said,
+)
 from metricopt.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
@@ -109,9 +115,7 @@ class Metric(ABC):
         except MetricOptError:
             raise
         except Exception as error:  # a user's callable may raise anything
-            raise MetricError(
-                f"metric {self.name!r} raised {type(error).__name__}: {error}"
-            ) from error
+            raise MetricError(f"metric {self.name!r} raised {said(error)}") from error
         return self._checked(raw)
 
     def _check_inputs(

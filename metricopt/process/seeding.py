@@ -1,6 +1,7 @@
 """Seeds as hashes of names, so that adding one run never shifts another."""
 
 import hashlib
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -64,14 +65,18 @@ class Seeds:
 
 
 class KeptRandomState:
-    """A context that puts the global random states of torch and numpy back.
+    """A context that puts the global random states of torch, numpy and Python back.
 
-    Packages such as `cma` draw from them, and seed them. It is a class, because a
+    Packages such as `cma` draw from them, and seed them. The states of all GPUs are put
+    back if a GPU is in use. It is a class, because a
     generator would assign to exceptions that pass through, which some refuse.
     """
 
     def __enter__(self) -> Self:
-        self._states = torch.get_rng_state(), np.random.get_state()
+        self._torch, self._numpy = torch.get_rng_state(), np.random.get_state()
+        self._python = random.getstate()
+        started = torch.cuda.is_initialized()
+        self._gpus = torch.cuda.get_rng_state_all() if started else []
         return self
 
     def __exit__(
@@ -80,5 +85,7 @@ class KeptRandomState:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        torch.set_rng_state(self._states[0])
-        np.random.set_state(self._states[1])
+        torch.set_rng_state(self._torch)
+        np.random.set_state(self._numpy)
+        random.setstate(self._python)
+        torch.cuda.set_rng_state_all(self._gpus)

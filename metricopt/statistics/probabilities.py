@@ -75,7 +75,7 @@ def _above(odds: Tensor, smooth: bool) -> Tensor:
 def _ranks(logs: Tensor, own: Tensor, share: Tensor, smooth: bool) -> Tensor:
     """Return the share of examples whose right class is among the first r, [B, R]."""
     beaten = logs - own
-    ranks = torch.arange(RANKS, device=logs.device)
+    ranks = torch.arange(RANKS).to(logs)
     if smooth:
         above = (beaten / SMOOTHNESS).sigmoid().sum(-1) - 0.5
         among = ((ranks + 0.5 - above[..., None]) / SMOOTHNESS).sigmoid()

@@ -1,5 +1,6 @@
 """Examples encoded by an adapter: computed once, if the network can be cut."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
+from metricopt.inputs import tensors_of
 from metricopt.outputs import Targets, targets_at
 from metricopt.tasks import passes
 from metricopt.tasks.examples import Examples
@@ -106,7 +108,7 @@ class UncutSplit(Encoded):
     def batch(self, index: slice | Tensor) -> Features:
         """Read the inputs of some examples."""
         chosen = index if self.places is None else self.places[index]
-        return (self.examples.batch(chosen),)
+        return tensors_of(self.examples.batch(chosen))
 
     def part(self, index: Tensor) -> "UncutSplit":
         """Return some examples as a split of their own; nothing is read."""
@@ -115,7 +117,7 @@ class UncutSplit(Encoded):
 
     def chunks(self, size: int) -> Iterator[Features]:
         """Read the inputs of all examples in order, at most `size` at a time."""
-        numbers = max(1, self.first[0].numel())
+        numbers = max(1, sum(part.numel() for part in self.first))
         yield from super().chunks(min(size, max(1, passes.NUMBERS_READ // numbers)))
 
 
@@ -132,12 +134,12 @@ def encode(adapter: Adapter, examples: Examples) -> Encoded:
     examples that are not in memory are not read into it.
     """
     count = len(examples)
-    size = passes.encoding_pass(examples.batch(slice(1)).numel())
+    size = passes.encoding_pass(tensors_of(examples.batch(slice(1))))
     parts = []
     for start in range(0, count, size):
         inputs = examples.batch(slice(start, start + size))
         features = adapter.encode(inputs)
-        if start == 0 and len(features) == 1 and features[0] is inputs:
+        if start == 0 and _are_same(features, tensors_of(inputs)):
             return _uncut(examples)
         # Not channels last: gathering and gradients of channel scales are faster.
         parts.append(tuple(part.contiguous() for part in features))
@@ -153,7 +155,13 @@ def _rows(features: Tensor, places: Tensor) -> Tensor:
     return flat.view(len(places), *features.shape[1:])
 
 
+def _are_same(features: Features, inputs: Features) -> bool:
+    if len(features) != len(inputs):
+        return False
+    return all(map(operator.is_, features, inputs))
+
+
 def _uncut(examples: Examples) -> Encoded:
     if isinstance(examples, Split):
-        return EncodedSplit((examples.inputs,), examples.targets)
+        return EncodedSplit(tensors_of(examples.inputs), examples.targets)
     return UncutSplit(examples, examples.targets)

@@ -1,7 +1,6 @@
 """Examples: the contract of a split, a lazy split, and the forms users may pass."""
 
-import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -9,8 +8,17 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from metricopt.errors import DataError
+from metricopt.inputs import Inputs, as_tensor, each_input, pair_of, tensors_of
 from metricopt.outputs import Targets
-from metricopt.tasks.checks.reading import batches_of, joined_batches
+from metricopt.tasks.checks.reading import (
+    batches_of,
+    described_examples,
+    joined_batches,
+    one_input,
+    one_tensor,
+    stacked,
+    tensor_pair,
+)
 from metricopt.tasks.sampling import Split
 
 BATCH_SIZE = 256
@@ -32,8 +40,8 @@ class Examples(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batch(self, index: slice | Tensor) -> Tensor:
-        """Return the inputs of some examples, shape [n, ...].
+    def batch(self, index: slice | Tensor) -> Inputs:
+        """Return the inputs of some examples, each [n, ...].
 
         Args:
             index: a slice, or indices in [0, N), shape [n], int64.
@@ -47,13 +55,15 @@ class LazySplit:
     Numbers, or tensors of one shape, become one tensor. Anything else stays a list,
     such as boxes of objects, for a metric and a loss that take them.
 
-    Limits: inputs must be tensors, arrays or numbers of one shape. They are read one by
-    one in this process, whenever a mini-batch or a metric query needs them. If the
-    network can be cut, features are computed once and kept, and a metric query reads
-    nothing. Random augmentation is drawn anew at every read.
+    Limits: inputs must be tensors, arrays or numbers of one shape, or tuples or dicts
+    of tensors with one shape in each place. They are read one by one in this process,
+    whenever a mini-batch or a metric query needs them. If the network can be cut,
+    features are computed once and kept, and a metric query reads nothing. Random
+    augmentation is drawn anew at every read.
 
     Args:
-        examples: pairs (input, target), as a map-style `Dataset` or a sequence.
+        examples: pairs (input, target), or dicts with "labels", as a map-style
+            `Dataset` or a sequence.
         targets: targets of all examples; None to gather them.
         device: where batches of inputs, and targets that are a tensor, are put.
 
@@ -79,35 +89,30 @@ class LazySplit:
         if self._count == 0:
             raise DataError("a split needs at least one example, got an empty one")
         if targets is None:
-            targets = _one_tensor([self._pair(at)[1] for at in range(self._count)])
+            targets = one_tensor([self._pair(at)[1] for at in range(self._count)])
         if len(targets) != self._count:
             raise DataError(
                 f"a split needs as many inputs as targets, got {self._count} inputs "
                 f"and {len(targets)} targets"
             )
-        if isinstance(targets, Tensor):
-            targets = _as_labels(targets).to(device)
-        self.targets = targets
+        held = as_tensor(targets)
+        self.targets = targets if held is None else _owned(_as_labels(held), device)
 
     def __len__(self) -> int:
         return self._count
 
-    def batch(self, index: slice | Tensor) -> Tensor:
-        """Read the inputs of some examples, shape [n, ...].
+    def batch(self, index: slice | Tensor) -> Inputs:
+        """Read the inputs of some examples, each [n, ...].
 
         Raises:
-            DataError: if an example is no pair, or their inputs differ in shape.
+            DataError: if an example is no pair, or inputs differ in form or shape.
         """
         if isinstance(index, slice):
             places = list(range(*index.indices(self._count)))
         else:
             places = index.tolist()
-        inputs = [torch.as_tensor(self._pair(place)[0]) for place in places]
-        shapes = {tuple(one.shape) for one in inputs}
-        if len(shapes) > 1:
-            some = ", ".join(map(str, sorted(shapes)[:3]))
-            raise DataError(f"inputs of one split must have one shape, got {some}")
-        return torch.stack(inputs).to(self._device)
+        inputs = stacked([one_input(self._pair(place)[0]) for place in places])
+        return each_input(lambda part: part.to(self._device), inputs)
 
     def to(self, device: torch.device) -> "LazySplit":
         """Return the same split with batches on a device; nothing is read."""
@@ -115,21 +120,13 @@ class LazySplit:
 
     def _pair(self, place: int) -> tuple[Any, Any]:
         example = self._examples[place]
-        if not isinstance(example, tuple | list) or len(example) != 2:
+        pair = pair_of(example)
+        if pair is None:
             raise DataError(
-                f"an example must be a pair (input, target), got {_describe(example)}"
+                "an example must be a pair (input, target), got "
+                f"{described_examples(example)}"
             )
-        return example[0], example[1]
-
-
-def _one_tensor(targets: list[Any]) -> Targets:
-    """Return targets as one tensor [N, ...], or as they are if they do not fit."""
-    if all(isinstance(target, numbers.Real) for target in targets):
-        return torch.tensor(targets)
-    if not all(isinstance(target, Tensor) for target in targets):
-        return targets
-    alike = len({(target.shape, target.dtype) for target in targets}) == 1
-    return torch.stack(targets) if alike else targets
+        return pair
 
 
 class Relabelled:
@@ -146,8 +143,8 @@ class Relabelled:
     def __len__(self) -> int:
         return len(self._examples)
 
-    def batch(self, index: slice | Tensor) -> Tensor:
-        """Return the inputs of some examples, shape [n, ...]."""
+    def batch(self, index: slice | Tensor) -> Inputs:
+        """Return the inputs of some examples, each [n, ...]."""
         return self._examples.batch(index)
 
 
@@ -158,8 +155,10 @@ def relabelled(examples: Examples, targets: Targets) -> Examples:
     return Relabelled(examples, targets)
 
 
-GivenExamples = Examples | tuple[Tensor, Tensor] | Dataset[Any] | DataLoader[Any]
-"""Inputs [N, ...] and targets [N], in any of the forms `as_split` reads."""
+GivenExamples = (
+    Examples | tuple[Any, Any] | Mapping[str, Any] | Dataset[Any] | DataLoader[Any]
+)
+"""Inputs, each [N, ...], and targets [N], in any of the forms `as_split` reads."""
 
 
 def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Examples:
@@ -170,14 +169,19 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
     shuffles or drops its last batch; it has to come to an end, see `batches_of`. Only
     a `LazySplit` is not read. Integer targets [N] become int64.
 
+    Inputs are one tensor, a tuple or list of tensors for a network with several, or a
+    dict of tensors by the names of its arguments. A dict with a key "labels", "label"
+    or "targets" is a pair: the other keys are inputs. Arrays of numpy are taken as
+    tensors.
+
     Args:
-        examples: a `Split`, a pair of tensors (inputs, targets), a data set of such
-            pairs, a loader of batches of them, or a `LazySplit`.
+        examples: a `Split`, a pair (inputs, targets), a data set of such pairs, a
+            loader of batches of them, or a `LazySplit`.
         name: of the split, for messages.
         device: where the network is.
 
     Returns:
-        The split: inputs [N, ...] and targets [N].
+        The split: inputs, each [N, ...], and targets [N].
 
     Raises:
         DataError: if there is no example, the lengths differ, examples make no batch or
@@ -196,7 +200,15 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
             raise DataError(f"the {name} split is empty")
         inputs, targets = _read(DataLoader(examples, BATCH_SIZE), name)
     else:
-        inputs, targets = _tensors(examples, name)
+        inputs, targets = tensor_pair(examples, name)
+    for part in tensors_of(inputs):
+        _check_counts(part, targets, name)
+    held = each_input(lambda part: _owned(part, device), inputs)
+    return Split(held, _owned(_as_labels(targets), device))
+
+
+def _check_counts(inputs: Tensor, targets: Tensor, name: str) -> None:
+    """Raise DataError unless there are as many inputs as targets, and some."""
     if inputs.ndim == 0 or targets.ndim == 0:
         raise DataError(
             f"the {name} split needs inputs [N, ...] and targets [N], got shapes "
@@ -209,7 +221,11 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
             f"the {name} split needs as many inputs as targets, got {len(inputs)} "
             f"inputs and {len(targets)} targets"
         )
-    return Split(inputs.to(device), _as_labels(targets).to(device))
+
+
+def _owned(values: Tensor, device: torch.device) -> Tensor:
+    """Return values on a device, such that gradients may be computed with them."""
+    return values.clone().to(device) if values.is_inference() else values.to(device)
 
 
 def _as_labels(targets: Tensor) -> Tensor:
@@ -220,27 +236,11 @@ def _as_labels(targets: Tensor) -> Tensor:
     return targets.long()
 
 
-def _read(loader: DataLoader[Any], name: str) -> tuple[Tensor, Tensor]:
-    pairs = [_tensors(batch, name) for batch in batches_of(loader, name)]
+def _read(loader: DataLoader[Any], name: str) -> tuple[Inputs, Tensor]:
+    pairs = [tensor_pair(batch, name) for batch in batches_of(loader, name)]
     if not pairs:
         raise DataError(f"the {name} split is empty")
     inputs, targets = zip(*pairs, strict=True)
-    return joined_batches(inputs, name), joined_batches(targets, name)
-
-
-def _tensors(examples: object, name: str) -> tuple[Tensor, Tensor]:
-    if isinstance(examples, tuple | list) and len(examples) == 2:
-        inputs, targets = examples
-        if isinstance(inputs, Tensor) and isinstance(targets, Tensor):
-            return inputs, targets
-    raise DataError(
-        f"the {name} split must be a pair of tensors (inputs, targets), or a data set "
-        f"or loader of such pairs, got {_describe(examples)}"
-    )
-
-
-def _describe(examples: object) -> str:
-    kind = type(examples).__name__
-    if not isinstance(examples, tuple | list):
-        return kind
-    return f"{kind} of ({', '.join(type(part).__name__ for part in examples[:4])})"
+    labels = joined_batches(targets, name)
+    assert isinstance(labels, Tensor)
+    return joined_batches(inputs, name), labels

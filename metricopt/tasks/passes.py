@@ -1,5 +1,8 @@
 """How many examples and rows of phi go through a network in one pass."""
 
+import torch
+from torch import Tensor
+
 from metricopt.adapters.base import Features
 
 # Examples times rows of phi evaluated in one forward pass: enough to amortise the
@@ -17,6 +20,9 @@ MAP_OUTPUTS_HELD = 2**18
 # rows of a table.
 EXAMPLES_ENCODED = 4_096
 NUMBERS_ENCODED = 2**17
+# A network makes a vector of every token, so a token counts as many numbers. Vectors
+# are longer in large networks, where there is more to do for each call.
+TOKEN_NUMBERS = 64
 # Most numbers of inputs read at once if features are not kept in memory: 128 MB.
 NUMBERS_READ = 2**25
 
@@ -29,7 +35,8 @@ def map_examples_per_pass(features: Features) -> int | None:
     Args:
         features: features of any number of examples.
     """
-    numbers = sum(part.shape[1:].numel() for part in features if part.ndim > 2)
+    maps = [part for part in features if part.ndim > 2 or _are_tokens(part)]
+    numbers = sum(map(_numbers, maps))
     if not numbers or features[0].device.type != "cpu":
         return None
     return min(EXAMPLES_PER_PASS, max(1, MAP_NUMBERS_PER_PASS // numbers))
@@ -62,6 +69,21 @@ def rows_held(examples: int, features: Features, *, kept: bool) -> int:
     return max(1, (MAP_OUTPUTS_HELD if long else EXAMPLES_PER_PASS) // examples)
 
 
-def encoding_pass(numbers: int) -> int:
-    """Return how many examples, each of `numbers` numbers, are encoded at once."""
-    return max(1, min(EXAMPLES_ENCODED, NUMBERS_ENCODED // max(1, numbers)))
+def encoding_pass(inputs: Features) -> int:
+    """Return how many examples are encoded at once.
+
+    Args:
+        inputs: tensors of the inputs of any number of them.
+    """
+    numbers = max(1, sum(map(_numbers, inputs)))
+    return max(1, min(EXAMPLES_ENCODED, NUMBERS_ENCODED // numbers))
+
+
+def _are_tokens(part: Tensor) -> bool:
+    return part.ndim > 1 and part.dtype in (torch.int32, torch.int64)
+
+
+def _numbers(part: Tensor) -> int:
+    """Return how many numbers an example has in a network after its first layer."""
+    each = part.shape[1:].numel()
+    return TOKEN_NUMBERS * each if _are_tokens(part) else each

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from metricopt.metrics.base import METRICS, Metric
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -20,7 +21,7 @@ class RecordedTask(Task):
 
     Args:
         inner: any task.
-        rows: rows of phi observed at a time; None for all. With 1, a metric that fails
+        rows: rows of phi queried at a time; None for all. With 1, a metric that fails
             at one phi loses none of the rows before it.
         on_query: called with the number of observations just made.
 
@@ -75,16 +76,18 @@ class RecordedTask(Task):
         return self._inner._losses(phi, generator)
 
     def _observe(self, phi: Tensor) -> Tensor:
-        parts = phi.split(self._rows or max(1, len(phi)))
-        return torch.cat([self._recorded(part) for part in parts])
+        def recorded(part: Tensor) -> Tensor:
+            costs = self._inner._observe(part)
+            self._record(part, costs)
+            return costs
 
-    def _recorded(self, phi: Tensor) -> Tensor:
-        costs = self._inner._observe(phi)
+        return self._counted(phi, recorded)
+
+    def _record(self, phi: Tensor, costs: Tensor) -> None:
+        """Keep the best of some phi, shape [b, d], and their costs, [b]."""
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
-        self._measured(len(phi))
-        return costs
 
     @property
     def examples(self) -> int:
@@ -92,15 +95,25 @@ class RecordedTask(Task):
         return self._inner.examples
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
-        costs = self._inner._observe_part(phi, places)
-        self._measured(len(phi))
-        return costs
+        return self._counted(phi, lambda part: self._inner._observe_part(part, places))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         # Not compared with `best`: these costs are on other examples.
-        costs = self._inner._observe_train(phi, generator)
-        self._measured(len(phi))
-        return costs
+        state = generator.get_state()
+
+        def query(part: Tensor) -> Tensor:
+            generator.set_state(state)  # the same examples for all rows
+            return self._inner._observe_train(part, generator)
+
+        return self._counted(phi, query)
+
+    def _counted(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return costs of all rows, a few at a time; those before a failure count."""
+        found = []
+        for part in phi.split(self._rows or max(1, len(phi))):
+            found.append(query(part))
+            self._measured(len(part))
+        return torch.cat(found)
 
     def _measured(self, observations: int) -> None:
         self.measured += observations
@@ -138,7 +151,20 @@ class WitnessedTask(RecordedTask):
         none = torch.empty(0, dtype=torch.float64)
         return torch.cat([none, *(costs for _, costs in self._seen)])
 
-    def _recorded(self, phi: Tensor) -> Tensor:
-        costs = super()._recorded(phi)
+    def _record(self, phi: Tensor, costs: Tensor) -> None:
+        super()._record(phi, costs)
         self._seen.append((phi.clone(), costs))
-        return costs
+
+
+def rows_together(metric: Metric) -> int | None:
+    """Return how many rows of phi are queried at a time; None for all.
+
+    A user's metric may fail at any phi; one row at a time loses no earlier row. It is
+    no slower if the metric is called row by row in any case.
+
+    Args:
+        metric: the black box.
+    """
+    by_row = type(metric)._values is Metric._values
+    known = (METRICS.get(name) for name in METRICS)
+    return 1 if by_row and type(metric) not in known else None

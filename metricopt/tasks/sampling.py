@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, described, require_whole
+from metricopt.inputs import Inputs, as_inputs, as_tensor, count_of, selected
 
 
 @dataclass(frozen=True)
@@ -14,30 +15,37 @@ class Split:
     """Examples of one split, in memory.
 
     Attributes:
-        inputs: network inputs, shape [N, ...].
+        inputs: network inputs, each [N, ...].
         targets: labels, shape [N] or [N, ...].
     """
 
-    inputs: Tensor
+    inputs: Inputs
     targets: Tensor
 
     def __post_init__(self) -> None:
-        if len(self.inputs) != len(self.targets):
+        inputs, targets = as_inputs(self.inputs), as_tensor(self.targets)
+        if inputs is None or targets is None:
             raise DataError(
-                f"a split needs as many inputs as targets, got {len(self.inputs)} "
+                "a split needs tensors or arrays as inputs and targets, got "
+                f"{described(self.inputs)} and {described(self.targets)}"
+            )
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "targets", targets)
+        count = count_of(inputs)
+        if count != len(self.targets):
+            raise DataError(
+                f"a split needs as many inputs as targets, got {count} "
                 f"inputs and {len(self.targets)} targets"
             )
-        if len(self.inputs) == 0:
+        if count == 0:
             raise DataError("a split needs at least one example, got an empty one")
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return count_of(self.inputs)
 
-    def batch(self, index: slice | Tensor) -> Tensor:
-        """Return the inputs of some examples, shape [n, ...]."""
-        if isinstance(index, slice):
-            return self.inputs[index]
-        return self.inputs.index_select(0, index.to(self.inputs.device))
+    def batch(self, index: slice | Tensor) -> Inputs:
+        """Return the inputs of some examples, each [n, ...]."""
+        return selected(self.inputs, index)
 
 
 class Sampler(ABC):

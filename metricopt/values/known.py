@@ -11,17 +11,17 @@ does the same there. It needs the same size d and one generator: form "shared" o
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from metricopt.errors import ConfigError
-from metricopt.files import write_atomically
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_tensors, told, write_atomically
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -140,24 +140,62 @@ def load_known(path: str | os.PathLike[str]) -> Known:
         ConfigError: if there is no such file, or it was not written by `save_known`.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+        tensors, metadata = read_tensors(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}") from error
+    except DataError as error:
         raise ConfigError(f"{path} was not written by save_known: {error}") from error
-    if facts.get("format") == STATISTICS and COSTS in tensors:
-        costs = tensors.pop(COSTS)
-        return KnownStatistics(tensors, costs)
-    if facts.get("format") == PHI:
-        numbers, adapter = (json.loads(facts[name]) for name in ("facts", "adapter"))
-        return KnownValueFunction(tensors, numbers, adapter)
-    raise ConfigError(
-        f"{path} must hold what save_known writes, got the format "
-        f"{facts.get('format', 'of another program')}"
-    )
+    written = metadata.get("format", "of another program")
+    readers = {STATISTICS: _statistics, PHI: _value_function}
+    if written not in readers:
+        raise ConfigError(
+            f"{path} must hold what save_known writes, got the format {written}"
+        )
+    try:
+        return readers[written](tensors, metadata)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ConfigError(
+            f"{path} is damaged, no part of it is used: {told(error)}; save it again"
+        ) from error
+
+
+def _statistics(tensors: dict[str, Tensor], _: Mapping[str, str]) -> KnownStatistics:
+    """Return the statistics in a file.
+
+    Raises:
+        KeyError, ValueError: if they are not those of some queries.
+    """
+    costs = tensors.pop(COSTS)
+    queries = costs.shape[0] if costs.ndim == 1 else 0
+    for name, values in {COSTS: costs[:, None], **tensors}.items():
+        if values.ndim != 2 or len(values) != queries or not _is_finite(values):
+            raise ValueError(f"{name} must hold finite numbers of every query")
+    return KnownStatistics(tensors, costs)
+
+
+def _value_function(
+    tensors: dict[str, Tensor], metadata: Mapping[str, str]
+) -> KnownValueFunction:
+    """Return the value function in a file.
+
+    Raises:
+        KeyError, TypeError, ValueError: if it is none.
+    """
+    facts, adapter = (json.loads(metadata[name]) for name in ("facts", "adapter"))
+    if not (isinstance(facts, dict) and isinstance(adapter, dict)):
+        raise TypeError("facts and adapter must be named")
+    for name, fact in facts.items():
+        if not math.isfinite(fact):
+            raise ValueError(f"{name} must be finite")
+    for name, values in tensors.items():
+        if not _is_finite(values):
+            raise ValueError(f"{name} must be finite")
+    return KnownValueFunction(tensors, facts, adapter)
+
+
+def _is_finite(values: Tensor) -> bool:
+    return bool(values.isfinite().all())
 
 
 def _numbers(name: str, sizes: Mapping[str, int]) -> str:

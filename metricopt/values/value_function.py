@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_tensors, told, write_atomically
 
 GAMMA = 10.0
 """The paper's weight of the regression term, for costs in their own units."""
@@ -270,7 +271,7 @@ def _triplets(positive: Tensor, negative: Tensor, usable: Tensor) -> Tensor:
 
 def save_value_function(value_function: ValueFunction, path: Path) -> None:
     """Write weights, statistics and standardisation as one safetensors file."""
-    save_file(value_function.state_dict(), path)
+    write_atomically(path, save(value_function.state_dict()))
 
 
 def load_value_function(path: Path) -> ValueFunction:
@@ -279,9 +280,12 @@ def load_value_function(path: Path) -> ValueFunction:
     Raises:
         ConfigError: if the file does not hold a value function.
     """
-    state = load_file(path)
-    if "phi_mean" not in state:
-        raise ConfigError(f"{path} holds no value function: it has no 'phi_mean'")
-    value_function = ValueFunction(len(state["phi_mean"]))
-    value_function.load_state_dict(state)
+    try:
+        state = read_tensors(path).tensors
+        if "phi_mean" not in state:
+            raise DataError("it has no 'phi_mean'")
+        value_function = ValueFunction(state["phi_mean"].numel())
+        value_function.load_state_dict(state)
+    except (OSError, DataError, RuntimeError) as error:
+        raise ConfigError(f"{path} holds no value function: {told(error)}") from error
     return value_function.eval()

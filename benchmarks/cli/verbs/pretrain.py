@@ -5,6 +5,8 @@ from argparse import Namespace
 from baselines.training.team import joined
 from benchmarks.cli.jobs import jobs_of
 from benchmarks.execution.prepare import networks_of, release_all, train_all
+from benchmarks.pipelines.pretrained.released import RELEASED
+from benchmarks.runs.paths import cache_root, ensure_writable
 
 
 def run(options: Namespace) -> int:
@@ -12,6 +14,9 @@ def run(options: Namespace) -> int:
 
     Under `torchrun` all its processes train one network after another together.
     """
+    ensure_writable("the cache", cache_root())
+    if options.release:
+        ensure_writable("the folder of released networks", RELEASED)
     with joined() as team:
         jobs = jobs_of(options, offline=False)
         networks = networks_of([spec for job in jobs for spec in job.specs])

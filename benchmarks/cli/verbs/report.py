@@ -2,16 +2,18 @@
 
 from argparse import Namespace
 
-from benchmarks.cli.jobs import ensure_writable, jobs_of
-from benchmarks.runs.paths import store_root
+from benchmarks.cli.jobs import jobs_of
+from benchmarks.runs.paths import ensure_writable, store_root
 from benchmarks.runs.store import RunStore
 
 
 def run(options: Namespace) -> int:
     """Write the reports of some experiments."""
     store = RunStore(store_root())
-    for job in jobs_of(options, offline=True):
-        ensure_writable(job.folder)
+    jobs = jobs_of(options, offline=True)
+    for job in jobs:
+        ensure_writable("the results folder", job.folder)
+    for job in jobs:
         job.write_report(job.records(store))
         print(f"wrote {job.folder}")
     return 0

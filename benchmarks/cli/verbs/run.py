@@ -8,20 +8,13 @@ from collections.abc import Sequence
 from benchmarks.cli.jobs import (
     Job,
     default_workers,
-    ensure_writable,
     jobs_of,
     reference,
 )
-from benchmarks.runs.paths import (
-    NEEDED_GIGABYTES,
-    cache_root,
-    free_gigabytes,
-    store_root,
-)
+from benchmarks.runs.paths import cache_root, ensure_writable, store_root
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore
-from metricopt.errors import ConfigError
 
 
 def run(options: Namespace) -> int:
@@ -36,6 +29,10 @@ def run(options: Namespace) -> int:
     redo = mark_fresh(specs, store) if options.fresh else frozenset()
     if not options.fresh:
         _mention_stale(specs, store)
+    for spec in specs:
+        if spec.digest not in redo:
+            # A damaged record of the last table is named before the first is run.
+            store.get(spec)
     for job in jobs:
         _run_job(job, store, options.workers or default_workers(), redo)
     return 0
@@ -48,17 +45,10 @@ def check_places(jobs: Sequence[Job], store: RunStore) -> None:
         ConfigError: if not; the message names the folder.
         DataError: if committed records, which the report shows, are damaged.
     """
-    folders = {store.root, cache_root(), *(job.folder for job in jobs)}
-    for folder in sorted(folders):
-        free = free_gigabytes(folder)
-        if free < NEEDED_GIGABYTES:
-            raise ConfigError(
-                f"the disk of {folder} has {free:.1f} GB free, "
-                f"expected at least {NEEDED_GIGABYTES:.0f} GB"
-            )
     store.ensure_writable()
+    ensure_writable("the cache", cache_root())
     for job in jobs:
-        ensure_writable(job.folder)
+        ensure_writable("the results folder", job.folder)
         reference(job.folder)
 
 
@@ -91,6 +81,17 @@ def _mention_stale(specs: Sequence[RunSpec], store: RunStore) -> None:
         )
 
 
+def _mention_failed(repeated: Sequence[RunSpec], store: RunStore) -> None:
+    kept = store.stale(repeated)
+    if kept:
+        print(
+            f"{len(kept)} of {len(repeated)} repeated runs failed: their old records "
+            f"are used, --fresh tries them again, and {store.path(kept[0])}.failed "
+            "says why",
+            file=sys.stderr,
+        )
+
+
 def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> None:
     # Imported here so that the checks above come at once.
     from benchmarks.execution.prepare import prepare
@@ -107,6 +108,7 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
         f"{(time.perf_counter() - started) / 60:.1f} minutes, "
         f"{len(specs) - done} were there"
     )
+    _mention_failed([spec for spec in specs if spec.digest in redo], store)
     records = job.records(store)
     if not _is_reported(job, records):
         job.write_report(records)
@@ -115,9 +117,11 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
 
 def _is_reported(job: Job, records: Sequence[RunRecord]) -> bool:
     """Return whether the report shows these records beside today's committed ones."""
-    lines = job.folder / "records.jsonl"
+    lines, page = job.folder / "records.jsonl", job.folder / "table.md"
     text = "".join(f"{record.to_json()}\n" for record in records)
-    if not lines.is_file() or lines.read_text(encoding="utf-8") != text:
+    if not (lines.is_file() and page.is_file()):
+        return False
+    if lines.read_bytes() != text.encode():
         return False
     if not job.committed.is_file():
         return True

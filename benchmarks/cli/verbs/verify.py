@@ -4,15 +4,18 @@ from argparse import Namespace
 from pathlib import Path
 
 from benchmarks.cli.jobs import reference
-from benchmarks.cli.pages import page_problems
+from benchmarks.cli.manifest import manifest_problems
+from benchmarks.cli.pages import page_problems, prose
 from benchmarks.experiments.registry import experiment_names, find_experiment
+from benchmarks.pipelines.pretrained.released import released_problems
 from benchmarks.report.verify import verify
-from benchmarks.runs.paths import COMMITTED_RESULTS
+from benchmarks.runs.paths import COMMITTED_RESULTS, store_root
+from benchmarks.runs.store import RunStore
 from metricopt.errors import DataError
 
 
 def run(options: Namespace) -> int:
-    """Check reports, the committed ones and the pages unless options say otherwise."""
+    """Check reports and stored runs: all that is committed, unless options say less."""
     root = Path(options.results or COMMITTED_RESULTS).expanduser().absolute()
     wanted = options.experiments or experiment_names()
     problems, checked = [], 0
@@ -26,7 +29,9 @@ def run(options: Namespace) -> int:
     if not checked:
         raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
     if not options.experiments and root.resolve() == COMMITTED_RESULTS:
-        problems += page_problems()
+        problems += page_problems(root.parent) + released_problems(root / "weights")
+        problems += manifest_problems(root, prose(root.parent))
+    problems += RunStore(store_root()).problems(wanted)
     for problem in problems:
         print(problem)
     print(f"{checked} reports rebuilt from their records: {len(problems)} problems")

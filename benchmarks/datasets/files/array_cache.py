@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from metricopt.files import write_atomically
+from benchmarks.datasets.files.variants import array_digest
+from metricopt.errors import DataError
+from metricopt.files import read_metadata, read_tensors, write_atomically
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +44,24 @@ def fingerprint(paths: Sequence[Path], *facts: str) -> str:
 def cached_digest(path: Path, mark: str) -> str | None:
     """Return the digest of the cached arrays, or None if they are absent or stale."""
     # A damaged or unreadable cache counts as absent and is made again.
-    with (
-        contextlib.suppress(OSError, SafetensorError),
-        safe_open(path, framework="pt") as file,
-    ):
-        metadata: dict[str, str] = file.metadata() or {}
+    with contextlib.suppress(OSError, DataError):
+        metadata = read_metadata(path)
         if metadata.get("fingerprint") == mark:
             return metadata.get("digest")
     return None
 
 
 def read_arrays(path: Path, mark: str) -> CachedArrays | None:
-    """Return the cached arrays, or None if they are absent or stale."""
+    """Return the cached arrays, or None if they are absent, stale or damaged."""
     digest = cached_digest(path, mark)
     if digest is None:
         return None
-    with safe_open(path, framework="pt") as file:
-        return CachedArrays(
-            file.get_tensor("inputs"), file.get_tensor("targets"), digest
-        )
+    with contextlib.suppress(OSError, DataError, KeyError):
+        tensors = read_tensors(path).tensors
+        inputs, targets = tensors["inputs"], tensors["targets"]
+        if array_digest(inputs.numpy(), targets.numpy()) == digest:
+            return CachedArrays(inputs, targets, digest)
+    return None
 
 
 def write_arrays(path: Path, mark: str, arrays: CachedArrays) -> None:

@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 from tqdm import tqdm
 
 from benchmarks.datasets.files.checksums import wrong_checksum
+from benchmarks.runs.paths import FULL_DISK, free_gigabytes
 from metricopt.errors import ConfigError, DataError
 
 _SCHEMES = ("http", "https", "file")
@@ -202,6 +203,8 @@ class _Job:
                     break
             except (OSError, HTTPException) as error:
                 reason = str(error) or type(error).__name__
+                if getattr(error, "errno", None) in FULL_DISK:
+                    break
         raise DataError(reason)
 
     def _transfer(self, url: str, part: Path) -> None:
@@ -213,6 +216,7 @@ class _Job:
         with urlopen(request, timeout=self.policy.timeout_seconds) as answer:
             offset = _resumed_at(answer.headers, offset)
             size = _total_bytes(answer.headers, offset)
+            _check_room(part.parent, 0 if size is None else size - offset)
             self._copy(answer, part, offset, size)
         got = part.stat().st_size
         if size is not None and got != size:
@@ -267,6 +271,13 @@ def _require_schemes(urls: Sequence[str]) -> None:
     for url in urls:
         if urlsplit(url).scheme not in _SCHEMES:
             raise ConfigError(f"expected an http, https or file address, got {url!r}")
+
+
+def _check_room(folder: Path, size: int) -> None:
+    free, needed = free_gigabytes(folder), size / 1e9
+    if needed > free:
+        has = f"the disk of {folder} has {free:.1f} GB free"
+        raise DataError(f"{has}, the file needs {needed:.1f} GB")
 
 
 def _make_folder(folder: Path) -> None:

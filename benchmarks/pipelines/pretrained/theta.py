@@ -17,7 +17,7 @@ from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from benchmarks.pipelines.pretrained.released import read_released, release
 from benchmarks.pipelines.pretrained.weight_files import restore
 from benchmarks.pipelines.pretrained.weights import half_weights, weights_digest
-from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
+from benchmarks.runs.artifacts import Artifact, find, get_or_make
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import cache_root
@@ -122,8 +122,8 @@ def trained_here(spec: PretrainedSpec, on_epoch: OnEpoch | None = None) -> Artif
 
 
 def is_trained(spec: PretrainedSpec) -> bool:
-    """Whether a network was trained on this machine."""
-    return artifact_path(spec.kind, spec.content).exists()
+    """Whether a network was trained on this machine, and is undamaged."""
+    return find(spec.kind, spec.content) is not None
 
 
 def is_ready(spec: PretrainedSpec) -> bool:

@@ -9,6 +9,7 @@ from benchmarks.report.columns import NOTHING
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_markdown
 from benchmarks.report.tables import count_range, text_table
+from benchmarks.runs.digests import joint_digest
 from benchmarks.runs.record import VALUE_FUNCTION, RunRecord
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def time_page(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         to_markdown(time_table(layout, records)),
         "## Machines",
         _machines(records),
+        f"Records: {len(records):,}, digest {joint_digest(r.digest for r in records)} "
+        "(with time and machine)",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -11,8 +11,10 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.network_cut import TRACE_ERRORS
 from metricopt.adapters.output_offsets import untouched_outputs
 from metricopt.errors import DataError, MetricOptError, described
+from metricopt.inputs import Inputs, described_inputs, tensors_of
 from metricopt.outputs import Outputs
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import Split
 
 FEW = 4
 """Examples of the first run."""
@@ -21,7 +23,7 @@ SHORT = 200
 T = TypeVar("T")
 
 
-def first_run(run: Callable[[], T], network: nn.Module, inputs: object, name: str) -> T:
+def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: str) -> T:
     """Return what a function does that runs a network for the first time.
 
     Args:
@@ -41,7 +43,7 @@ def first_run(run: Callable[[], T], network: nn.Module, inputs: object, name: st
     except TRACE_ERRORS as error:
         text = " ".join(str(error).split())[:SHORT]
         raise DataError(
-            f"the network cannot run on the {name} inputs, {described(inputs)}: "
+            f"the network cannot run on the {name} inputs, {described_inputs(inputs)}: "
             f"{_first_layer(network, inputs)}; {type(error).__name__}: {text}"
         ) from error
 
@@ -104,15 +106,17 @@ def _parts(outputs: Outputs) -> tuple[Tensor, ...]:
 
 def _not_finite(examples: Examples) -> Tensor:
     """Return the places [n] of inputs in memory with NaN or infinity."""
-    inputs = getattr(examples, "inputs", None)
-    if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
-        return torch.empty(0, dtype=torch.int64)
+    held = tensors_of(examples.inputs) if isinstance(examples, Split) else ()
     # A sum is not finite if one of its terms is not; no mask of all numbers is needed.
-    sums = inputs.reshape(len(inputs), -1).sum(1)
-    return (~sums.isfinite()).nonzero()[:, 0]
+    sums = [
+        part.reshape(len(part), -1).sum(1) for part in held if part.is_floating_point()
+    ]
+    if not sums:
+        return torch.empty(0, dtype=torch.int64)
+    return (~torch.stack(sums).isfinite().all(0)).nonzero()[:, 0]
 
 
-def _first_layer(network: nn.Module, inputs: object) -> str:
+def _first_layer(network: nn.Module, inputs: Inputs) -> str:
     """Return what the weights of the first layer say of its inputs."""
     for name, module in network.named_modules():
         weights = list(module.parameters(recurse=False))

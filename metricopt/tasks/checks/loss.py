@@ -6,7 +6,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from metricopt.errors import LossError, MetricOptError, described
+from metricopt.errors import LossError, MetricOptError, described, said
 from metricopt.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import RowLosses
 
@@ -85,8 +85,7 @@ def _called(
         raise
     except Exception as error:  # a user's loss may raise anything
         raise LossError(
-            f"the loss {name} must make a scalar of {given}, but raised "
-            f"{type(error).__name__}: {error}"
+            f"the loss {name} must make a scalar of {given}, but raised {said(error)}"
         ) from error
     if isinstance(found, Tensor) and tuple(found.shape) == (1,):
         return found

@@ -67,7 +67,7 @@ def test_results_folder_that_is_a_file(tmp_path, capsys, small):
     (tmp_path / "file").touch()
     text = fails(capsys, *RUN, "--results", "file")
     folder = tmp_path / "file" / "table3" / "smoke"
-    assert text.startswith(f"the results folder {folder} must be writable:")
+    assert text.startswith(f"the results folder {folder} must be a writable folder:")
     assert not list((tmp_path / "store").glob("*"))
 
 
@@ -83,7 +83,7 @@ def test_store_that_refuses_to_be_written(tmp_path, capsys, small, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     # Root may write everywhere, so that file modes would not do.
-    monkeypatch.setattr("benchmarks.runs.store.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("benchmarks.runs.paths.tempfile.TemporaryFile", refuse)
     store = tmp_path / "store"
     assert fails(capsys, *RUN) == (
         f"the run store {store} must be a writable folder: Permission denied"

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from benchmarks.cli.main import main
-from benchmarks.cli.verbs import run as run_verb
 from benchmarks.experiments.registry import find_experiment
+from benchmarks.runs import paths
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import write_jsonl
 from tests.benchmarks.cli.toy_suite import install, run
@@ -134,7 +134,7 @@ def test_fresh_with_wrong_workers_changes_nothing(suite, capsys):
 def test_fresh_without_disk_space_changes_nothing(suite, capsys, monkeypatch):
     run("table3")
     capsys.readouterr()
-    monkeypatch.setattr(run_verb, "free_gigabytes", lambda folder: 0.25)
+    monkeypatch.setattr(paths, "free_gigabytes", lambda folder: 0.25)
     assert main(["table3", "--fresh"]) == 2
     text = capsys.readouterr().err
     assert text.startswith("error: the disk of ")
@@ -148,7 +148,7 @@ def test_fresh_with_a_results_folder_that_is_a_file_changes_nothing(suite, capsy
     capsys.readouterr()
     suite.checkout.with_name("file").touch()
     assert main(["table3", "--fresh", "--results", "../file"]) == 2
-    assert "must be writable" in capsys.readouterr().err
+    assert "must be a writable folder" in capsys.readouterr().err
     assert all_records_are_old(suite)
     assert suite.store.stale(specs()) == []
 

@@ -104,11 +104,12 @@ def test_changed_file_is_parsed_again(toy, tmp_path):
         toy.load(tmp_path)
 
 
-def test_damaged_cache_is_made_again(toy, tmp_path):
+@pytest.mark.parametrize("end", [b"", b"\x00\x00\x80@"], ids=["torn", "altered"])
+def test_damaged_cache_is_made_again(toy, tmp_path, end):
     (tmp_path / "toy" / "toy.data").write_bytes(TEXT)
     toy.load(tmp_path)
     cache = tmp_path / "cache" / "parsed" / "toy-full.safetensors"
-    cache.write_bytes(cache.read_bytes()[:-4])
+    cache.write_bytes(cache.read_bytes()[:-4] + end)
     assert toy.load(tmp_path).targets.tolist() == [0, 1, 1]
     assert Toy.parsed == 2
 

@@ -1,9 +1,12 @@
 """Committed reports are rebuilt, and every difference is named."""
 
+import dataclasses
+
 import pytest
 
 from benchmarks.report.page import write_report
 from benchmarks.report.verify import verify
+from benchmarks.runs.store import write_jsonl
 from tests.benchmarks.report.page_cases import LAYOUT, RECORDS
 
 
@@ -30,14 +33,35 @@ def test_verify_finds_a_changed_digit(folder):
 
 def test_verify_finds_a_changed_record(folder):
     path = folder / "records.jsonl"
-    path.write_text(path.read_text().replace("0.178", "0.177", 1))
+    intact = path.read_text()
+    number = intact[: intact.index("0.178")].count("\n") + 1
+    path.write_text(intact.replace("0.178", "0.177", 1))
+    (problem,) = verify(LAYOUT, folder)
+    assert problem.startswith(f"{path} line {number}: the record was altered: ")
+    path.write_text(intact.replace("\n", "\n\n", 1))
+    (problem,) = verify(LAYOUT, folder)
+    assert problem.startswith(f"{path} line 2: not a complete record: Expecting value")
+    assert "restore it with git" in problem
+
+
+def test_verify_finds_a_record_that_was_changed_with_its_digest(folder):
+    records = list(RECORDS)
+    values = {"mcr": [0.177, 0.180]}
+    place = next(n for n, r in enumerate(records) if 0.178 in r.values("test"))
+    records[place] = dataclasses.replace(records[place], test=values)
+    write_jsonl(folder / "records.jsonl", records)
     problems = verify(LAYOUT, folder)
     assert any("table.csv line" in problem for problem in problems)
-    path.write_text(path.read_text().replace("\n", "\n\n", 1))
-    assert verify(LAYOUT, folder) == [
-        f"{path} line 2: not a complete record: "
-        "Expecting value: line 2 column 1 (char 1)"
-    ]
+    # A change that moves no cell still moves the digest that the pages show.
+    records = [dataclasses.replace(RECORDS[0], seeds={"split": 1}), *RECORDS[1:]]
+    write_jsonl(folder / "records.jsonl", records)
+    page, latex, time = verify(LAYOUT, folder)
+    for problem in (page, latex, time):
+        assert "digest" in problem
+    records = [dataclasses.replace(RECORDS[0], environment={"a": "b"}), *RECORDS[1:]]
+    write_jsonl(folder / "records.jsonl", records)
+    (problem,) = verify(LAYOUT, folder)
+    assert "time.md" in problem
 
 
 def test_verify_finds_missing_stale_and_shortened_files(folder):

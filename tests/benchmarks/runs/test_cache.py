@@ -114,6 +114,50 @@ def test_an_artifact_comes_back_from_a_cache_that_is_read_only(monkeypatch):
     assert found.tensors["part"].shape == (KILOBYTE // 4,)
 
 
+def altered(content, change):
+    """Return bytes after a change of the given name."""
+    if change == "one bit of a tensor":
+        return content[:-1] + bytes([content[-1] ^ 1])
+    if change == "one bit of the facts":
+        return content.replace(b"0.25", b"0.24", 1)
+    if change == "one bit of the digest":
+        start = content.index(b'"digest":"') + 10
+        flipped = b"1" if content[start : start + 1] == b"0" else b"0"
+        return content[:start] + flipped + content[start + 1 :]
+    if change == "without digest":
+        return content.replace(b'"digest"', b'"digast"', 1)
+    return content[:-1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "one bit of a tensor",
+        "one bit of the facts",
+        "one bit of the digest",
+        "without digest",
+        "one byte less",
+    ],
+)
+def test_a_damaged_artifact_is_named_and_made_again(change):
+    made = Artifact({"part": torch.ones(3), "none": torch.zeros(0)}, {"loss": 0.25})
+    get_or_make("theta", 1, lambda: made)
+    found = get_or_make("theta", 1, lambda: pytest.fail("it was there"))
+    assert torch.equal(found.tensors["part"], torch.ones(3))
+    path = artifact_path("theta", 1)
+    intact = path.read_bytes()
+    damaged = altered(intact, change)
+    assert damaged != intact
+    path.write_bytes(damaged)
+    with pytest.warns(UserWarning, match="is damaged and counts as not made"):
+        again = get_or_make("theta", 1, lambda: made)
+    assert again.facts == {"loss": 0.25}
+    assert get_or_make("theta", 1, lambda: pytest.fail("it was made")) is not None
+    assert path.with_suffix(".damaged").read_bytes() == damaged
+    clear(["theta"])
+    assert not path.parent.exists()
+
+
 def test_the_limit_is_a_number_of_gigabytes(monkeypatch):
     assert size_limit() == 20e9
     monkeypatch.setenv(LIMIT, "0.5")

@@ -33,7 +33,7 @@ FULL = RunRecord(
 def test_round_trip_keeps_every_field():
     assert RunRecord.from_json(FULL.to_json()) == FULL
     content = json.loads(FULL.to_json())
-    assert content["schema"] == 2
+    assert content["schema"] == 3
     assert content["test"] == {"jaccard": [1 / 3, 0.2], "jaccard-legacy": [0.8, 0.9]}
     assert content["trace"][0] == {
         "step": 0,
@@ -103,9 +103,9 @@ def test_a_reader_names_what_is_missing_or_unknown(change, message):
 
 
 def test_a_newer_schema_says_what_to_do():
-    text = FULL.to_json().replace('"schema":2', '"schema":3')
-    with pytest.raises(SchemaError, match=r"schema 3, and .* up to 2; update the code"):
+    text = FULL.to_json().replace('"schema":3', '"schema":4')
+    with pytest.raises(SchemaError, match=r"schema 4, and .* up to 3; update the code"):
         RunRecord.from_json(text)
-    text = FULL.to_json().replace('"schema":2', '"schema":"two"')
+    text = FULL.to_json().replace('"schema":3', '"schema":"two"')
     with pytest.raises(SchemaError, match=r"expected a schema number .* got 'two'"):
         RunRecord.from_json(text)

@@ -31,38 +31,36 @@ def test_absent_record_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100])
-def test_torn_record_counts_as_absent_and_is_moved_aside(tmp_path, keep):
+def test_a_torn_record_is_named_and_stays(tmp_path, keep):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
     torn = path.read_text()[:keep]
     path.write_text(torn)
-    with pytest.warns(
-        UserWarning, match=r"record\.json is incomplete and counts as not run"
-    ):
-        assert store.get(SPEC) is None
-    assert path.with_name("record.json.torn").read_text() == torn
-    assert store.get(SPEC) is None
+    with pytest.raises(DataError, match=r"record\.json is damaged: .*; delete it, and"):
+        store.get(SPEC)
+    assert path.read_text() == torn
+    # Whoever asks for a new one gets it.
     store.put(RECORD)
     assert store.get(SPEC) == RECORD
 
 
-def test_record_with_nan_or_other_fields_is_torn(tmp_path):
+def test_record_with_nan_or_other_fields_is_damaged(tmp_path):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
     text = path.read_text()
     path.write_text(text.replace("[0.5]", "[NaN]"))
-    with pytest.warns(UserWarning, match="NaN is no JSON number"):
-        assert store.get(SPEC) is None
+    with pytest.raises(DataError, match="NaN is no JSON number"):
+        store.get(SPEC)
     path.write_text(text.replace('"seeds"', '"sedes"'))
-    with pytest.warns(UserWarning, match="missing: seeds; unknown: sedes"):
-        assert store.get(SPEC) is None
+    with pytest.raises(DataError, match="missing: seeds; unknown: sedes"):
+        store.get(SPEC)
 
 
 def test_a_newer_record_stays_where_it_is(tmp_path):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
-    path.write_text(path.read_text().replace('"schema":2', '"schema":3'))
-    with pytest.raises(SchemaError, match=r"record\.json: the record has schema 3"):
+    path.write_text(path.read_text().replace('"schema":3', '"schema":4'))
+    with pytest.raises(SchemaError, match=r"record\.json: the record has schema 4"):
         store.get(SPEC)
     assert names(path.parent) == ["record.json"]
 

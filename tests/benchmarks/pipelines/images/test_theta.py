@@ -21,6 +21,7 @@ from benchmarks.pipelines.pretrained.theta import (
     trained_here,
 )
 from benchmarks.pipelines.pretrained.weights import weights_digest
+from benchmarks.runs.artifacts import artifact_path
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.pipelines.images.image_cases import (
@@ -101,6 +102,48 @@ def test_released_weights_that_changed_are_refused(spec, elsewhere):
     elsewhere()
     with pytest.raises(DataError, match=r"must hold the weights 0000.*, got "):
         find_theta(spec)
+
+
+def test_one_altered_bit_of_released_weights_is_found(spec, elsewhere):
+    path = release_theta(spec)
+    assert released.released_problems(path.parent) == []
+    elsewhere()
+    intact = path.read_bytes()
+    header = int.from_bytes(intact[:8], "little")
+    # The identity of the recipe, the name of a tensor, the last weight.
+    identity = intact.index(spec.digest.encode())
+    name = intact.index(b'"0.weight"') + 1
+    assert max(identity, name) < header
+    for place in (identity, name, len(intact) - 1):
+        flipped = bytes([intact[place] ^ 1])
+        path.write_bytes(intact[:place] + flipped + intact[place + 1 :])
+        with pytest.raises(DataError, match=f"{path.name} .*restore"):
+            find_theta(spec)
+        (problem,) = released.released_problems(path.parent)
+        assert problem.startswith(path.name)
+
+
+def test_a_record_of_another_recipe_is_refused(spec, elsewhere):
+    path = release_theta(spec)
+    record = path.with_suffix(".json")
+    record.write_text(record.read_text().replace('"digits"', '"a9a"', 1))
+    elsewhere()
+    with pytest.raises(DataError, match="must hold the network that"):
+        read_released(spec.name, spec.digest)
+    (problem,) = released.released_problems(path.parent)
+    assert problem.endswith(f"that {record.name} describes; restore both with git")
+
+
+def test_a_damaged_network_of_the_cache_gives_way_to_the_released_one(spec):
+    artifact = trained_here(spec)
+    release_theta(spec)
+    path = artifact_path(spec.kind, spec.content)
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.warns(UserWarning, match="is damaged and counts as not made"):
+        found = find_theta(spec).network.state_dict()
+    assert torch.equal(found["0.weight"], artifact.tensors["0.weight"].float())
+    assert not is_trained(spec)
 
 
 def test_a_network_of_another_recipe_is_not_taken(spec):

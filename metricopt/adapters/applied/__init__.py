@@ -1,0 +1,1 @@
+"""A network into which an adapter is put."""

@@ -1,0 +1,128 @@
+"""Take scales and shifts of phi into the weights of layers."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils.parametrize import is_parametrized
+
+from metricopt.adapters.applied.shifts import ChannelAffine, Followed, ProbabilityShift
+from metricopt.adapters.site_tracer import SiteTracer
+from metricopt.meaning.contract import Meaning
+
+AXES = {
+    nn.Linear.forward: -1,
+    nn.LayerNorm.forward: -1,
+    nn.Conv1d.forward: 1,
+    nn.Conv2d.forward: 1,
+    nn.Conv3d.forward: 1,
+    _BatchNorm.forward: 1,
+    nn.GroupNorm.forward: 1,
+}
+"""Axis of the channels in the outputs, by the `forward` of a layer; what such a layer
+returns is linear in its weight, up to its bias, channel by channel."""
+UNTRACED = (TypeError, ValueError, RuntimeError, LookupError, AssertionError)
+"""With AttributeError, what tracing a network with dynamic control flow may raise."""
+
+
+def folded(
+    layer: nn.Module, factor: Tensor | None, shift: Tensor, axis: int
+) -> nn.Module:
+    """Return a layer whose outputs are multiplied and shifted.
+
+    Args:
+        layer: changed in place where its weights can take it.
+        factor: of every channel, shape [C]; None for 1.
+        shift: of every channel, shape [C].
+        axis: of the channels, 1 or -1.
+
+    Returns:
+        The layer, or a plain module around it.
+    """
+    if not shift.any() and (factor is None or bool((factor == 1).all())):
+        return layer
+    weight: Tensor | None = getattr(layer, "weight", None)
+    if AXES.get(type(layer).forward) != axis or weight is None or _is_watched(layer):
+        whole = torch.ones_like(shift) if factor is None else factor
+        return nn.Sequential(layer, ChannelAffine(whole, shift, axis))
+    scale = torch.ones_like(shift) if factor is None else factor
+    bias: Tensor | None = getattr(layer, "bias", None)
+    moved = shift.double()
+    if bias is not None:
+        moved = bias.detach().double() * scale.double() + moved
+    layer.bias = _like(weight, moved)
+    if factor is not None:
+        last = isinstance(layer, nn.LayerNorm)
+        spread = scale if last else scale.view(-1, *[1] * (weight.ndim - 1))
+        layer.weight = _like(weight, weight.detach().double() * spread.double())
+    return layer
+
+
+def with_offsets(network: nn.Module, offsets: Tensor, meaning: Meaning) -> nn.Module:
+    """Return a network with an offset for every class of its outputs.
+
+    Args:
+        network: changed in place where its last layer can take them.
+        offsets: shape [C].
+        meaning: of the outputs.
+    """
+    if not offsets.any():
+        return network
+    axis = -1 if meaning.layout == "tokens" or meaning.flat else 1
+    layer = _last_layer(network)
+    if layer is not None:
+        own = AXES.get(type(layer).forward)
+        axis = own if own is not None and meaning.layout == "rows" else axis
+    shift = (
+        ChannelAffine(torch.ones_like(offsets), offsets, axis)
+        if meaning.link is None
+        else ProbabilityShift(offsets, meaning)
+    )
+    if layer is None:
+        return Followed(network, shift)
+    if meaning.link is None:
+        return replaced(network, layer, folded(layer, None, offsets, axis))
+    return replaced(network, layer, nn.Sequential(layer, shift))
+
+
+def replaced(network: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """Return a network with another module wherever one is."""
+    if old is new:
+        return network
+    if old is network:
+        return new
+    for parent in list(network.modules()):
+        for name, child in list(parent._modules.items()):
+            if child is old:
+                setattr(parent, name, new)
+    return network
+
+
+def _last_layer(network: nn.Module) -> nn.Module | None:
+    """Return the module whose outputs are those of the network, if it runs once."""
+    if not list(network.children()):
+        return network
+    layers = [module for module in network.modules() if not list(module.children())]
+    try:
+        graph = SiteTracer(layers).trace(network)
+    except (*UNTRACED, AttributeError):
+        return None
+    last = graph.output_node().args[0]
+    called = [
+        (node, network.get_submodule(str(node.target)))
+        for node in graph.nodes
+        if node.op == "call_module"
+    ]
+    found = [module for node, module in called if node is last]
+    alone = found and sum(module is found[0] for _, module in called) == 1
+    return found[0] if alone else None
+
+
+def _is_watched(layer: nn.Module) -> bool:
+    """Return whether something else makes the weights or sees the outputs."""
+    hooks = layer._forward_hooks or layer._forward_pre_hooks
+    return bool(hooks) or is_parametrized(layer)
+
+
+def _like(weight: Tensor, values: Tensor) -> nn.Parameter:
+    kept = values.to(weight.dtype).to(weight.device)
+    return nn.Parameter(kept, requires_grad=weight.requires_grad)

@@ -1,0 +1,1 @@
+"""Answers of the metric on disk, so that no query is asked twice."""

@@ -1,0 +1,208 @@
+"""An append-only file of the metric's answers; a run that is repeated reads them."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from metricopt.errors import (
+    ConfigError,
+    DataError,
+    MetricError,
+    MetricOptError,
+    ShapeError,
+)
+from metricopt.journal.content import FORMAT, Answer, Content, heading, line, read
+
+KINDS = {kind.__name__: kind for kind in (DataError, ShapeError, ConfigError)}
+"""Errors of a metric by name; any other counts as a MetricError."""
+SHOWN = 3
+"""Differences between two runs that a message names."""
+
+
+class Journal:
+    """The file of one run, open and locked while it is a context.
+
+    A run is deterministic. So it is not its state that is kept, but what the metric
+    said: the same call asks the same questions again, and gets those answers that are
+    in the file without evaluating the metric. Every answer is on disk before the run
+    goes on. Nothing is written before the first answer.
+
+    Args:
+        path: the file; made with its folders if there is none.
+        facts: what decides the run, by name; another run is refused.
+
+    Attributes:
+        replayed: questions that were answered from the file.
+
+    Raises:
+        ConfigError: if the file cannot be opened, locked, read or written, or is that
+            of another run.
+        DataError: if it is no journal, or a line is damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], facts: dict[str, str]) -> None:
+        self.path = Path(path)
+        self.replayed = 0
+        self._facts = facts
+        self._answers: tuple[Answer, ...] = ()
+        self._pending, self._checksum = heading(facts)  # written with the first answer
+        self._end = 0
+        self._file = self._opened()
+        try:
+            self._lock()
+            self._load()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._file)  # which unlocks it
+
+    def answer(self, question: str, ask: Callable[[], float]) -> float:
+        """Return the recorded answer to a question, or else ask and record it.
+
+        Args:
+            question: digest of all that the metric is asked about.
+            ask: evaluates the metric.
+
+        Raises:
+            ConfigError: if another question is recorded here, or the answer cannot be
+                written.
+            MetricOptError: if the metric fails, or failed when it was recorded.
+        """
+        if self.replayed < len(self._answers):
+            return self._recorded(question)
+        try:
+            value = ask()
+        except MetricOptError as error:
+            # A run may survive it, as where a metric is undefined at perfect outputs.
+            kind = type(error).__name__
+            self._append(Answer(question, failure=str(error), kind=kind))
+            raise
+        self._append(Answer(question, value))
+        return value
+
+    def _recorded(self, question: str) -> float:
+        recorded = self._answers[self.replayed]
+        if recorded.question != question:
+            raise ConfigError(
+                f"query {self.replayed + 1} of this call asks about other outputs than "
+                f"the one recorded in the checkpoint {self.path}, so the call does not "
+                "repeat itself: seed what the loss, the model and the data draw at "
+                "random, or give another file to begin anew"
+            )
+        self.replayed += 1
+        if recorded.value is None:
+            raise KINDS.get(str(recorded.kind), MetricError)(recorded.failure)
+        return float(recorded.value)
+
+    def _append(self, answer: Answer) -> None:
+        content, checksum = line(answer, self._checksum)
+        try:
+            os.ftruncate(self._file, self._end)  # what a crash left of a line
+            _write(self._file, self._pending + content)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._end)
+            said = answer.failure if answer.value is None else answer.value
+            raise ConfigError(
+                f"the answer {said} of the metric could not be written to the "
+                f"checkpoint {self.path}: {error.strerror}; mend this and call again, "
+                "the answers before it are in the file"
+            ) from error
+        self._end += len(self._pending) + len(content)
+        self._pending, self._checksum = b"", checksum
+
+    def _opened(self) -> int:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+            file = os.open(self.path, flags, 0o666)
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"the checkpoint {self.path} cannot be opened for writing: {reason}; "
+                "give the name of a file that can"
+            ) from error
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return file
+        os.close(file)
+        raise ConfigError(f"the checkpoint {self.path} must be a regular file")
+
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            raise ConfigError("a checkpoint needs Linux or macOS, which lock files")
+        import fcntl  # which Windows lacks
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"the checkpoint {self.path} is in use by another call of finetune: "
+                "wait for its end, or give another file"
+            ) from error
+        except OSError as error:
+            raise ConfigError(
+                f"the checkpoint {self.path} cannot be locked: {error.strerror}; give "
+                "a file on another file system"
+            ) from error
+
+    def _load(self) -> None:
+        """Read the answers; the file stays as it is until the next one."""
+        try:
+            with open(self._file, "rb", closefd=False) as file:
+                raw = file.read(len(FORMAT))
+                if raw == FORMAT.encode():  # else it may be any large file
+                    raw += file.read()
+        except OSError as error:
+            raise ConfigError(
+                f"the checkpoint {self.path} cannot be read: {error.strerror}"
+            ) from error
+        content = read(raw, str(self.path))
+        if content is not None:
+            self._continue(content)
+
+    def _continue(self, content: Content) -> None:
+        answers = content.answers
+        if answers and answers[-1].value is None:
+            answers = answers[:-1]  # the run ended with it: it is asked again
+        if not answers:
+            return
+        self._check_run(content)
+        self._answers, self._pending = answers, b""
+        self._checksum = content.checksums[len(answers)]
+        self._end = content.ends[len(answers)]
+
+    def _check_run(self, content: Content) -> None:
+        before, now = content.facts, self._facts
+        differences = [
+            f"its {name} was {before.get(name)}, this call has {now.get(name)}"
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        ]
+        if differences:
+            raise ConfigError(
+                f"the checkpoint {self.path} is that of another run: "
+                f"{'; '.join(differences[:SHOWN])}; make the same call again, or give "
+                "another file to begin anew"
+            )
+
+
+def _write(file: int, content: bytes) -> None:
+    """Write at the end of a file, and wait until it is on disk."""
+    while content:
+        content = content[os.write(file, content) :]
+    os.fsync(file)

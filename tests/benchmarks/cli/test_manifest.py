@@ -1,0 +1,160 @@
+"""Whatever is altered in a small project, `verify` names it."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from benchmarks.cli import jobs, pages, rebuild
+from benchmarks.cli.main import main
+from benchmarks.cli.verbs import verify
+from benchmarks.experiments.registry import EXPERIMENTS
+from benchmarks.pipelines.pretrained import released
+from benchmarks.pipelines.pretrained.weights import weights_digest
+from benchmarks.report.page import write_report
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.store import RunStore, read_jsonl
+from benchmarks.runs.upgrade import digest_of
+from tests.benchmarks.report.report_cases import ARMS, LAYOUT
+
+README = """# Project
+
+The error falls to <!-- value: table3 balanced a9a/mcr shift -->?<!-- end -->
+from .2103, with 3,612 evaluations. See the [docs](docs/more.md).
+"""
+MORE = "# More\n\nA loss of -.0021 in 18 halves.\n"
+REPORT = "results/table3/local"
+WEIGHTS = "results/weights/toy"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with a report, a released network, pages, and a run store."""
+    unit = SimpleNamespace(
+        name="table3", default_tier="local", layout=lambda tier: LAYOUT
+    )
+    monkeypatch.setattr(EXPERIMENTS, "_units", {"table3": unit})
+    monkeypatch.setattr(EXPERIMENTS, "_filled", True)
+    for module in (jobs, verify, rebuild):
+        monkeypatch.setattr(module, "COMMITTED_RESULTS", tmp_path / "results")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(released, "RELEASED", tmp_path / "results" / "weights")
+    monkeypatch.setenv("METRICOPT_STORE", str(tmp_path / "store"))
+    write_report(LAYOUT, ARMS, tmp_path / REPORT)
+    tensors, recipe = {"weight": torch.arange(4.0)}, {"epochs": 3}
+    facts = {"weights": weights_digest(tensors), "seconds": 1.5}
+    released.release("toy", digest_of(recipe), recipe, Artifact(tensors, facts))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "more.md").write_text(MORE)
+    (tmp_path / "README.md").write_text(README)
+    RunStore(tmp_path / "store").put(ARMS[0])
+    assert pages.main() == 0
+    return tmp_path
+
+
+def problems(capsys, *arguments):
+    """Return what `verify` prints, without its last line."""
+    code = main(["verify", *arguments])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    *lines, last = captured.out.splitlines()
+    assert last == f"1 reports rebuilt from their records: {len(lines)} problems"
+    assert code == (1 if lines else 0)
+    return lines
+
+
+def alter(path, before, after):
+    text = path.read_bytes()
+    assert before in text and before != after
+    path.write_bytes(text.replace(before, after, 1))
+
+
+def test_every_altered_file_is_named_and_rebuilding_brings_it_back(project, capsys):
+    assert problems(capsys) == []
+    intact = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    store = RunStore(project / "store").path(ARMS[0].spec)
+    page = project / REPORT / "table.md"
+    alter(page, b".1550", b".1540")
+    alter(project / REPORT / "table.csv", b"0.155", b"0.154")
+    alter(project / REPORT / "table.tex", b".1550", b".1560")
+    alter(project / REPORT / "time.md", b"Mean", b"mean")
+    alter(project / f"{WEIGHTS}.safetensors", b"\x80?", b"\x81?")
+    alter(project / f"{WEIGHTS}.json", b"1.5", b"1.6")
+    alter(project / "README.md", b"3,612", b"3,613")
+    alter(project / "docs" / "more.md", b"-.0021", b".0021")
+    alter(store, b"0.199", b"0.198")
+    found = problems(capsys)
+    for path, count in (
+        (page, 2),
+        (project / REPORT / "table.csv", 2),
+        (project / REPORT / "table.tex", 2),
+        (project / REPORT / "time.md", 2),
+        (project / f"{WEIGHTS}.safetensors", 1),
+        (project / f"{WEIGHTS}.json", 1),
+        (store, 1),
+    ):
+        assert len([line for line in found if line.startswith(str(path))]) == count
+    assert (
+        "README.md has the number 3,613 in its prose where manifest.json lists 3,612; "
+        "mend it, or run `python -m benchmarks.cli.pages` if the change is meant"
+    ) in found
+    assert any(line.startswith("docs/more.md has the number .0021") for line in found)
+    assert any(line.startswith("toy.safetensors must hold") for line in found)
+    assert len(found) == 14
+    # Reports come from their records. Nothing makes up for the rest.
+    for path in (store, *project.glob("docs/*"), *project.glob("results/weights/*")):
+        path.write_bytes(intact[path])
+    (project / "README.md").write_bytes(intact[project / "README.md"])
+    assert rebuild.main() == 0
+    assert {path: path.read_bytes() for path in intact} == intact
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"0.199", b"0.198"),
+        (b"a9a-sample", b"a9a-simple"),
+        (b'"seeds":{', b'"seeds":{ '),
+    ],
+    ids=["value", "data", "form"],
+)
+def test_an_altered_record_is_named_and_never_becomes_the_listed_one(
+    project, capsys, before, after
+):
+    path = project / REPORT / "records.jsonl"
+    alter(path, before, after)
+    found = problems(capsys, "table3")
+    assert found[0].startswith(f"{path} line ")
+    if after.strip() != before:
+        assert "the record was altered" in found[0]
+        assert pages.main() == 2
+        assert "the record was altered" in capsys.readouterr().err
+
+
+def test_a_report_altered_as_a_whole_differs_from_the_list(project, capsys):
+    records = read_jsonl(project / REPORT / "records.jsonl")
+    write_report(LAYOUT, records[1:], project / REPORT)
+    assert problems(capsys, "table3") == []
+    found = problems(capsys)
+    for name in ("records.jsonl", "table.md", "table.csv", "time.md"):
+        told = f"{project / REPORT / name} is not the file that manifest.json lists"
+        assert any(line.startswith(told) for line in found)
+
+
+def test_what_is_new_missing_or_a_damaged_list_is_named(project, capsys):
+    listed = project / "results" / "manifest.json"
+    (project / "docs" / "new.md").write_text("It is 7.")
+    (project / f"{WEIGHTS}.json").unlink()
+    (project / "results" / "own" / "table3").mkdir(parents=True)
+    (project / "results" / "own" / "table3" / "table.md").write_text("mine")
+    (project / "results" / "note.txt").write_text("")
+    found = problems(capsys)
+    assert [line.split(" ", 1)[0] for line in found] == [
+        "toy.safetensors",
+        str(project / "results" / "note.txt"),
+        f"{project / WEIGHTS}.json",
+        "docs/new.md",
+    ]
+    for text in ("", "[]", '{"files": 3}', "<<<<<<< ours"):
+        listed.write_text(text)
+        assert f"{listed} is missing or damaged" in problems(capsys)[-1]

@@ -1,0 +1,245 @@
+"""A call with a checkpoint goes on where it was, and asks nothing twice."""
+
+import json
+import multiprocessing
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.metrics import f1_score
+from torch import Tensor, nn
+
+from metricopt import ConfigError, MetricError, Split
+from metricopt.journal.digests import digest
+from tests.robustness.checkpoint_calls import (
+    QUERIES,
+    Judge,
+    Raises,
+    call,
+    logged_call,
+    network,
+    told,
+    tumours,
+)
+
+ANSWERS = QUERIES
+"""Questions of an undisturbed call."""
+
+
+@pytest.mark.parametrize("method", ["random-search", "cma-es", "loss-only-dense"])
+@pytest.mark.parametrize("at", [1, 2, 4, 7])
+def test_it_goes_on_after_an_error(queries_file: Path, method: str, at: int) -> None:
+    failing, metric = Judge(Raises(OSError("out of money"), at)), Judge()
+    with pytest.raises(MetricError, match="out of money"):
+        call(metric=failing, method=method, checkpoint=queries_file)
+    found = call(metric=metric, method=method, checkpoint=queries_file)
+    assert told(found) == told(call(method=method))
+    assert failing.asked == at
+    assert metric.asked == found.spent.queries - (at - 1)
+    assert found.spent.replayed == at - 1
+
+
+def test_a_finished_call_asks_nothing(
+    queries_file: Path, finished_call: tuple[bytes, dict]
+) -> None:
+    queries_file.write_bytes(finished_call[0])
+    metric = Judge()
+    found = call(metric=metric, checkpoint=str(queries_file))
+    assert metric.asked == 0
+    assert found.spent.replayed == found.spent.queries == ANSWERS
+    assert told(found) == finished_call[1]
+    assert queries_file.read_bytes() == finished_call[0]
+
+
+def test_every_answer_is_on_disk_before_the_next_question(queries_file: Path) -> None:
+    lines = []
+    metric = Judge(lambda _: lines.append(queries_file.read_bytes().count(b"\n")))
+    call(metric=metric, checkpoint=queries_file)
+    assert lines == [0, *range(2, ANSWERS + 1)]  # with the heading
+
+
+def shifted(split: Split) -> Split:
+    inputs = split.inputs.clone()
+    inputs[7, 3] += 1e-3
+    return Split(inputs, split.targets)
+
+
+TRAIN, OBSERVE = tumours()
+OTHERS: dict[str, tuple[str, dict[str, object]]] = {
+    "queries": ("its queries was 12, this call has 13", {"queries": 13}),
+    "seed": ("its seed was 0, this call has 1", {"seed": 1}),
+    "method": ("its method was random-search, this", {"method": "cma-es"}),
+    "weights": ("its network was Sequential with", {"model": network(1)}),
+    "loss": ("its loss was CrossEntropyLoss", {"loss": nn.MultiMarginLoss()}),
+    "setting of the loss": (
+        "its loss was CrossEntropyLoss",
+        {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)},
+    ),
+    "train": ("its train split was 200 examples", {"train": shifted(TRAIN)}),
+    "observe": ("its observe split was 120 examples", {"observe": shifted(OBSERVE)}),
+    "labels": (
+        "its observe split was 120 examples",
+        {"observe": Split(OBSERVE.inputs, OBSERVE.targets.flip(0))},
+    ),
+    "metric": ("its metric was Judge in", {"metric": lambda outputs, targets: 0.5}),
+    "range": ("its metric was Judge in", {"high": 2.0}),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_call_is_refused(
+    queries_file: Path, finished_call: tuple[bytes, dict], other: str
+) -> None:
+    queries_file.write_bytes(finished_call[0])
+    difference, changes = OTHERS[other]
+    metric = Judge()
+    with pytest.raises(ConfigError, match="is that of another run: ") as caught:
+        call(**({"metric": metric, "checkpoint": queries_file} | changes))
+    assert difference in str(caught.value)
+    assert "make the same call again, or give another file" in str(caught.value)
+    assert metric.asked == 0
+    assert queries_file.read_bytes() == finished_call[0]
+
+
+def test_settings_of_a_metric_are_told_apart_but_not_written(
+    queries_file: Path,
+) -> None:
+    def paid(outputs: Tensor, targets: Tensor, *, key: str) -> float:
+        return (outputs.argmax(1) == targets).double().mean().item()
+
+    call(metric=partial(paid, key="secret-1"), checkpoint=queries_file)
+    assert b"secret" not in queries_file.read_bytes()
+    with pytest.raises(ConfigError, match=r"its metric was paid in .* this call has"):
+        call(metric=partial(paid, key="secret-2"), checkpoint=queries_file)
+    queries_file.unlink()
+    macro, micro = (partial(f1_score, average=each) for each in ("macro", "micro"))
+    call(metric=macro, checkpoint=queries_file)
+    with pytest.raises(ConfigError, match="its metric was f1_score"):
+        call(metric=micro, checkpoint=queries_file)
+
+
+def test_a_call_that_does_not_repeat_itself_is_stopped(queries_file: Path) -> None:
+    def drifting(seed: int) -> Callable[[Tensor, Tensor], Tensor]:
+        def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+            return (1 + seed) * outputs.square().mean() + outputs[:, seed].mean()
+
+        return loss
+
+    dense = {"method": "loss-only-dense", "checkpoint": queries_file}
+    failing = Judge(Raises(OSError(), 7))
+    with pytest.raises(MetricError):
+        call(metric=failing, loss=drifting(0), **dense)
+    before, metric = queries_file.read_bytes(), Judge()
+    with pytest.raises(ConfigError, match="asks about other outputs than the one rec"):
+        call(metric=metric, loss=drifting(1), **dense)
+    assert metric.asked == 0
+    assert queries_file.read_bytes() == before
+
+
+def test_a_second_call_at_the_same_time_is_refused(queries_file: Path) -> None:
+    said = []
+
+    def second(number: int) -> None:
+        with pytest.raises(ConfigError) as caught:
+            call(checkpoint=queries_file)
+        said.append(str(caught.value))
+
+    call(metric=Judge(second), checkpoint=queries_file)
+    assert len(said) == ANSWERS
+    assert "in use by another call of finetune: wait for its end" in said[0]
+    assert call(checkpoint=queries_file).spent.replayed == ANSWERS  # free again
+
+
+def test_a_failure_that_a_call_survives_is_an_answer(queries_file: Path) -> None:
+    """A metric of numbers may be undefined at perfect predictions."""
+
+    def undefined(number: int) -> None:
+        if number == 3:
+            raise ZeroDivisionError
+
+    class Spread(Judge):
+        def __call__(self, outputs: Tensor, targets: Tensor) -> float:
+            super().__call__(outputs[:, None], targets)
+            return 1 / (1 + (outputs - targets).square().mean().item())
+
+    numbers = [Split(each.inputs, each.inputs[:, 0]) for each in tumours()]
+    changes = {
+        "model": adapter_model(),
+        "train": numbers[0],
+        "observe": numbers[1],
+        "loss": nn.MSELoss(),
+        "checkpoint": queries_file,
+    }
+    once = call(metric=Spread(undefined), **changes)
+    metric = Spread()
+    again = call(metric=metric, **changes)
+    assert metric.asked == 0
+    assert told(again) == told(once)
+    assert b"ZeroDivisionError" in queries_file.read_bytes()
+
+
+def adapter_model() -> nn.Module:
+    layers = nn.Linear(30, 6), nn.ReLU(), nn.Linear(6, 1), nn.Flatten(0)
+    torch.manual_seed(0)
+    return nn.Sequential(*layers)
+
+
+def test_an_unknown_setting_is_answered_with_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown option 'check_point'.* mean 'check"
+    ):
+        call(check_point="file")
+
+
+def test_a_digest_tells_values_apart_wherever_they_are() -> None:
+    one = torch.arange(6.0)
+    nested = {"ids": one, "mask": (one > 2, [one.int()]), "name": "a"}
+    alike = {"ids": one.clone(), "mask": (one > 2, [one.int()]), "name": "a"}
+    assert digest(nested) == digest(alike)
+    others = [
+        nested | {"ids": one + 1e-6},
+        nested | {"ids": one.double()},
+        nested | {"ids": one.view(2, 3)},
+        nested | {"mask": (one > 3, [one.int()])},
+        nested | {"name": "b"},
+        {"ids": one},
+        [nested],
+        one.numpy(),
+        one.numpy().astype("float64"),
+        partial(f1_score, average="macro"),
+        partial(f1_score, average="micro"),
+        nn.CrossEntropyLoss(weight=one),
+        nn.CrossEntropyLoss(weight=one + 1),
+        Judge,
+        Judge.__call__,
+    ]
+    assert len({digest(other) for other in [nested, *others]}) == len(others) + 1
+
+
+def test_three_kills_change_nothing_and_repeat_nothing(queries_file: Path) -> None:
+    """The process of a call is killed at random moments; see also the kill test."""
+    context = multiprocessing.get_context("forkserver")
+    slow = "gpytorch", "cma", "metricopt.methods.outputs.no_harm"  # to import
+    context.set_forkserver_preload([logged_call.__module__, *slow])
+    result, log = queries_file.with_suffix(".json"), queries_file.with_suffix(".log")
+    log.touch()
+    moments, kills = random.Random(3), 0
+    while not result.exists():
+        before = log.stat().st_size
+        process = context.Process(target=logged_call, args=(queries_file, log, result))
+        process.start()
+        goal = before + 6 * moments.randint(1, 9)
+        while process.is_alive() and (kills == 3 or log.stat().st_size < goal):
+            process.join(0.001 * moments.randint(1, 20))
+        if process.is_alive():
+            process.kill()
+            kills += 1
+        process.join()
+    assert kills == 3
+    undisturbed = call(queries=30)
+    assert json.loads(result.read_text()) == told(undisturbed)
+    asked = len(log.read_text().splitlines())
+    assert undisturbed.spent.queries <= asked <= undisturbed.spent.queries + kills

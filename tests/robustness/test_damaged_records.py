@@ -1,0 +1,187 @@
+"""Records that are damaged, in the run store and in reports, and every verb on them."""
+
+import os
+
+import pytest
+
+from benchmarks.cli import method_table
+from benchmarks.cli.main import main
+from benchmarks.cli.verbs import plan as _plan  # noqa: F401 - before its parts are stood in for
+from benchmarks.experiments.registry import find_experiment
+from benchmarks.report.page import terminal_page
+from benchmarks.runs.record import RunRecord
+from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
+from metricopt.errors import DataError
+from tests.benchmarks.cli.toy_suite import install, run
+from tests.benchmarks.runs.record_cases import make_record, make_spec, make_trace
+from tests.robustness.hostile import LONGEST
+
+POINTS = make_trace("f1", (1, 2, [0.5], [0.5]))
+LINE = make_record(make_spec(), trace=POINTS).to_json().encode()
+
+
+def changed(before, after):
+    assert before in LINE
+    return LINE.replace(before, after, 1)
+
+
+DAMAGED = {
+    "empty": b"",
+    "a blank line": b"\n",
+    "zeros": b"\0" * 100,
+    "torn": LINE[: len(LINE) // 2],
+    "no UTF-8": changed(b"done", b"d\xffne"),
+    "another encoding": LINE.decode().encode("utf-16"),
+    "deep": b"[" * 100_000,
+    "deep, and closed": changed(
+        b'"notes":{}', b'"notes":{"a":%b}' % (b"[" * 900 + b"]" * 900)
+    ),
+    "a list": b"[]",
+    "a number": b"1",
+    "null": b"null",
+    "no spec": b'{"schema":2}',
+    "an overflow": changed(b"[0.5]", b"[1e999]"),
+    "an overflow in a note": changed(b'"notes":{}', b'"notes":{"a":-1e999}'),
+    "a whole number of 400 digits": changed(b"[0.5]", b"[1%b]" % (b"0" * 400)),
+    "a number of 5,000 digits": changed(b"[0.5]", b"[1%b]" % (b"0" * 5_000)),
+    "half a pair": changed(b'"message":""', b'"message":"\\ud800"'),
+    "a text for a number": changed(b'"queries":0', b'"queries":"0"'),
+    "true for a number": changed(b'"queries":0', b'"queries":true'),
+    "a negative count": changed(b'"queries":0', b'"queries":-1'),
+    "a list for a text": changed(b'"message":""', b'"message":[]'),
+    "a text for numbers": changed(b"[0.5]", b'"0.5"'),
+    "texts for numbers": changed(b"[0.5]", b'["0.5"]'),
+    "a list for names": changed(b'"seconds":{}', b'"seconds":[]'),
+    "texts for seconds": changed(b'"seconds":{}', b'"seconds":{"total":"1"}'),
+    "a number for a variant": changed(b'"data":{}', b'"data":{"variant":1}'),
+    "a number for a trace": LINE[: LINE.index(b'"trace"')] + b'"trace":1}',
+    "a number for a point": LINE[: LINE.index(b'"trace"')] + b'"trace":[1]}',
+    "a text for a step": changed(b'"step":1', b'"step":"1"'),
+    "a number for a digest": changed(
+        b'"digest":"%b"' % make_spec().digest.encode(), b'"digest":1'
+    ),
+}
+
+
+def told(error):
+    """Check that an error is one sentence, and return it."""
+    text = str(error)
+    assert text.isprintable() and len(text) < LONGEST
+    return text
+
+
+def test_the_line_that_is_damaged_is_sound():
+    assert RunRecord.from_json(LINE.decode()).to_json().encode() == LINE
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_record_of_a_run_is_named_and_stays(tmp_path, name):
+    store = RunStore(tmp_path)
+    path = store.path(make_spec())
+    path.parent.mkdir(parents=True)
+    path.write_bytes(DAMAGED[name])
+    with pytest.raises(DataError) as caught:
+        store.get(make_spec())
+    text = told(caught.value)
+    assert text.startswith(f"the record {path} ")
+    assert "delete it" in text
+    assert path.read_bytes() == DAMAGED[name]
+
+
+@pytest.fixture
+def suite(tmp_path, monkeypatch):
+    suite = install(monkeypatch, tmp_path)
+    monkeypatch.setattr(method_table, "ROOT", suite.checkout)
+    return suite
+
+
+def refusal(capsys, *arguments, code=2):
+    """Return what a command prints besides, which is one sentence."""
+    assert main(arguments) == code
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.out + shown.err
+    (line,) = (shown.err if code == 2 else shown.out).splitlines()[:1]
+    assert len(shown.err.splitlines()) == (1 if code == 2 else 0)
+    return told(line)
+
+
+def specs():
+    return find_experiment("table3").specs("local", None, True)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_line_of_a_report_is_named(tmp_path, name):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(LINE + b"\n" + DAMAGED[name] + b"\n")
+    with pytest.raises(DataError) as caught:
+        read_jsonl(path)
+    assert told(caught.value).startswith(f"{path} ")
+
+
+@pytest.mark.parametrize("name", ["torn", "no UTF-8", "deep", "texts for seconds"])
+def test_every_verb_names_damaged_lines_of_a_report(suite, capsys, name):
+    run("table3")
+    capsys.readouterr()
+    ran = len(suite.ran)
+    path = suite.checkout / "results" / "table3" / "local" / "records.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(LINE + b"\n" + DAMAGED[name] + b"\n")
+    for verb in ("table3", "report", "plan", "list"):
+        arguments = {"report": ["table3"], "plan": ["table3"], "list": ["methods"]}
+        text = refusal(capsys, verb, *arguments.get(verb, []))
+        assert text.startswith(f"error: {path} ")
+        assert "restore it with git" in text or "UTF-8" in text
+    assert refusal(capsys, "verify", "table3", code=1).startswith(f"{path} ")
+    assert len(suite.ran) == ran
+
+
+def test_every_verb_names_a_damaged_record_before_anything_runs(suite, capsys):
+    run("all")
+    path = suite.store.path(specs()[-1])
+    path.write_bytes(b"\xff")
+    capsys.readouterr()
+    for arguments in (["all"], ["table3"], ["report", "table3"], ["plan", "table3"]):
+        text = refusal(capsys, *arguments)
+        assert text.startswith(f"error: the record {path} is damaged: ")
+    # `all` begins with another table, which was not begun.
+    assert [len(ran) for ran in suite.ran] == [4, 4]
+    run("table3", "--fresh")
+    assert suite.calls(specs()[-1]) == 3
+
+
+def test_a_folder_and_a_pipe_in_the_place_of_records_are_named(suite, capsys):
+    run("table3")
+    capsys.readouterr()
+    path = suite.store.path(specs()[0])
+    path.unlink()
+    path.mkdir()
+    assert "must be a file, got a folder" in refusal(capsys, "table3")
+    path.rmdir()
+    os.mkfifo(path)
+    assert "got a device or a pipe" in refusal(capsys, "table3")
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"", LINE[:50]])
+def test_a_damaged_report_of_the_user_is_written_again(suite, content):
+    run("table3")
+    folder = suite.checkout / "results" / "own" / "table3" / "local"
+    sound = (folder / "records.jsonl").read_bytes()
+    (folder / "records.jsonl").write_bytes(content)
+    run("table3")
+    assert (folder / "records.jsonl").read_bytes() == sound
+    (folder / "table.md").unlink()
+    run("table3")
+    assert (folder / "table.md").is_file()
+    assert len(suite.reports) == 3
+
+
+def test_a_damaged_page_is_named(tmp_path):
+    (tmp_path / "table.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"table\.md must be a text .* writes it again"):
+        terminal_page(tmp_path)
+
+
+def test_lines_may_hold_any_text(tmp_path):
+    record = make_record(make_spec(), message="one\u2028line\x85\x0c")
+    write_jsonl(tmp_path / "records.jsonl", [record])
+    assert read_jsonl(tmp_path / "records.jsonl") == [record]

@@ -1,0 +1,160 @@
+"""`merge` returns a plain model that predicts as the applied one does."""
+
+import copy
+import io
+import pickle
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from metricopt import DynamicBias, FiLM, auto_adapter, finetune
+from tests.robustness.heads import HEADS, network
+from tests.robustness.test_apply import IMAGES, INPUTS, QUICK, images_model, improve
+
+
+class Head(nn.Module):
+    """A model whose last layer is followed by arithmetic, or by nothing."""
+
+    def __init__(self, body, halved=False):
+        super().__init__()
+        self.body, self.halved = body, halved
+
+    def forward(self, inputs):
+        outputs = self.body(inputs)
+        return outputs / 2 if self.halved else outputs
+
+
+class Doubled(nn.Conv2d):
+    """A convolution that its weights alone do not describe."""
+
+    def forward(self, inputs):
+        return super().forward(inputs) * 2
+
+
+def normed(layer, first=None):
+    first = nn.Conv2d(1, 4, 3, bias=False) if first is None else first
+    return nn.Sequential(first, layer, nn.Flatten(), nn.Linear(144, 10))
+
+
+MODELS = {
+    "linear": lambda: network(64, 10),
+    "no bias": lambda: nn.Sequential(nn.Linear(64, 10, bias=False)),
+    "module": lambda: Head(network(64, 10)),
+    "halved": lambda: Head(network(64, 10), halved=True),
+    "one layer": lambda: nn.Linear(64, 10),
+    "layer norm": lambda: nn.Sequential(
+        nn.Linear(64, 6), nn.LayerNorm(6), nn.Linear(6, 10)
+    ),
+    "conv and batch norm": images_model,
+    "conv alone": lambda: normed(nn.ReLU()),
+    "batch norm without weights": lambda: normed(nn.BatchNorm2d(4, affine=False)),
+    "group norm": lambda: normed(nn.GroupNorm(2, 4)),
+    "instance norm": lambda: normed(nn.InstanceNorm2d(4)),
+    "own convolution": lambda: normed(nn.ReLU(), Doubled(1, 4, 3)),
+}
+FOLDED = ("linear", "module", "layer norm", "conv and batch norm", "group norm")
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    """A name, a result, its model, inputs, and the applied outputs."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = MODELS[request.param]()
+    is_image = any(isinstance(module, nn.Conv2d) for module in model.modules())
+    inputs = IMAGES if is_image else INPUTS
+    found = improve(model, inputs)
+    with torch.no_grad():
+        after = found.apply()(inputs)
+        found.remove()
+    return request.param, found, model, inputs, after
+
+
+def assert_close(outputs, expected):
+    bound = 1e-6 * max(1.0, expected.abs().max().item())
+    torch.testing.assert_close(outputs, expected, rtol=1e-6, atol=bound)
+
+
+@torch.no_grad()
+def test_a_merged_model_predicts_as_the_applied_one(case):
+    name, found, model, inputs, after = case
+    state = copy.deepcopy(model.state_dict())
+    merged = found.merge()
+    assert_close(merged(inputs), after)
+    assert all(map(torch.equal, state.values(), model.state_dict().values()))
+    found.apply()
+    assert_close(found.merge()(inputs), after)
+    assert not any(module._forward_hooks for module in merged.modules())
+    if name in FOLDED:
+        assert set(merged.state_dict()) == set(state)
+        other = copy.deepcopy(found.remove())
+        other.load_state_dict(merged.state_dict())
+        assert_close(other.eval()(inputs), after)
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore::FutureWarning",
+    "ignore::torch.jit.TracerWarning",
+)
+def test_a_merged_model_goes_everywhere(case):
+    name, found, _, inputs, after = case
+    merged = found.merge()
+    assert_close(copy.deepcopy(merged)(inputs), after)
+    assert_close(pickle.loads(pickle.dumps(merged))(inputs), after)
+    torch.save(merged, stream := io.BytesIO())
+    stream.seek(0)
+    assert_close(torch.load(stream, weights_only=False)(inputs), after)
+    assert_close(torch.export.export(merged, (inputs,)).module()(inputs), after)
+    assert_close(torch.jit.trace(merged, inputs)(inputs), after)
+    torch._dynamo.reset()
+    assert_close(torch.compile(merged, backend="eager", fullgraph=True)(inputs), after)
+    if name not in ("halved", "own convolution"):
+        assert_close(torch.jit.script(merged)(inputs), after)
+
+
+@pytest.mark.parametrize("head", ["sigmoid", "flat sigmoid", "softmax"])
+@torch.no_grad()
+def test_offsets_of_probabilities(head):
+    model, inputs, targets = HEADS[head].problem()
+    data = inputs, targets
+    loss = HEADS[head].loss
+    found = finetune(
+        model, train=data, observe=data, loss=loss, metric="mcr", options=QUICK
+    )
+    found = replace(found, phi=torch.linspace(-1, 1, len(found.phi)))
+    after = found.apply()(inputs)
+    found.remove()
+    assert_close(found.merge()(inputs), after)
+
+
+def test_tied_weights_stay_those_of_the_other_layer():
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
+    model[2].weight = model[0].weight
+    adapter = FiLM(model, INPUTS[:4], sites=["0"], form="direct")
+    phi = torch.linspace(-1, 1, adapter.size)
+    with adapter.attach(phi), torch.no_grad():
+        after = model(INPUTS)
+    assert_close(adapter.merged(phi)(INPUTS).detach(), after)
+    assert model[2].weight is model[0].weight
+
+
+def test_the_untouched_phi_merges_to_an_equal_model():
+    model = network(64, 10)
+    adapter = auto_adapter(model, INPUTS[:4])
+    merged = adapter.merged(torch.zeros(adapter.size))
+    assert all(
+        map(torch.equal, model.state_dict().values(), merged.state_dict().values())
+    )
+
+
+def test_weights_made_by_a_parametrization_are_left_alone():
+    model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(64, 10)))
+    adapter = DynamicBias(model, size=4)
+    phi = torch.ones(4)
+    with adapter.attach(phi), torch.no_grad():
+        after = model(INPUTS)
+    assert_close(adapter.merged(phi)(INPUTS).detach(), after)

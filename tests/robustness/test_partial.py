@@ -1,0 +1,187 @@
+"""Whatever ends a call, of whatever class, carries the best so far."""
+
+import io
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from metricopt import Finetuned, Metric, MetricError
+from tests.robustness.checkpoint_calls import (
+    QUERIES,
+    Forward,
+    HookedLoss,
+    Judge,
+    Later,
+    Raises,
+    call,
+)
+
+AT = 7
+"""The question at which a metric fails."""
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    """Refuses every assignment."""
+
+    code: int = 1
+
+
+class SealedError(Exception):
+    """Refuses assignments with an error of its own."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError("sealed")
+
+
+class SlottedError(Exception):
+    """Has no room for attributes of its own."""
+
+    __slots__ = ()
+
+
+class SilentError(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class OutsideError(BaseException):
+    """No `Exception`."""
+
+
+ERRORS = [
+    FrozenError,
+    SealedError,
+    SlottedError,
+    SilentError,
+    OutsideError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
+    GeneratorExit,
+    SystemExit,
+]
+
+
+def failing_metric(error: BaseException) -> dict[str, Any]:
+    return {"metric": Judge(Raises(error, AT))}
+
+
+def failing_loss(error: BaseException) -> dict[str, Any]:
+    judge = Judge()
+    loss = HookedLoss(Later(error, judge))
+    return {"metric": judge, "loss": loss, "method": "loss-only-dense"}
+
+
+def failing_model(error: BaseException) -> dict[str, Any]:
+    judge = Judge()
+    model = Forward(Later(error, judge))
+    return {"metric": judge, "model": model, "method": "cma-es"}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("where", [failing_metric, failing_loss, failing_model])
+def test_the_error_comes_out_with_the_best(
+    where: Callable[[BaseException], dict[str, Any]], kind: type[BaseException]
+) -> None:
+    error = kind()
+    wrapped = where is failing_metric and isinstance(error, Exception)
+    with pytest.raises(MetricError if wrapped else kind) as caught:
+        call(**where(error))
+    assert (caught.value.__cause__ if wrapped else caught.value) is error
+    best = caught.value.partial
+    assert isinstance(best, Finetuned)
+    assert len(best.values) >= 1
+    assert best.metric_after == max(best.values.tolist())
+    if where is failing_metric:
+        assert best.spent.queries == AT - 1
+    assert "best so far, in `partial`: Judge on" in caught.value.__notes__[-1]
+
+
+def test_a_metric_in_a_thread_is_like_any_other() -> None:
+    judge = Judge(Raises(OSError("line is dead"), AT))
+
+    def threaded(outputs: Tensor, targets: Tensor) -> float:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(judge, outputs, targets).result()
+
+    with pytest.raises(MetricError, match="raised OSError: line is dead") as caught:
+        call(metric=threaded)
+    assert caught.value.partial.spent.queries == AT - 1
+
+
+def test_a_metric_of_the_users_own_class_loses_no_answer() -> None:
+    """A method may query many phi at once; the metric answers one after another."""
+
+    class Own(Metric):
+        name, higher_is_better = "own", True
+        judge = Judge(Raises(OSError("no"), AT + 2))
+
+        def _value(self, outputs: Tensor, targets: Tensor) -> float:
+            return self.judge(outputs, targets)
+
+    with pytest.raises(MetricError, match="'own' raised OSError: no") as caught:
+        call(metric=Own(), higher_is_better=None)
+    best = caught.value.partial
+    assert best.spent.queries == len(best.values) + 1 == AT + 1  # one in another order
+    assert best.metric_after == max(best.values.tolist())
+
+
+def test_a_metric_without_text_is_named() -> None:
+    with pytest.raises(MetricError) as caught:
+        call(metric=Judge(Raises(SilentError(), AT)))
+    assert str(caught.value) == "metric 'Judge' raised SilentError"
+
+
+class Terminal(io.StringIO):
+    """A terminal that breaks at a write."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.writes, self.at = 0, at
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.writes += 1
+        if self.writes >= self.at:
+            raise BrokenPipeError("the terminal is gone")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 8, None])
+def test_a_broken_terminal_ends_the_bar_alone(
+    at: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", None if at is None else Terminal(at))
+        found = call(progress=True)
+    assert found.spent.queries == QUERIES
+    assert found.values.tolist() == call().values.tolist()
+
+
+def test_without_a_query_there_is_nothing_to_carry() -> None:
+    def broken() -> None:
+        raise KeyError
+
+    class Hostile:
+        def __getattr__(self, name: str) -> object:
+            raise LookupError(name)
+
+    for changes in (
+        {"metric": Judge(Raises(KeyError(), 1))},
+        {"metric": Hostile()},
+        {"train": Hostile()},
+        {"model": Forward(broken)},
+    ):
+        with pytest.raises(Exception) as caught:
+            call(**changes)
+        assert caught.value.partial is None

@@ -1,0 +1,247 @@
+"""The process and the model after `finetune` are what they were before it."""
+
+import random
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from metricopt import ConfigError, FinetuneOptions, LazySplit, auto_adapter, finetune
+from tests.robustness.heads import network, vectors
+
+DEFAULT = FinetuneOptions(queries=20, progress=False)
+QUICK = FinetuneOptions("cma-es", queries=8, no_harm=False, progress=False)
+
+
+def improve(model, data=None, options=QUICK, **other):
+    """`finetune` on digits towards the error rate."""
+    data = vectors("digits") if data is None else data
+    given = {"loss": nn.CrossEntropyLoss(), "metric": "mcr", "train": data}
+    return finetune(model, **(given | {"observe": data} | other), options=options)
+
+
+def images():
+    inputs, targets = vectors("digits")
+    return inputs.view(-1, 1, 8, 8), targets
+
+
+def convolutions(*first):
+    """Two convolutions after the layers given, for digits as images."""
+    middle = nn.Conv2d(1, 4, 3), *first, nn.ReLU(), nn.Conv2d(4, 4, 3)
+    return nn.Sequential(*middle, nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 10))
+
+
+def mixed_model():
+    """A model some of whose modules train, and some of whose weights are frozen."""
+    model = nn.Sequential(network(64, 8), nn.BatchNorm1d(8), network(8, 10))
+    model[1].eval()
+    model[0].requires_grad_(False)
+    for weight in model.parameters():
+        weight.grad = torch.ones_like(weight)
+    return model
+
+
+def state_of_model(model):
+    return (
+        [module.training for module in model.modules()],
+        [weight.requires_grad for weight in model.parameters()],
+        [weight.grad.clone() for weight in model.parameters()],
+        [value.clone() for value in model.state_dict().values()],
+    )
+
+
+def state_of_process():
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return (
+        [torch.get_rng_state(), *gpus],
+        [torch.from_numpy(np.random.get_state()[1].astype(np.int64))],
+        [random.getstate()],
+        [torch.get_num_threads(), torch.get_default_dtype()],
+        [torch.is_grad_enabled(), torch.is_inference_mode_enabled()],
+        [torch.are_deterministic_algorithms_enabled()],
+    )
+
+
+def differences(before, after):
+    """The places where two states differ."""
+    pairs = zip(chain(*before), chain(*after), strict=True)
+    return [
+        place
+        for place, (one, other) in enumerate(pairs)
+        if not (torch.equal(one, other) if torch.is_tensor(one) else one == other)
+    ]
+
+
+def failing(*_):
+    random.random()
+    np.random.rand()
+    torch.rand(())
+    raise KeyError("a metric that fails")
+
+
+@pytest.mark.parametrize("options", [DEFAULT, QUICK], ids=["default", "cma-es"])
+def test_everything_is_as_it_was_after_the_call(options):
+    model = mixed_model()
+    before = state_of_model(model), state_of_process()
+    improve(model, options=options)
+    assert not differences(sum(before, ()), state_of_model(model) + state_of_process())
+
+
+def test_an_adapter_of_ones_own_keeps_what_it_found():
+    model = mixed_model()
+    adapter = auto_adapter(model, vectors("digits")[0][:2])
+    before = state_of_model(model)
+    improve(model, options=replace(QUICK, adapter=adapter))
+    assert not differences(before, state_of_model(model))
+
+
+@pytest.mark.parametrize("fault", ["metric", "loss", "model", "interrupt", "config"])
+def test_everything_is_as_it_was_after_an_exception(fault):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    options = replace(QUICK, higher_is_better=True)
+    model = mixed_model()
+    other, expected = {}, Exception
+    if fault in ("metric", "loss"):
+        other = {fault: failing}
+    elif fault == "interrupt":
+        other, expected = {"metric": interrupted}, KeyboardInterrupt
+    elif fault == "config":
+        other, expected = {"options": FinetuneOptions(sites=["9"])}, ConfigError
+    else:
+        model[2].register_forward_hook(failing)
+    before = state_of_model(model), state_of_process()
+    with pytest.raises(expected):
+        improve(model, **({"options": options} | other))
+    assert not differences(sum(before, ()), state_of_model(model) + state_of_process())
+
+
+@contextmanager
+def default_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+AROUND = {
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "float64 by default": default_dtype,
+    "deterministic algorithms": deterministic,
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_contexts_around_the_call(around):
+    expected = improve(mixed_model())
+    model = mixed_model()
+    with AROUND[around]():
+        before = state_of_model(model), state_of_process()
+        found = improve(model)
+        assert not differences(
+            sum(before, ()), state_of_model(model) + state_of_process()
+        )
+    assert found.metric_before == expected.metric_before
+    if around == "float64 by default":
+        assert found.metric_after <= found.metric_before
+    else:
+        assert torch.equal(found.phi, expected.phi)
+    model.eval()
+    found.apply()
+    inputs, targets = vectors("digits")
+    wrong = (model(inputs).argmax(1) != targets).double().mean().item()
+    assert found.metric_after == pytest.approx(wrong, abs=1e-7)
+
+
+def test_the_default_method_works_where_float64_is_the_default():
+    model = network(64, 10)
+    with default_dtype():
+        found = improve(model, options=DEFAULT)
+    assert found.metric_after < found.metric_before
+
+
+@pytest.mark.parametrize(
+    "form", [tuple, lambda pair: LazySplit(list(zip(*pair, strict=True)))]
+)
+@pytest.mark.parametrize("model", [lambda: network(64, 10), convolutions])
+def test_data_made_in_inference_mode(form, model):
+    pair = vectors("digits") if model is not convolutions else images()
+    torch.manual_seed(0)
+    network_ = model()
+    expected = improve(network_, form(pair))
+    with torch.inference_mode():
+        data = form(tuple(each.clone() for each in pair))
+        found = improve(network_, data)
+    assert torch.equal(found.phi, expected.phi)
+
+
+def test_weights_made_in_inference_mode_are_refused():
+    with torch.inference_mode():
+        model = network(64, 10)
+    with pytest.raises(ConfigError, match=r"weight '0\.weight' was made in torch"):
+        improve(model)
+
+
+def test_autocast_is_refused():
+    inside = torch.autocast("cpu", dtype=torch.bfloat16)
+    with inside, pytest.raises(ConfigError, match=r"autocast\('cpu'\) must be off"):
+        improve(network(64, 10))
+
+
+def test_a_model_in_another_thread_runs_while_networks_are_traced():
+    model, inputs = convolutions(), images()[0][:2]
+    other = convolutions(nn.BatchNorm2d(4)).eval()
+    expected = other(inputs)
+    faults, stop = [], threading.Event()
+
+    def run():
+        while not stop.is_set():
+            try:
+                if not torch.equal(other(inputs), expected):
+                    faults.append("other outputs")
+            except (NameError, TypeError, RuntimeError, AttributeError) as error:
+                faults.append(repr(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        cut = [auto_adapter(model, inputs).inner.is_cut for _ in range(30)]
+    finally:
+        stop.set()
+        thread.join()
+    assert not faults
+    assert all(cut)
+
+
+def test_two_threads_trace_at_once():
+    call, models = nn.Module.__call__, [convolutions() for _ in range(2)]
+    cut = []
+
+    def trace(model):
+        for _ in range(15):
+            cut.append(auto_adapter(model, images()[0][:2]).inner.is_cut)
+
+    threads = [threading.Thread(target=trace, args=[each]) for each in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(cut) == 30 and all(cut)
+    assert nn.Module.__call__ is call
