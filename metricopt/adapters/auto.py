@@ -43,7 +43,7 @@ def auto_adapter(
     are at most 256 numbers, else the generator form with d = 128. Any other network
     gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
     output of a network that returns one tensor with at most 256 outputs, but not beside
-    embeddings of unit length. A network without a layer that hooks can modulate gets
+    embeddings of unit length. A network without a layer that can be modulated gets
     `OutputOffsets` alone.
 
     Args:

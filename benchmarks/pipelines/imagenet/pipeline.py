@@ -1,6 +1,8 @@
 """Photographs of classes: a pre-trained network with FiLM on its last feature map."""
 
 import copy
+import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
@@ -33,6 +35,7 @@ from benchmarks.pipelines.imagenet.theta import (
 )
 from benchmarks.pipelines.pretrained.pipeline import PretrainedPipeline
 from benchmarks.runs.codec import changed
+from metricopt.adapters.applied.changed import LACKING
 from metricopt.adapters.export import state_digest
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -149,7 +152,12 @@ class ImagenetPipeline(PretrainedPipeline):
         FiLM alone is in it while it is trained: offsets would be lost in its bias.
         """
         network = copy.deepcopy(self.theta)
-        with self._film_of(network).attach(phi.to(self.device)):
+        with (
+            self._film_of(network).attach(phi.to(self.device)),
+            warnings.catch_warnings(),
+        ):
+            # The weights alone are wanted, and kept while training goes on.
+            warnings.filterwarnings("ignore", re.escape(LACKING))
             run = TrainingRun(
                 network.requires_grad_(True),
                 self.loss,
