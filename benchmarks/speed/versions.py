@@ -1,26 +1,32 @@
 """`finetune` of this version and of another: `python -m benchmarks.speed.versions REV`.
 
 REV is anything that git resolves, such as a tag. Its library is written to a temporary
-folder, and both libraries do the same work in turn, in fresh processes with one thread.
+folder, and two processes with one thread do every piece of work in turn, one with each.
+A machine may become slower by a third meanwhile, so the median of ratios in turns counts.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from io import BytesIO
 from pathlib import Path
+from statistics import median
+
+from tqdm import tqdm
 
 from benchmarks.runs.paths import ROOT
+from benchmarks.speed import finetune_work
 from benchmarks.speed.measurement import Measurement, as_table
 from metricopt.errors import ConfigError
 
-REPEATS = 3
-"""Turns of every version; the best counts."""
-WORK = Path(__file__).with_name("finetune_work.py")
+Lines = list[Measurement]
+TURNS = 7
+"""Turns of every piece of work."""
 
 
 def library_of(revision: str, folder: Path) -> Path:
@@ -39,13 +45,52 @@ def library_of(revision: str, folder: Path) -> Path:
     return folder
 
 
-def seconds_of(library: Path) -> dict[str, float]:
-    """Return the seconds of each piece of work, done with the library in a folder."""
-    environment = os.environ | {"PYTHONPATH": str(library), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", str(WORK)]
-    found = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
-    measured: dict[str, float] = json.loads(found.stdout)
-    return measured
+class Worker:
+    """A process that does the work with one version of the library, in one thread.
+
+    Args:
+        library: the folder in which it lies.
+    """
+
+    def __init__(self, library: Path) -> None:
+        environment = os.environ | {"PYTHONPATH": str(library), "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", finetune_work.__file__],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, name: str) -> float:
+        """Do a piece of work once, and return the seconds it took.
+
+        Raises:
+            ConfigError: if the library of this version cannot do it.
+        """
+        assert self._process.stdin and self._process.stdout
+        try:
+            print(name, file=self._process.stdin, flush=True)
+            return float(self._process.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            raise ConfigError(f"this version cannot do {name!r}: see above") from None
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def lines_of(name: str, revision: str, pairs: Sequence[tuple[float, float]]) -> Lines:
+    """Return the lines of one piece of work, from seconds before and after."""
+    before, after = (median(seconds) for seconds in zip(*pairs, strict=True))
+    ratios = sorted(new / old for old, new in pairs)
+    spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    return [
+        Measurement(f"{name}, {revision}", f"{before:.2f} s"),
+        Measurement("  this version", f"{after:.2f} s"),
+        Measurement("  this version over the other", spread),
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,17 +99,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(given) != 1:
         print("usage: python -m benchmarks.speed.versions REV", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory() as folder:
+    lines: Lines = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         trees = [library_of(given[0], Path(folder)), ROOT]
-        turns = [[seconds_of(tree) for tree in trees] for _ in range(REPEATS)]
-    lines = []
-    for name in turns[0][0]:
-        before, after = (min(turn[at][name] for turn in turns) for at in (0, 1))
-        lines += [
-            Measurement(f"{name}, {given[0]}", f"{before:.2f} s"),
-            Measurement("  this version", f"{after:.2f} s"),
-            Measurement("  this version over the other", f"{after / before:.2f}"),
-        ]
+        workers = [stack.enter_context(closing(Worker(tree))) for tree in trees]
+        turns = [(name, turn) for name in finetune_work.WORK for turn in range(TURNS)]
+        pairs = defaultdict(list)
+        for name, _ in tqdm(turns, unit="turn"):
+            old, new = (worker.seconds(name) for worker in workers)
+            pairs[name].append((old, new))
+        for name, found in pairs.items():
+            lines += lines_of(name, given[0], found)
     print(as_table(lines))
     return 0
 

@@ -25,18 +25,38 @@ def test_an_unknown_revision(tmp_path):
         versions.library_of("no-such-revision", tmp_path)
 
 
-def test_the_best_turn_of_each_version_counts(monkeypatch, capsys):
-    def measured(library):
-        turns.append(library)
-        return {"work": 2.0 + len(turns) if library == ROOT else 10.0 + len(turns)}
+def test_the_ratio_is_that_within_turns(monkeypatch, capsys):
+    class Scripted:
+        def __init__(self, library):
+            self.slow = 1.0 if library == ROOT else 2.0
+            self.turn = 0
 
-    turns = []
-    monkeypatch.setattr(versions, "seconds_of", measured)
+        def seconds(self, name):
+            self.turn += 1
+            return self.slow * self.turn
+
+        def close(self):
+            closed.append(self.slow)
+
+    closed = []
+    monkeypatch.setattr(versions, "Worker", Scripted)
+    monkeypatch.setattr(versions.finetune_work, "WORK", {"some work": None})
     assert versions.main(["HEAD"]) == 0
-    assert len(turns) == 2 * versions.REPEATS and turns[1::2] == [ROOT] * 3
+    assert sorted(closed) == [1.0, 2.0]
     printed = capsys.readouterr().out
-    assert "work, HEAD" in printed and "11.00 s" in printed
-    assert "4.00 s" in printed and "0.36" in printed
+    assert "some work, HEAD" in printed and "8.00 s" in printed
+    assert "4.00 s" in printed and "0.50 (0.50 to 0.50)" in printed
+
+
+def test_both_libraries_do_the_work(monkeypatch, capfd):
+    worker = versions.Worker(ROOT)
+    try:
+        assert worker.seconds("CMA-ES, dense network, own metric, 300 queries") > 0
+        with pytest.raises(ConfigError, match="cannot do 'unknown': see above"):
+            worker.seconds("unknown")
+    finally:
+        worker.close()
+    assert "KeyError: 'unknown'" in capfd.readouterr().err
 
 
 def test_usage(capsys):
