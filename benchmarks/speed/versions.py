@@ -2,7 +2,7 @@
 
 REV is anything that git resolves, such as a tag. Its library is written to a temporary
 folder, and two processes with one thread do every piece of work in turn, one with each.
-A machine may become slower by a third meanwhile, so the median of ratios in turns counts.
+A machine may slow down meanwhile, so the median of the ratios within turns counts.
 """
 
 import os
