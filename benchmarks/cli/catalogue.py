@@ -8,6 +8,7 @@ its packages every registration, `X.register("name")`.
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from benchmarks.runs.paths import ROOT
@@ -61,7 +62,7 @@ def about(kind: Kind, name: str) -> str:
     for package in kind.packages:
         for _, text in _sources(package):
             if call in text:
-                return ast.get_docstring(ast.parse(text)) or ""
+                return ast.get_docstring(_parsed(text)) or ""
     return ""
 
 
@@ -89,7 +90,7 @@ def _registries(package: str) -> Iterator[Kind]:
         if "Registry(" not in text:
             continue
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for node in ast.parse(text).body:
+        for node in _parsed(text).body:
             if not isinstance(node, ast.Assign | ast.AnnAssign):
                 continue
             arguments = _strings(node.value, "Registry")
@@ -98,15 +99,25 @@ def _registries(package: str) -> Iterator[Kind]:
 
 
 def _units(kind: Kind, package: str) -> Iterator[tuple[str, str]]:
-    call = f"{kind.variable}.register"
     for _, text in _sources(package):
-        if f"{call}(" not in text:
-            continue
-        tree = ast.parse(text)
-        about = (ast.get_docstring(tree) or "").partition("\n")[0]
-        for node in ast.walk(tree):
-            for name in _strings(node, call):
-                yield name, about
+        yield from _registered(text, f"{kind.variable}.register")
+
+
+@cache
+def _registered(text: str, call: str) -> tuple[tuple[str, str], ...]:
+    """Return the names that a source registers, each with its line of description."""
+    if f"{call}(" not in text:
+        return ()
+    tree = _parsed(text)
+    about = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return tuple(
+        (name, about) for node in ast.walk(tree) for name in _strings(node, call)
+    )
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _sources(package: str) -> Iterator[tuple[Path, str]]:

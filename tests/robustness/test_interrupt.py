@@ -1,6 +1,5 @@
 """Ctrl-C returns the best so far, with a sentence that says so."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from tests.robustness.checkpoint_calls import (
 def press(number: int, at: int = 9) -> None:
     """Press Ctrl-C at one question."""
     if number == at:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_the_best_measured_is_returned() -> None:
@@ -78,7 +77,7 @@ def test_before_the_first_answer_it_is_raised() -> None:
 
 def test_a_second_one_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def again(self: Improvement) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
         patch.setattr(Improvement, "best", again)

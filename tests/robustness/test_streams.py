@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -162,9 +163,9 @@ def test_an_interrupt_raises_while_a_verb_runs_and_ends_at_once_around_it(monkey
     before = signal.signal(signal.SIGINT, process._end)
     try:
         with pytest.raises(KeyboardInterrupt), process.interruptible():
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             time.sleep(1)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         assert ends == [130]
     finally:
         signal.signal(signal.SIGINT, before)
@@ -186,7 +187,8 @@ def test_processes_started_uninterrupted_get_no_interrupt():
         with pytest.raises(InterruptedByTestError), uninterrupted():
             command = [sys.executable, "-S", "-c", code]
             ended = subprocess.run(command, capture_output=True, text=True)
-            os.kill(os.getpid(), signal.SIGINT)
+            # To this thread: any other would take it at once.
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
             assert ended.stdout == "alive\n"
     finally:
         signal.signal(signal.SIGINT, before)
