@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from metricopt.adapters.applied.agreement import check_merged
 from metricopt.adapters.applied.changed import is_changed
 from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.figures import Curves, draw
+from metricopt.inputs import Inputs
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.methods.result import Checkpoint, Evidence
 from metricopt.metrics.base import Metric, from_cost
@@ -99,6 +101,7 @@ class Finetuned:
             networks; None from methods that learn nothing, or nothing alone.
         meaning: how outputs and targets were read.
         theta: fingerprint of the weights that phi was chosen for; "" if not known.
+        few: inputs of a few examples, on which `merge` is checked.
     """
 
     adapter: NetworkAdapter
@@ -119,6 +122,7 @@ class Finetuned:
     known: Known | None = None
     meaning: Meaning = PLAIN
     theta: str = ""
+    few: Inputs | None = None
 
     @property
     def turned_down(self) -> bool:
@@ -174,10 +178,18 @@ class Finetuned:
         phi goes into the weights of layers; where these cannot take it, a small module
         follows. The copy is in evaluation mode, can be pickled and exported, and this
         network stays as it is. Weights that changed since `finetune` are warned of.
+
+        Raises:
+            ConfigError: if another result is applied to the network, or the copy does
+                not give the outputs that phi was chosen by.
         """
+        self._require_own()
         if self._is_theta_changed():
             warnings.warn(CHANGED, UserWarning, stacklevel=2)
-        return self.adapter.merged(self.phi)
+        merged = self.adapter.merged(self.phi)
+        if self.few is not None:
+            check_merged(self.adapter, merged, self.phi, self.few)
+        return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write phi as a safetensors file that names its adapter and network.

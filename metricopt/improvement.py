@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from metricopt.adapters.applied.agreement import check_applied
 from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.call import Call, Data
@@ -35,7 +36,7 @@ from metricopt.metrics.confusion import confusion_matrices
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.outputs import Outputs, are_labels, each
 from metricopt.process.seeding import Seeds, make_generator
-from metricopt.tasks.checks.inputs import check_inputs
+from metricopt.tasks.checks.inputs import FEW, check_inputs
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import WitnessedTask, rows_together
@@ -60,6 +61,7 @@ class Improvement:
     Raises:
         ConfigError: if the method does not suit the network, or there are too few
             queries for it; a LossError if the loss does not work.
+            Also if the network with phi in it does not do what is predicted of it.
         DataError: if the network does not run on the examples, or returns NaN.
     """
 
@@ -80,6 +82,8 @@ class Improvement:
         self.train, self.observe = data.train, data.observe
         check_inputs(adapter, data.train, "train")
         check_inputs(adapter, data.observe, "observe")
+        self._few = data.observe.batch(slice(FEW))
+        check_applied(adapter, self._few)
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
             adapter,
@@ -198,6 +202,7 @@ class Improvement:
             method=self.name,
             meaning=self.meaning,
             theta=fingerprint(self.adapter.network),
+            few=self._few,
             spent=self._spent(0),
             values=self._values,
         )

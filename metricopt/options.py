@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -18,13 +18,14 @@ from metricopt.errors import (
     require_whole,
     unknown_name,
 )
-from metricopt.inputs import Inputs, call, selected
+from metricopt.inputs import Inputs, call, each_input, selected
 from metricopt.meaning.contract import PLAIN, Kind, Meaning
 from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import Metric
 from metricopt.metrics.callables import make_metric
 from metricopt.outputs import Reads, logits_of
+from metricopt.process.keeping import evaluating
 from metricopt.tasks.checks.inputs import FEW, first_run
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
@@ -197,7 +198,10 @@ class FinetuneOptions:
             return Meaning("embeddings" if reads == "embeddings" else "raw")
         some = observe.batch(slice(LOOKED_AT))
         few = selected(some, slice(FEW))
-        run = first_run(lambda: call(model.eval(), some), model, few, "observe")
+        evaluating(model)
+        # Cloned, as a network may write on its inputs.
+        given = each_input(Tensor.clone, some)
+        run = first_run(lambda: call(model, given), model, few, "observe")
         outputs = logits_of(run)
         return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
 

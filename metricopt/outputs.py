@@ -74,6 +74,11 @@ def with_logits(returned: Any, logits: Tensor) -> Any:
         if hasattr(returned, "_fields"):
             return type(returned)(**(_fields(returned) | {name: logits}))
         return tuple(logits if at == name else part for at, part in enumerate(returned))
+    if isinstance(returned, Mapping) and not isinstance(returned, MutableMapping):
+        raise ConfigError(
+            "the network must return a dict that can be changed, got "
+            f"{type(returned).__name__}: return dict(...) of it"
+        )
     if isinstance(returned, MutableMapping | list):
         returned[name] = logits
     if isinstance(name, str) and isinstance(getattr(returned, name, None), Tensor):

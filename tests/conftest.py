@@ -1,13 +1,18 @@
 """What every test starts from."""
 
 import os
+import signal
 
 import pytest
 import torch
 
 
 def pytest_configure():
-    """Share the cores among the test processes: more threads are many times slower."""
+    """Share the cores among the test processes: more threads are many times slower.
+
+    Shells start background jobs with interrupts ignored, and tests send some.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     cores = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
     threads = max(1, cores // workers)

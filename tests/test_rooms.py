@@ -39,10 +39,10 @@ ROOMS = {
     "tasks values",
     "metricopt.doubts": "",
     "metricopt.figures": "",
-    "metricopt.finetuned": "errors adapters figures meaning metrics tasks values "
-    "methods",
-    "metricopt.options": "errors inputs meaning outputs adapters metrics tasks values "
-    "methods",
+    "metricopt.finetuned": "errors adapters figures inputs meaning metrics tasks "
+    "values methods",
+    "metricopt.options": "errors inputs meaning outputs process adapters metrics tasks "
+    "values methods",
     "metricopt.journal": "errors adapters metrics options tasks",
     "metricopt.call": "meaning tasks journal",
     "metricopt.improvement": "call doubts errors meaning options outputs process "

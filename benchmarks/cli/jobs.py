@@ -117,7 +117,8 @@ def reference(folder: Path) -> list[RunRecord] | None:
     Raises:
         DataError: if the committed records are damaged.
     """
-    if folder.resolve().is_relative_to(COMMITTED_RESULTS / folder.parent.name):
+    committed = (COMMITTED_RESULTS / folder.parent.name).resolve()
+    if folder.resolve().is_relative_to(committed):
         return None
     return committed_records(folder.parent.name, folder.name)
 

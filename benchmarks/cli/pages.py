@@ -107,14 +107,20 @@ def current(page: str, results: Path) -> str:
 
 
 def prose(root: Path = ROOT) -> dict[str, str]:
-    """Return the pages of a project by name, without what is made of records."""
+    """Return the pages of a project by name, without what is made of records.
+
+    A number of a record is replaced by its mark, without spaces.
+    """
     texts = {}
     for path in pages(root):
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = _text(path)
+        except DataError:  # of which `page_problems` tells
+            continue
         for name in dict.fromkeys(TABLE.findall(text)):
             before, _, rest = text.partition(marks(name)[0])
             text = before + rest.partition(marks(name)[1])[2]
-        texts[path.relative_to(root).as_posix()] = VALUE.sub(r"\1\4", text)
+        texts[path.relative_to(root).as_posix()] = VALUE.sub(_stand_in, text)
     return texts
 
 
@@ -124,7 +130,7 @@ def page_problems(root: Path = ROOT) -> list[str]:
     for path in pages(root):
         page = path.relative_to(root)
         try:
-            text = read_text(path)
+            text = _text(path)
         except DataError as error:
             problems.append(str(error))
             continue
@@ -157,13 +163,24 @@ def main() -> int:
         return 2
     for path in pages(ROOT):
         try:
-            text = current(read_text(path), results)
+            text = current(_text(path), results)
         except MetricOptError as error:
             print(f"error: {path.relative_to(ROOT)}: {error}", file=sys.stderr)
             return 2
         write_atomically(path, text.encode())
     write_manifest(results, prose(ROOT))
     return 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; restore it with git") from None
+
+
+def _stand_in(found: re.Match[str]) -> str:
+    return f"<{'/'.join(found[2].split())}>"
 
 
 def _unfit(results: Path) -> Iterator[str]:

@@ -95,9 +95,12 @@ class RunStore:
         for name in experiments:
             for path in sorted(self.root.glob(f"{name}/*/*/record.json")):
                 try:
-                    RunRecord.from_json(read_text(path))
+                    record = RunRecord.from_json(read_text(path))
+                    if path != self.path(record.spec):
+                        raise DataError("this is the record of another run")
                 except (DataError, OSError) as error:
-                    found.append(f"{path}: {error}")
+                    way_out = "delete it, and the next run of its table makes it again"
+                    found.append(f"{path}: {error}; {way_out}")
         return found
 
     def mark_stale(self, specs: Iterable[RunSpec]) -> None:

@@ -9,15 +9,11 @@ from torch import Tensor, nn
 
 from metricopt.adapters.base import Features
 from metricopt.adapters.modulation import Modulation
-from metricopt.adapters.network_cut import (
-    TRACE_ERRORS,
-    GraphCut,
-    HookedNetwork,
-    cut_network,
-)
+from metricopt.adapters.network_cut import GraphCut, HookedNetwork, cut_network
+from metricopt.adapters.site_tracer import TRACE_ERRORS
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import Inputs, count_of, each_input, form_of, selected, tensors_of
+from metricopt.inputs import Inputs, count_of, form_of, selected, tensors_of
 from metricopt.outputs import Outputs, each, joined, logits_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
@@ -99,7 +95,7 @@ def batch_network(
             random.
         ShapeError: if it does not return one output per example.
     """
-    require_called(sites, record_shapes(network, each_input(Tensor.clone, sample)))
+    require_called(sites, record_shapes(network, sample))
     form = form_of(sample)
     hooked = HookedNetwork(network, sites, form)
     both, *single = modulations
@@ -132,7 +128,7 @@ def _agreeing(
     """Return the batched network of a cut if it gives the expected outputs."""
     batched = BatchedNetwork(cut)
     try:
-        features = cut.encode(each_input(Tensor.clone, sample))
+        features = cut.encode(sample)
         if any(len(value) != count_of(sample) for value in features):
             return None
         twice = tuple(torch.cat([value, value]) for value in features)

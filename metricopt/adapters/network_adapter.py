@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from metricopt.adapters.applied.changed import Change, put_in
 from metricopt.adapters.base import Adapter
 from metricopt.errors import ShapeError
+from metricopt.process.keeping import evaluating
 
 
 class NetworkAdapter(Adapter):
@@ -25,7 +26,8 @@ class NetworkAdapter(Adapter):
     """
 
     def __init__(self, network: nn.Module, size: int) -> None:
-        self.network = network.eval().requires_grad_(False)
+        evaluating(network)
+        self.network = network.requires_grad_(False)
         self.size = size
         self._attached: Tensor | None = None
         self._undo: Callable[[], None] = _nothing
@@ -58,7 +60,7 @@ class NetworkAdapter(Adapter):
         self.detach()
         self._undo = put_in(self.network, self.changes(phi))
         self._attached = phi
-        self._training = _evaluating(self.network)
+        self._training = evaluating(self.network)
         return self
 
     def detach(self) -> None:
@@ -111,7 +113,7 @@ class _Detached:
 
     def __enter__(self) -> None:
         self._adapter.detach()
-        self._training = _evaluating(self._adapter.network)
+        self._training = evaluating(self._adapter.network)
 
     def __exit__(
         self,
@@ -122,14 +124,6 @@ class _Detached:
         _train(self._training)
         if self._phi is not None:
             self._adapter.attach(self._phi)
-
-
-def _evaluating(network: nn.Module) -> list[nn.Module]:
-    """Put a network in evaluation mode, and return its modules that were not."""
-    training = [module for module in network.modules() if module.training]
-    for module in training:
-        module.training = False
-    return training
 
 
 def _train(modules: list[nn.Module]) -> None:

@@ -16,20 +16,10 @@ from torch.utils.hooks import RemovableHandle
 
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.modulation import Modulation
-from metricopt.adapters.site_tracer import SiteTracer
+from metricopt.adapters.site_tracer import TRACE_ERRORS, SiteTracer
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError
 from metricopt.inputs import Form, Inputs, call, formed, tensors_of, width
-
-TRACE_ERRORS = (
-    TypeError,
-    ValueError,
-    RuntimeError,
-    AttributeError,
-    LookupError,
-    AssertionError,
-)
-"""What tracing a network with dynamic control flow, or running a bad cut, may raise."""
 
 _SHAPE_METHODS = {"size", "dim", "ndimension", "numel"}
 _SHAPE_ATTRIBUTES = {"shape", "ndim", "dtype", "device"}
@@ -56,7 +46,9 @@ class GraphCut:
     def encode(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """Return the values that cross the cut, each [N, ...], without gradient."""
         with torch.no_grad():
-            return cast(tuple[Tensor, ...], self._prefix.forward(tensors_of(inputs)))
+            # Cloned, as a network may write on its inputs.
+            tensors = tuple(map(Tensor.clone, tensors_of(inputs)))
+            return cast(tuple[Tensor, ...], self._prefix.forward(tensors))
 
     def decode(self, values: Sequence[Tensor], modulation: Modulation) -> Any:
         """Return the network outputs, [B * n, ...].
@@ -181,7 +173,6 @@ class _OfTensors(nn.Module):
     def __init__(self, network: nn.Module, form: Form) -> None:
         super().__init__()
         self.network, self._form = network, form
-        self.eval()
 
     def forward(self, tensors: tuple[Tensor, ...]) -> Any:
         return call(self.network, formed(self._form, tensors))

@@ -91,8 +91,9 @@ class OutputOffsets(NetworkAdapter):
         def shift(returned: Any) -> Any:
             outputs = logits_of(returned)
             assert isinstance(outputs, Tensor)
-            # A network that returns [N] has one output.
-            flat = outputs[:, None] if outputs.ndim == 1 else outputs
+            # A network that returns [N] has one output; else this is one example.
+            apart = 1 if self.outputs == 1 else 0
+            flat = outputs.unsqueeze(apart) if outputs.ndim == 1 else outputs
             moved = self._moved(flat[None], phi[None, self.inner.size :])
             return with_logits(returned, moved.reshape(outputs.shape))
 

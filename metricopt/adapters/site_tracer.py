@@ -6,6 +6,9 @@ from typing import Any
 
 from torch import fx, nn
 
+TRACE_ERRORS = (Exception,)
+"""What tracing a network with dynamic control flow, or running a bad cut, may raise:
+anything, as the forward of a user runs with what is no tensor."""
 ONE_TRACE = threading.Lock()
 """Held while a network is traced: fx patches `nn.Module`, and of two traces at once one
 would leave its patch there."""
@@ -32,8 +35,15 @@ class SiteTracer(fx.Tracer):
         concrete_args: dict[str, Any] | None = None,
     ) -> fx.Graph:
         """Return the graph of a module, while no other thread traces one."""
-        with ONE_TRACE:
-            return super().trace(root, concrete_args)
+        modules = [*root.modules()] if isinstance(root, nn.Module) else []
+        kept = [(module, dict(vars(module))) for module in modules]
+        try:
+            with ONE_TRACE:
+                return super().trace(root, concrete_args)
+        finally:
+            # A forward that keeps activations has kept what stands for them.
+            for module, attributes in kept:
+                _put_back(vars(module), attributes)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Return whether a module contains no target."""
@@ -60,3 +70,12 @@ class SiteTracer(fx.Tracer):
         if threading.get_ident() != self._thread:
             return attr_val
         return super().getattr(attr, attr_val, parameter_proxy_cache)
+
+
+def _put_back(held: dict[str, Any], kept: dict[str, Any]) -> None:
+    """Make a dict what it was, in small steps: another thread may read it meanwhile."""
+    for name in held.keys() - kept.keys():
+        del held[name]
+    for name, value in kept.items():
+        if held.get(name) is not value:
+            held[name] = value

@@ -13,7 +13,8 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs, call
+from metricopt.inputs import Inputs, call, each_input
+from metricopt.process.keeping import evaluating
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
 """Output shape of every called module, by last call; None if it is no plain tensor."""
@@ -53,12 +54,13 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
         plain = isinstance(output, Tensor) and not output.is_nested
         shapes[module] = tuple(output.shape) if plain else None
 
-    network.eval()
+    evaluating(network)
     within_reach = itertools.filterfalse(is_scripted, network.modules())
     handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
-            call(network, inputs)
+            # Cloned, as a network may write on its inputs.
+            call(network, each_input(Tensor.clone, inputs))
     finally:
         for handle in handles:
             handle.remove()

@@ -14,6 +14,8 @@ from metricopt.adapters.export import state_digest
 
 LENGTH = 32
 """Hexadecimal digits of a digest."""
+SETTING = bool | float | str
+"""Types of attributes that are settings under any name."""
 DEEPEST = 12
 """Levels of containers and objects that are looked into."""
 
@@ -32,8 +34,9 @@ def plain(value: object, depth: int = DEEPEST) -> Any:
     """Return what JSON can hold of a value; large data become digests.
 
     Functions and classes become names. An object becomes its class and its settings:
-    what its constructor takes and it holds under the same name. Counters, caches and
-    logs, which change from call to call, are left out.
+    what its constructor takes and it holds under the same name, and numbers with a
+    point, texts and flags under any name. Counters and logs, which change from call to
+    call, are left out: other whole numbers, lists and sets.
 
     Args:
         value: tensors, arrays, numbers, texts, functions, containers or objects.
@@ -77,14 +80,18 @@ def _settings(value: object) -> dict[str, object]:
     except (TypeError, ValueError):  # classes written in C have no signature
         names = []
     held = getattr(value, "__dict__", {})
-    kept = {name: held[name] for name in names if name in held}
+    kept = {
+        name: held[name]
+        for name in sorted({*names, *held})
+        if name in held and (name in names or isinstance(held[name], SETTING))
+    }
     frozen = getattr(value, "__dataclass_params__", None)
     if frozen is not None and frozen.frozen:
         return kept
     return {
         name: part
         for name, part in kept.items()
-        if not isinstance(part, list | dict | set)  # which may be logs
+        if not isinstance(part, list | set)  # which may be logs
     }
 
 

@@ -52,5 +52,17 @@ class KeptProcess:
             weight.requires_grad_(learning)
 
 
+def evaluating(network: nn.Module) -> list[nn.Module]:
+    """Put a network in evaluation mode, and return its modules that were not.
+
+    By their flags: layers whose `eval` also changes weights, as those of LoRA that take
+    them in, stay as they are.
+    """
+    training = [module for module in network.modules() if module.training]
+    for module in training:
+        module.training = False
+    return training
+
+
 def _is_compiled(module: nn.Module) -> bool:
     return getattr(module, "_compiled_call_impl", None) is not None

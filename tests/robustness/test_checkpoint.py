@@ -25,6 +25,19 @@ from tests.robustness.checkpoint_calls import (
     tumours,
 )
 
+
+class Weighed:
+    """A metric with settings that its constructor does not name."""
+
+    def __init__(self, beta: float, config: dict[str, float] | None = None) -> None:
+        self._weight, self.config, self.asked = beta, config, 0
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> float:
+        self.asked += 1
+        hits = (outputs.argmax(1) == targets).double()
+        return hits.mean().item() ** self._weight
+
+
 ANSWERS = QUERIES
 """Questions of an undisturbed call."""
 
@@ -243,3 +256,15 @@ def test_three_kills_change_nothing_and_repeat_nothing(queries_file: Path) -> No
     assert json.loads(result.read_text()) == told(undisturbed)
     asked = len(log.read_text().splitlines())
     assert undisturbed.spent.queries <= asked <= undisturbed.spent.queries + kills
+
+
+@pytest.mark.parametrize("other", [Weighed(2.0), Weighed(1.0, {"beta": 3.0})])
+def test_a_metric_with_other_settings_is_another_run(
+    queries_file: Path, other: Weighed
+) -> None:
+    metric = Weighed(1.0, {"beta": 2.0} if other.config else None)
+    found = call(metric=metric, checkpoint=queries_file)
+    with pytest.raises(ConfigError, match="its metric was"):
+        call(metric=other, checkpoint=queries_file)
+    again = call(metric=metric, checkpoint=queries_file)
+    assert told(again) == told(found) and again.spent.replayed == QUERIES

@@ -11,6 +11,7 @@ from benchmarks.pipelines.pretrained.released import released_problems
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, store_root
 from benchmarks.runs.store import RunStore
+from benchmarks.runs.tiers import TIERS
 from metricopt.errors import DataError
 
 
@@ -22,15 +23,19 @@ def run(options: Namespace) -> int:
     for name in wanted:
         layout = find_experiment(name).layout
         for folder in sorted((root / name).glob("*")):
-            if options.tier in (None, folder.name):
+            if not folder.is_dir() or folder.name not in TIERS:
+                problems.append(f"{folder} is no report of a tier; remove it")
+            elif options.tier in (None, folder.name):
                 beside = reference(folder)
                 problems += verify(layout(folder.name), folder, reference=beside)
                 checked += 1
     if not checked:
         raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
-    if not options.experiments and root.resolve() == COMMITTED_RESULTS:
-        problems += page_problems(root.parent) + released_problems(root / "weights")
-        problems += manifest_problems(root, prose(root.parent))
+    if root.resolve() == COMMITTED_RESULTS.resolve():
+        project = COMMITTED_RESULTS.parent
+        if not options.experiments:
+            problems += page_problems(project) + released_problems(root / "weights")
+        problems += manifest_problems(root, prose(project), options.experiments)
     problems += RunStore(store_root()).problems(wanted)
     for problem in problems:
         print(problem)

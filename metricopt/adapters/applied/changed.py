@@ -6,6 +6,7 @@ is guarded by the classes of modules.
 """
 
 import copy
+import functools
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,9 +36,8 @@ class Changed(nn.Module):
     plain: ClassVar[type[nn.Module]]
     change: ClassVar[Change]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the changed outputs."""
-        return type(self).change(super().forward(*args, **kwargs))
+    def __init_subclass__(cls, **_: object) -> None:
+        """Keep what the class of the module does with its subclasses from this one."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> nn.Module:
         """Return a copy that is changed, too."""
@@ -80,7 +80,8 @@ def put_in(
     """
     if is_changed(network):
         raise ConfigError(
-            "another result is applied to this network: call remove() of that one first"
+            "another result is applied to this network: call remove() of that one "
+            "first, or take the network that it was copied from"
         )
     done: dict[nn.Module, list[Change]] = {}
     for module, change in changes:
@@ -114,7 +115,12 @@ def _class(plain: type[nn.Module], change: Change) -> type[nn.Module]:
     """Return a subclass that changes the outputs, with the name of the class."""
     names = ("__module__", "__qualname__", "__doc__")
     attributes = {name: getattr(plain, name) for name in names}
-    own = {"plain": plain, "change": staticmethod(change)}
+
+    @functools.wraps(plain.forward)
+    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        return change(plain.forward(self, *args, **kwargs))
+
+    own = {"plain": plain, "change": staticmethod(change), "forward": forward}
     made: type[nn.Module] = types.new_class(
         plain.__name__,
         (Changed, plain),

@@ -1,12 +1,15 @@
 """Take scales and shifts of phi into the weights of layers."""
 
+import inspect
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.parametrize import is_parametrized
 
 from metricopt.adapters.applied.shifts import ChannelAffine, Followed, ProbabilityShift
-from metricopt.adapters.site_tracer import SiteTracer
+from metricopt.adapters.site_tracer import TRACE_ERRORS, SiteTracer
 from metricopt.meaning.contract import Meaning
 
 AXES = {
@@ -20,8 +23,6 @@ AXES = {
 }
 """Axis of the channels in the outputs, by the `forward` of a layer; what such a layer
 returns is linear in its weight, up to its bias, channel by channel."""
-UNTRACED = (TypeError, ValueError, RuntimeError, LookupError, AssertionError)
-"""With AttributeError, what tracing a network with dynamic control flow may raise."""
 
 
 def folded(
@@ -103,8 +104,8 @@ def _last_layer(network: nn.Module) -> nn.Module | None:
         return network
     layers = [module for module in network.modules() if not list(module.children())]
     try:
-        graph = SiteTracer(layers).trace(network)
-    except (*UNTRACED, AttributeError):
+        graph = SiteTracer(layers).trace(network, _defaults(network))
+    except TRACE_ERRORS:
         return None
     last = graph.output_node().args[0]
     called = [
@@ -115,6 +116,14 @@ def _last_layer(network: nn.Module) -> nn.Module | None:
     found = [module for node, module in called if node is last]
     alone = found and sum(module is found[0] for _, module in called) == 1
     return found[0] if alone else None
+
+
+def _defaults(network: nn.Module) -> dict[str, Any]:
+    """Return the arguments of a network that are not given when it is called."""
+    arguments = inspect.signature(network.forward).parameters.values()
+    return {
+        each.name: each.default for each in arguments if each.default is not each.empty
+    }
 
 
 def _is_watched(layer: nn.Module) -> bool:

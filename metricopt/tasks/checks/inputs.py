@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.adapters.network_cut import TRACE_ERRORS
 from metricopt.adapters.output_offsets import untouched_outputs
+from metricopt.adapters.site_tracer import TRACE_ERRORS
 from metricopt.errors import DataError, MetricOptError, described
 from metricopt.inputs import Inputs, described_inputs, tensors_of
 from metricopt.outputs import Outputs

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parameter import is_lazy
 
 from metricopt.adapters.applied.changed import is_changed
 from metricopt.errors import ConfigError
@@ -33,6 +34,10 @@ def checked_network(network: nn.Module) -> nn.Module:
             "phi, too: put it into the forward of the network"
         )
     for name, weight in network.named_parameters():
+        if is_lazy(weight):
+            raise ConfigError(
+                f"the weight {name!r} has no shape yet: run the network once before"
+            )
         if weight.is_inference():
             raise ConfigError(
                 f"the weight {name!r} was made in torch.inference_mode(), so that no "

@@ -1,5 +1,6 @@
 """Whatever is altered in a small project, `verify` names it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -134,11 +135,68 @@ def test_an_altered_record_is_named_and_never_becomes_the_listed_one(
 def test_a_report_altered_as_a_whole_differs_from_the_list(project, capsys):
     records = read_jsonl(project / REPORT / "records.jsonl")
     write_report(LAYOUT, records[1:], project / REPORT)
-    assert problems(capsys, "table3") == []
+    for arguments in (["table3"], []):
+        found = problems(capsys, *arguments)
+        for name in ("records.jsonl", "table.md", "table.csv", "time.md"):
+            told = f"{project / REPORT / name} is not the file that manifest.json lists"
+            assert any(line.startswith(told) for line in found)
+
+
+def test_another_mark_for_a_number_of_the_prose_is_named(project, capsys):
+    alter(project / "README.md", b"a9a/mcr shift", b"a9a/mcr loss-only")
+    assert pages_alone(project) == 0
+    assert any("README.md has the number <table3/" in line for line in problems(capsys))
+
+
+def pages_alone(project):
+    """Write the numbers of the pages, but not the list, as a forger would."""
+    listed = project / "results" / "manifest.json"
+    kept = listed.read_bytes()
+    code = pages.main()
+    listed.write_bytes(kept)
+    return code
+
+
+def test_what_is_no_report_or_no_record_of_its_run_is_named(project, capsys):
+    (project / "results" / "table3" / ".DS_Store").write_text("")
+    (project / "results" / "table3" / "lokal").mkdir()
+    (project / "results" / "weights" / "more.json").symlink_to("nowhere")
+    (project / "docs" / "more.md").write_bytes(b"\xff")
+    (project / "README.md").unlink()
+    store = RunStore(project / "store")
+    other = store.path(ARMS[1].spec)
+    other.parent.mkdir(parents=True)
+    other.write_bytes(store.path(ARMS[0].spec).read_bytes())
     found = problems(capsys)
-    for name in ("records.jsonl", "table.md", "table.csv", "time.md"):
-        told = f"{project / REPORT / name} is not the file that manifest.json lists"
-        assert any(line.startswith(told) for line in found)
+    for told in (
+        "results/table3/.DS_Store is no report of a tier",
+        "results/table3/lokal is no report of a tier",
+        "results/weights/more.json is not listed in manifest.json",
+        "docs/more.md must be a text file in UTF-8",
+        "README.md is missing; restore it with git",
+        f"{other}: this is the record of another run; delete it",
+    ):
+        assert any(told in line for line in found), told
+
+
+def test_results_may_be_a_link(project, capsys):
+    (project / "results").rename(project / "elsewhere")
+    (project / "results").symlink_to(project / "elsewhere")
+    assert problems(capsys) == []
+    alter(project / f"{WEIGHTS}.json", b"1.5", b"1.6")
+    assert problems(capsys) != []
+
+
+def test_forged_records_that_make_no_report_are_named(project, capsys):
+    path = project / REPORT / "records.jsonl"
+    records = read_jsonl(path)
+    huge = [
+        replace(record, test={name: [1e308] for name in record.test})
+        for record in records
+    ]
+    path.write_text("".join(f"{record.to_json()}\n" for record in huge))
+    found = problems(capsys)
+    assert found[0].startswith(f"{project / REPORT}: its records make no report"), found
 
 
 def test_what_is_new_missing_or_a_damaged_list_is_named(project, capsys):
@@ -155,6 +213,7 @@ def test_what_is_new_missing_or_a_damaged_list_is_named(project, capsys):
         f"{project / WEIGHTS}.json",
         "docs/new.md",
     ]
-    for text in ("", "[]", '{"files": 3}', "<<<<<<< ours"):
+    wrong = '{"files": [[1, 2]], "numbers": {}}'
+    for text in ("", "[]", '{"files": 3}', "<<<<<<< ours", wrong):
         listed.write_text(text)
         assert f"{listed} is missing or damaged" in problems(capsys)[-1]

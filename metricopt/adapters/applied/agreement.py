@@ -1,0 +1,105 @@
+"""Whether a network with phi in it does what an adapter predicts of it.
+
+phi is chosen by what the adapter predicts; what a user runs is the network with phi in
+it, or a merged copy. No form of network is safe by itself, so both are run on a few
+examples.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.adapters.batched import by_row
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.errors import ConfigError
+from metricopt.inputs import Inputs, call, count_of, each_input
+from metricopt.outputs import Outputs, each
+from metricopt.process.seeding import make_generator
+
+DEVIATION = 0.1
+"""Of the phi that is tried."""
+EFFECT = 1e-2
+"""Most that outputs may be off, relative to the largest effect of phi on one."""
+ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
+COARSE = 5e-2
+"""Most that they may be off relative to the largest output, beside that."""
+
+
+def check_applied(adapter: NetworkAdapter, inputs: Inputs) -> None:
+    """Check that a network that an adapter is applied to gives what it predicts.
+
+    Args:
+        adapter: of the network, applied to none.
+        inputs: network inputs of a few examples, each [n, ...].
+
+    Raises:
+        ConfigError: if the outputs differ, or nothing can be applied to the network.
+    """
+    generator = make_generator("agreement")
+    phi = DEVIATION * torch.randn(adapter.size, generator=generator)
+    phi = phi.to(next(adapter.network.parameters(), phi).device)
+    with torch.no_grad(), adapter.attach(phi):
+        found = _outputs(adapter.network, inputs)
+    if not _agree(adapter, phi, inputs, found):
+        raise ConfigError(
+            "with phi in it, the network must give the outputs that phi is chosen by, "
+            "but they differ: put a forward hook that changes outputs into a module "
+            "of its own, and call layers, never their forward"
+        )
+
+
+def check_merged(
+    adapter: NetworkAdapter, merged: nn.Module, phi: Tensor, inputs: Inputs
+) -> None:
+    """Check that a merged copy of a network gives what an adapter predicts.
+
+    Args:
+        adapter: of the network.
+        merged: the copy.
+        phi: what is in its weights, shape [d].
+        inputs: network inputs of a few examples, each [n, ...].
+
+    Raises:
+        ConfigError: if the outputs differ, or the copy does not run.
+    """
+    refusal = (
+        "merge() cannot put phi into a copy of this network, as its code reads the "
+        "weights of a layer, or holds layers outside of attributes and containers of "
+        "torch: use apply()"
+    )
+    try:
+        with torch.no_grad():
+            found = _outputs(merged, inputs)
+    except Exception as error:  # of the code of a user, around other layers
+        raise ConfigError(refusal) from error
+    if not _agree(adapter, phi, inputs, found):
+        raise ConfigError(refusal)
+
+
+def _outputs(network: nn.Module, inputs: Inputs) -> Outputs:
+    returned = call(network, each_input(Tensor.clone, inputs))
+    return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
+
+
+@torch.no_grad()
+def _agree(
+    adapter: NetworkAdapter, phi: Tensor, inputs: Inputs, found: Outputs
+) -> bool:
+    """Return whether outputs are those predicted, as far as phi has an effect."""
+    both = torch.stack([phi, torch.zeros_like(phi)])
+    predicted = adapter.predict(adapter.encode(inputs), both)
+    parts = [
+        (outputs,) if isinstance(outputs, Tensor) else outputs
+        for outputs in (found, predicted)
+    ]
+    return all(_near(one, *two) for one, two in zip(*parts, strict=True))
+
+
+def _near(found: Tensor, expected: Tensor, untouched: Tensor) -> bool:
+    rounding = ROUNDING.get(found.dtype, COARSE)
+    off = EFFECT * _largest(expected - untouched) + rounding * _largest(expected)
+    return torch.allclose(found, expected, rtol=0.0, atol=off, equal_nan=True)
+
+
+def _largest(values: Tensor) -> float:
+    sizes = values.abs().nan_to_num(posinf=0.0)
+    return float(sizes.amax()) if sizes.numel() else 0.0

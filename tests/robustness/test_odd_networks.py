@@ -1,0 +1,253 @@
+"""Networks whose code is unusual: the right number, or a refusal before any query."""
+
+import copy
+import inspect
+import pickle
+import types
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from metricopt import ConfigError, FinetuneOptions, finetune
+from tests.robustness.heads import network, vectors
+from tests.robustness.test_apply import INPUTS, QUICK, TARGETS, improve
+
+
+class Own(nn.Linear):
+    """A layer that its weights alone do not describe, for all one knows."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(inputs)
+
+
+class Written(nn.Module):
+    """A network with code of its own around two layers."""
+
+    def __init__(self, code: Callable[..., object]) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 10), nn.Linear(10, 10)
+        self.own = Own(10, 10)
+        self.layers = [self.first, self.own]
+        self.inner = nn.Sequential(nn.Linear(10, 10), nn.ReLU())
+        self.code = code
+
+    def forward(self, inputs: Tensor, prior: Tensor | None = None) -> object:
+        return self.code(self, inputs, prior)
+
+
+def written(code: Callable[..., object]) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Written(code)
+
+
+class OwnError(Exception):
+    """An error class of a user."""
+
+
+def in_place(net, x, prior):
+    x -= 0.5
+    return net.last(net.first(x).relu())
+
+
+def optional(net, x, prior):
+    hidden = net.first(x)
+    return hidden if prior is None else net.last(hidden + prior)
+
+
+def keeping(net, x, prior):
+    net.features = net.first(x).relu()
+    return net.last(net.features)
+
+
+def sliced(net, x, prior):
+    return net.last(net.inner[:2](net.first(x)))
+
+
+def new_layers(net, x, prior):
+    return net.last(nn.ReLU()(net.first(x)))
+
+
+def raising(net, x, prior):
+    if type(x) is not Tensor:
+        raise OwnError("a tensor, please")
+    return net.last(net.first(x).relu())
+
+
+TAKEN = [in_place, optional, keeping, sliced, new_layers, raising]
+
+
+@pytest.mark.parametrize("code", TAKEN)
+def test_the_number_is_that_of_the_applied_and_of_the_merged_network(code) -> None:
+    model = written(code)
+    kept, before = INPUTS.clone(), copy.deepcopy(model.state_dict())
+    found = improve(model, INPUTS)
+    assert torch.equal(INPUTS, kept)
+    pickle.dumps(vars(model).get("features"))
+    expected = found.adapter.predict(found.adapter.encode(INPUTS), found.phi[None])[0]
+    merged = found.merge()
+    with torch.no_grad():
+        torch.testing.assert_close(merged(INPUTS.clone()), expected)
+        torch.testing.assert_close(found.apply()(INPUTS.clone()), expected)
+    found.remove()
+    assert all(map(torch.equal, model.state_dict().values(), before.values()))
+
+
+def called_twice(net, x, prior):
+    hidden = net.first(x)
+    return net.last(net.last.forward(hidden).relu()) + net.first.forward(x.flip(1))
+
+
+def frozen_mapping(net, x, prior):
+    return types.MappingProxyType({"logits": net.last(net.first(x))})
+
+
+def hooked(change: Callable[[Tensor], Tensor]) -> nn.Module:
+    model = network(64, 10)
+    model.register_forward_hook(lambda module, inputs, outputs: change(outputs))
+    return model
+
+
+def with_own_forward() -> nn.Module:
+    model = network(64, 10)
+    forward = model.forward
+    model.forward = lambda inputs: forward(inputs)
+    return model
+
+
+REFUSED = {
+    "called in two ways": (lambda: written(called_twice), "outputs .* by, but they di"),
+    "frozen mapping": (lambda: written(frozen_mapping), "a dict that can be changed"),
+    "hook": (lambda: hooked(lambda outputs: outputs * 0.1), "a forward hook that cha"),
+    "softmax hook": (
+        lambda: hooked(lambda outputs: outputs.softmax(-1)),
+        "a forward h",
+    ),
+    "own forward": (with_own_forward, "forward of a Sequential was replaced"),
+    "lazy": (lambda: nn.LazyLinear(10), "the weight 'weight' has no shape yet"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_right_is_refused_before_any_query(name: str) -> None:
+    made, sentence = REFUSED[name]
+    asked = []
+
+    def metric(outputs: Tensor, targets: Tensor) -> float:
+        asked.append(1)
+        return 0.5
+
+    with pytest.raises(ConfigError, match=sentence):
+        finetune(
+            made(),
+            train=(INPUTS, TARGETS),
+            observe=(INPUTS, TARGETS),
+            loss=nn.CrossEntropyLoss(),
+            metric=metric,
+            options=replace(QUICK, higher_is_better=True),
+        )
+    assert not asked
+
+
+def reads_weights(net, x, prior):
+    again = nn.functional.linear(x.flip(1), net.first.weight, net.first.bias)
+    return net.last(net.first(x) - again)
+
+
+def listed(net, x, prior):
+    hidden = net.layers[0](x)
+    return net.layers[1](hidden.relu())
+
+
+@pytest.mark.parametrize("code", [reads_weights, listed])
+def test_a_copy_that_would_be_wrong_is_not_made(code) -> None:
+    found = improve(written(code), INPUTS)
+    with pytest.raises(ConfigError, match=r"merge\(\) cannot put phi .* use apply\(\)"):
+        found.merge()
+
+
+def test_merge_while_another_result_is_applied_is_refused() -> None:
+    model = network(64, 10)
+    one, other = improve(model, INPUTS), improve(model, INPUTS)
+    one.apply()
+    with pytest.raises(ConfigError, match="another result is applied to this network"):
+        other.merge()
+    one.merge()
+    assert one.remove() is model
+
+
+class Merging(nn.Linear):
+    """A layer that takes a correction into its weight in evaluation, as LoRA does."""
+
+    def __init__(self) -> None:
+        super().__init__(64, 10)
+        self.correction = nn.Parameter(torch.ones(10, 64))
+        self.merged = False
+
+    def train(self, mode: bool = True) -> nn.Module:
+        super().train(mode)
+        if mode == self.merged:
+            sign = -1 if mode else 1
+            self.weight.data += sign * self.correction.data
+            self.merged = not mode
+        return self
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs = super().forward(inputs)
+        if self.merged:
+            return outputs
+        return outputs + inputs @ self.correction.T
+
+
+def test_layers_that_merge_in_evaluation_are_left_alone() -> None:
+    model = nn.Sequential(Merging())
+    kept = model[0].weight.detach().clone()
+    improve(model, INPUTS)
+    assert torch.equal(model[0].weight, kept)
+    assert model.training and model[0].training and not model[0].merged
+
+
+def test_a_registry_of_subclasses_does_not_grow() -> None:
+    known = []
+
+    class Registered(nn.Linear):
+        def __init_subclass__(cls, *, name: str) -> None:
+            known.append(name)
+
+    class Named(Registered, name="named"):
+        pass
+
+    model = nn.Sequential(Named(64, 10))
+    found = improve(model, INPUTS)
+    found.apply()
+    assert type(model[0]).__name__ == "Named"
+    found.remove()
+    assert known == ["named"] and type(model[0]) is Named
+
+
+def test_an_applied_model_has_its_signature_and_takes_one_example() -> None:
+    model = written(optional)
+    found = improve(model, INPUTS)
+    signature = inspect.signature(model.forward)
+    found.apply()
+    assert inspect.signature(model.forward) == signature
+    with torch.no_grad():
+        torch.testing.assert_close(model(INPUTS[0]), model(INPUTS)[0])
+
+
+def test_a_checkpoint_at_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    data = vectors("digits")
+    finetune(
+        network(64, 10),
+        train=data,
+        observe=data,
+        loss=nn.CrossEntropyLoss(),
+        metric="mcr",
+        options=FinetuneOptions("cma-es", queries=4, no_harm=False, progress=False),
+        checkpoint="~/queries.txt",
+    )
+    assert (tmp_path / "queries.txt").is_file()
