@@ -27,7 +27,8 @@ MIXED = (
 """Message about a network that does not."""
 RANDOM = (
     "the network must return the same outputs at every run, but in evaluation mode "
-    "they depend on chance: is there a dropout with training=True?"
+    "they depend on chance: is there a dropout with training=True, or an observer "
+    "of quantisation that is on?"
 )
 """Message about a network that does not."""
 

@@ -7,6 +7,19 @@ from typing import Self
 from tqdm import tqdm
 
 
+class _Bar(tqdm):
+    def refresh(
+        self, nolock: bool = False, lock_args: tuple[object, ...] | None = None
+    ) -> bool | None:
+        """Draw the bar, and let go of the lock that all bars of the process share.
+
+        tqdm itself keeps it if the stream fails, and bars in other threads would hang.
+        """
+        with self.get_lock():
+            drawn: bool | None = super().refresh(nolock=True)
+            return drawn
+
+
 class QueryBar:
     """Shows how many queries were made, and the time left; hidden without a terminal.
 
@@ -19,11 +32,11 @@ class QueryBar:
     """
 
     def __init__(self, total: int, *, shown: bool) -> None:
-        self._bar: tqdm[object] | None = None
+        self._bar: _Bar | None = None
         if shown:
             # Whatever the stream raises: it is the user's, and may be any object.
             with suppress(Exception):
-                self._bar = tqdm(total=total, unit=" queries", disable=None)
+                self._bar = _Bar(total=total, unit=" queries", disable=None)
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from torch import Tensor
+from tqdm import tqdm
 
 from metricopt import Finetuned, Metric, MetricError
 from tests.robustness.checkpoint_calls import (
@@ -166,6 +168,24 @@ def test_a_broken_terminal_ends_the_bar_alone(
         found = call(progress=True)
     assert found.spent.queries == QUERIES
     assert found.values.tolist() == call().values.tolist()
+    assert is_free(tqdm.get_lock())
+
+
+def is_free(lock: object) -> bool:
+    """Whether another thread can take a lock, as its bars have to."""
+    taken = []
+
+    def take() -> None:
+        taken.append(
+            lock.mp_lock.acquire(timeout=5) and lock.th_lock.acquire(timeout=5)
+        )
+        if taken == [True]:
+            lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return taken == [True]
 
 
 def test_without_a_query_there_is_nothing_to_carry() -> None:

@@ -126,7 +126,7 @@ def _first_layer(network: nn.Module, inputs: Inputs) -> str:
         if isinstance(module, nn.Embedding):
             dtype = torch.int64
         other = isinstance(inputs, Tensor) and inputs.dtype != dtype
-        remedy = f": pass inputs.to({dtype})" if other else ""
+        remedy = f": convert the inputs to {dtype}" if other else ""
         layer = f"its first layer, {type(module).__name__} {name!r}"
         return f"{layer}, has {described(weights[0])} weights{remedy}"
     return "it has no weights"
