@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from benchmarks.runs.paths import ROOT
-from benchmarks.speed import versions
+from benchmarks.speed import finetune_work, versions
 from metricopt.errors import ConfigError
 
 
@@ -48,15 +48,35 @@ def test_the_ratio_is_that_within_turns(monkeypatch, capsys):
     assert "4.00 s" in printed and "0.50 (0.50 to 0.50)" in printed
 
 
-def test_both_libraries_do_the_work(monkeypatch, capfd):
+ECHO = """import sys
+for line in sys.stdin:
+    print({"known": 0.5}[line.strip()], flush=True)
+"""
+
+
+def test_a_worker_takes_one_piece_of_work_after_the_other(monkeypatch, tmp_path, capfd):
+    program = tmp_path / "work.py"
+    program.write_text(ECHO)
+    monkeypatch.setattr(versions.finetune_work, "__file__", str(program))
     worker = versions.Worker(ROOT)
     try:
-        assert worker.seconds("CMA-ES, dense network, own metric, 300 queries") > 0
+        assert [worker.seconds("known") for _ in range(2)] == [0.5, 0.5]
         with pytest.raises(ConfigError, match="cannot do 'unknown': see above"):
             worker.seconds("unknown")
     finally:
         worker.close()
     assert "KeyError: 'unknown'" in capfd.readouterr().err
+
+
+def test_every_piece_of_work_is_a_call_of_the_library(monkeypatch):
+    calls = []
+    monkeypatch.setattr(finetune_work, "run", lambda *given: calls.append(given))
+    for work in finetune_work.WORK.values():
+        work()
+    assert [queries for *_, queries in calls] == [50, 300, 300, 300]
+    model, metric, *_ = calls[-1]
+    monkeypatch.undo()
+    finetune_work.run(model, metric, "random-search", 20)
 
 
 def test_usage(capsys):
