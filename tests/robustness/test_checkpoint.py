@@ -1,8 +1,5 @@
 """A call with a checkpoint goes on where it was, and asks nothing twice."""
 
-import json
-import multiprocessing
-import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,7 +16,6 @@ from tests.robustness.checkpoint_calls import (
     Judge,
     Raises,
     call,
-    logged_call,
     network,
     told,
     tumours,
@@ -230,32 +226,6 @@ def test_a_digest_tells_values_apart_wherever_they_are() -> None:
         Judge.__call__,
     ]
     assert len({digest(other) for other in [nested, *others]}) == len(others) + 1
-
-
-def test_three_kills_change_nothing_and_repeat_nothing(queries_file: Path) -> None:
-    """The process of a call is killed at random moments; see also the kill test."""
-    context = multiprocessing.get_context("forkserver")
-    slow = "gpytorch", "cma", "metricopt.methods.outputs.no_harm"  # to import
-    context.set_forkserver_preload([logged_call.__module__, *slow])
-    result, log = queries_file.with_suffix(".json"), queries_file.with_suffix(".log")
-    log.touch()
-    moments, kills = random.Random(3), 0
-    while not result.exists():
-        before = log.stat().st_size
-        process = context.Process(target=logged_call, args=(queries_file, log, result))
-        process.start()
-        goal = before + 6 * moments.randint(1, 9)
-        while process.is_alive() and (kills == 3 or log.stat().st_size < goal):
-            process.join(0.001 * moments.randint(1, 20))
-        if process.is_alive():
-            process.kill()
-            kills += 1
-        process.join()
-    assert kills == 3
-    undisturbed = call(queries=30)
-    assert json.loads(result.read_text()) == told(undisturbed)
-    asked = len(log.read_text().splitlines())
-    assert undisturbed.spent.queries <= asked <= undisturbed.spent.queries + kills
 
 
 @pytest.mark.parametrize("other", [Weighed(2.0), Weighed(1.0, {"beta": 3.0})])
