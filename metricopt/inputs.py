@@ -30,6 +30,11 @@ def call(network: nn.Module, inputs: Inputs) -> Any:
     return network(**inputs) if isinstance(inputs, dict) else network(inputs)
 
 
+def call_on_copy(network: nn.Module, inputs: Inputs) -> Any:
+    """Return what a network returns for inputs, which it may write on elsewhere."""
+    return call(network, each_input(Tensor.clone, inputs))
+
+
 def form_of(inputs: Inputs) -> Form:
     """Return the form of inputs; the order of the keys of a dict does not matter."""
     if isinstance(inputs, Tensor):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
@@ -18,7 +18,7 @@ from metricopt.errors import (
     require_whole,
     unknown_name,
 )
-from metricopt.inputs import Inputs, call, each_input, selected
+from metricopt.inputs import Inputs, call_on_copy, selected
 from metricopt.meaning.contract import PLAIN, Kind, Meaning
 from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import METHODS, Method
@@ -199,9 +199,7 @@ class FinetuneOptions:
         some = observe.batch(slice(LOOKED_AT))
         few = selected(some, slice(FEW))
         evaluating(model)
-        # Cloned, as a network may write on its inputs.
-        given = each_input(Tensor.clone, some)
-        run = first_run(lambda: call(model, given), model, few, "observe")
+        run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
         outputs = logits_of(run)
         return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
 

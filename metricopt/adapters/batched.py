@@ -13,7 +13,14 @@ from metricopt.adapters.network_cut import GraphCut, HookedNetwork, cut_network
 from metricopt.adapters.site_tracer import TRACE_ERRORS
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import Inputs, count_of, form_of, selected, tensors_of
+from metricopt.inputs import (
+    Inputs,
+    call_on_copy,
+    count_of,
+    form_of,
+    selected,
+    tensors_of,
+)
 from metricopt.outputs import Outputs, each, joined, logits_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
@@ -141,6 +148,12 @@ def _agreeing(
         return None
     written = versions != [value._version for value in twice]
     return replace(batched, copies=written)
+
+
+def outputs_of(network: nn.Module, inputs: Inputs) -> Outputs:
+    """Return the outputs [N, ...] of a network as it is, in the form of `by_row`."""
+    returned = call_on_copy(network, inputs)
+    return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
 
 
 def by_row(returned: Any, rows: int, examples: int) -> Outputs:

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.applied.folding import with_offsets
 from metricopt.adapters.base import Adapter, Features
-from metricopt.adapters.batched import MIXED, RANDOM, are_close, by_row
+from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import Inputs, call, count_of, each_input, selected, tensors_of
+from metricopt.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.outputs import Outputs, each, joined, logits_of, with_logits
 
@@ -242,10 +242,8 @@ class Unmodulated(NetworkAdapter):
 
     @torch.no_grad()
     def _outputs(self, inputs: Inputs) -> Outputs:
-        # Cloned, as a network may write on its inputs.
         with self.detached():
-            returned = call(self.network, each_input(Tensor.clone, inputs))
-        return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
+            return outputs_of(self.network, inputs)
 
 
 def _of_form(parts: list[Tensor]) -> Outputs:

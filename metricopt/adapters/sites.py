@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs, call, each_input
+from metricopt.inputs import Inputs, call_on_copy
 from metricopt.process.keeping import evaluating
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
@@ -59,8 +59,7 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
     handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
-            # Cloned, as a network may write on its inputs.
-            call(network, each_input(Tensor.clone, inputs))
+            call_on_copy(network, inputs)
     finally:
         for handle in handles:
             handle.remove()

@@ -82,8 +82,8 @@ def _settings(value: object) -> dict[str, object]:
     held = getattr(value, "__dict__", {})
     kept = {
         name: held[name]
-        for name in sorted({*names, *held})
-        if name in held and (name in names or isinstance(held[name], SETTING))
+        for name in sorted(held)
+        if name in names or isinstance(held[name], SETTING)
     }
     frozen = getattr(value, "__dataclass_params__", None)
     if frozen is not None and frozen.frozen:

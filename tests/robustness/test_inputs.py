@@ -29,12 +29,12 @@ def embedding() -> nn.Module:
 ROWS = {
     "float64": (
         INPUTS.double(),
-        r"float64 \[4, 6\]: .*convert .* to torch.float32",
+        r"float64 \[4, 6\]: .*convert the inputs to torch.float32",
     ),
-    "int64": (INPUTS.long(), r"int64 \[4, 6\]: .*convert .* to torch.float32"),
+    "int64": (INPUTS.long(), r"int64 \[4, 6\]: .*convert the inputs to torch.float32"),
     "uint8": (
         INPUTS.abs().byte(),
-        r"uint8 \[4, 6\]: .*convert .* to torch.float32",
+        r"uint8 \[4, 6\]: .*convert the inputs to torch.float32",
     ),
     "features": (INPUTS[:, :5], r"float32 \[4, 5\]: .* float32 \[12, 6\] weights; "),
     "an axis more": (INPUTS[:, None], r"float32 \[4, 1, 6\]: its first layer, Linear"),
@@ -43,12 +43,12 @@ ROWS = {
 PICTURES = {
     "float64": (
         IMAGES[0].double(),
-        r"float64 .*: convert .* to torch.float32; ",
+        r"float64 .*: convert the inputs to torch.float32; ",
     ),
-    "int64": (IMAGES[0].long(), r"int64 .*: convert .* to torch.float32; "),
+    "int64": (IMAGES[0].long(), r"int64 .*: convert the inputs to torch.float32; "),
     "uint8": (
         IMAGES[0].abs().byte(),
-        r"uint8 .*: convert .* to torch.float32; ",
+        r"uint8 .*: convert the inputs to torch.float32; ",
     ),
     "grey": (
         IMAGES[0][:, :1],
@@ -80,7 +80,8 @@ def test_images_that_do_not_suit_the_network_are_refused(name: str, split: str) 
 
 def test_numbers_are_no_indices() -> None:
     text = (
-        r"float32 \[4, 6\]: its first layer, Embedding '0', .*convert .* to torch.int"
+        r"float32 \[4, 6\]: its first layer, Embedding '0', "
+        r".*convert the inputs to torch.int"
     )
     assert refusal(DataError, text, model=embedding())
 

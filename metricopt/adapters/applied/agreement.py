@@ -8,11 +8,11 @@ examples.
 import torch
 from torch import Tensor, nn
 
-from metricopt.adapters.batched import by_row
+from metricopt.adapters.batched import outputs_of
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs, call, count_of, each_input
-from metricopt.outputs import Outputs, each
+from metricopt.inputs import Inputs
+from metricopt.outputs import Outputs
 from metricopt.process.seeding import make_generator
 
 DEVIATION = 0.1
@@ -38,7 +38,7 @@ def check_applied(adapter: NetworkAdapter, inputs: Inputs) -> None:
     phi = DEVIATION * torch.randn(adapter.size, generator=generator)
     phi = phi.to(next(adapter.network.parameters(), phi).device)
     with torch.no_grad(), adapter.attach(phi):
-        found = _outputs(adapter.network, inputs)
+        found = outputs_of(adapter.network, inputs)
     if not _agree(adapter, phi, inputs, found):
         raise ConfigError(
             "with phi in it, the network must give the outputs that phi is chosen by, "
@@ -68,16 +68,11 @@ def check_merged(
     )
     try:
         with torch.no_grad():
-            found = _outputs(merged, inputs)
+            found = outputs_of(merged, inputs)
     except Exception as error:  # of the code of a user, around other layers
         raise ConfigError(refusal) from error
     if not _agree(adapter, phi, inputs, found):
         raise ConfigError(refusal)
-
-
-def _outputs(network: nn.Module, inputs: Inputs) -> Outputs:
-    returned = call(network, each_input(Tensor.clone, inputs))
-    return each(lambda part: part[0], by_row(returned, 1, count_of(inputs)))
 
 
 @torch.no_grad()
