@@ -28,6 +28,7 @@ from metricopt.errors import (
 # here, so that it cannot hide the function later.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
+from metricopt.meaning.contract import Meaning
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method
 from metricopt.metrics.base import METRICS, Metric
@@ -79,6 +80,7 @@ __all__ = [
     "KnownValueFunction",
     "LazySplit",
     "LossError",
+    "Meaning",
     "Method",
     "Metric",
     "MetricError",

@@ -47,11 +47,12 @@ def finetune(
     """Find a small phi that improves a metric of a pre-trained model.
 
     The model works in evaluation mode and frozen, and is as it was afterwards, also
-    after an exception; so are the global random states. One
-    query each goes to the untouched network, to the same network with the examples in
-    another order, and to the method's proposal. The untouched network is returned if
-    the proposal is worse, or if nothing shows that it is better on other data. Two
-    more queries check a direction that the user declared.
+    after an exception; so are the global random states. Both splits are moved to the
+    device of the model, whole, unless they are a `LazySplit`. One query each goes to
+    the untouched network, to the same network with the examples in another order, and
+    to the method's proposal; up to two more check a direction that the user declared.
+    phi is 0 if the proposal is no better, or, unless `no_harm` is off, if nothing shows
+    that it is better on other data.
 
     Args:
         model: the network theta, from inputs [n, ...] to outputs [n, C].

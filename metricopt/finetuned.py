@@ -43,7 +43,8 @@ class Spent:
     Attributes:
         queries: metric queries on the observe split, including meta-training, the
             untouched network and the chosen phi.
-        gradient_steps: steps of fine-tuning, without those of meta-training.
+        gradient_steps: steps of the fine-tuning that ended at phi, without those of
+            meta-training and of fine-tunings that only made candidates.
         seconds: wall-clock time of the whole call.
         replayed: those of the queries that the checkpoint answered, so that the metric
             was not evaluated.
@@ -127,8 +128,13 @@ class Finetuned:
     @property
     def turned_down(self) -> bool:
         """Whether the method's proposal was worse than the untouched network."""
+        return self.gain_proposed < 0
+
+    @property
+    def gain_proposed(self) -> float:
+        """What the proposal gains on observe, native units, positive if better."""
         gain = self.metric_proposed - self.metric_before
-        return gain < 0 if self.metric.higher_is_better else gain > 0
+        return gain if self.metric.higher_is_better else -gain
 
     @property
     def expected(self) -> Estimate | None:
@@ -150,8 +156,8 @@ class Finetuned:
         """Modulate the network by phi in place, until `remove`, and return it.
 
         It works in evaluation mode, as it was judged. Calls of `forward` and of its
-        modules, code compiled before, and copies are modulated, too. Weights that
-        changed since `finetune` are warned of.
+        modules, code compiled before, and deep copies are modulated, too; `remove` does
+        not reach the copies. Weights that changed since `finetune` are warned of.
 
         Raises:
             ConfigError: if another result is applied to the network.
@@ -175,9 +181,10 @@ class Finetuned:
     def merge(self) -> nn.Module:
         """Return a plain copy of the network that predicts with phi, without hooks.
 
-        phi goes into the weights of layers; where these cannot take it, a small module
-        follows. The copy is in evaluation mode, can be pickled and exported, and this
-        network stays as it is. Weights that changed since `finetune` are warned of.
+        phi goes into the weights of layers, of which some get a bias; where they cannot
+        take it, a small module follows. The copy is in evaluation mode, can be pickled
+        and exported, and this network stays as it is. Weights that changed since
+        `finetune` are warned of.
 
         Raises:
             ConfigError: if another result is applied to the network, or the copy does
@@ -194,8 +201,9 @@ class Finetuned:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write phi as a safetensors file that names its adapter and network.
 
-        To use it elsewhere, make the same adapter of the same network, with
-        `auto_adapter` or by hand, and call `adapter.attach(load_phi(path, adapter))`.
+        To use it elsewhere, make the same adapter on a network with the same weights,
+        and call `adapter.attach(load_phi(path, adapter))`. An `auto_adapter` needs
+        `offsets=meaning` where outputs are not logits [N, C].
 
         Raises:
             ConfigError: if weights changed since `finetune`.
@@ -206,11 +214,13 @@ class Finetuned:
 
     def summary(self) -> str:
         """Return a few plain lines: what was gained, and what was spent for it."""
+        steps = self.spent.gradient_steps
         lines = [
             f"{self.metric.name} on the observe split: {self.metric_before:.4g} -> "
             f"{self.metric_after:.4g} ({self.metric.direction} is better) with "
-            f"{self.spent.queries} metric queries and {self.spent.gradient_steps} "
-            f"gradient steps in {self.spent.seconds:.1f} s ({self.method})."
+            f"{self.spent.queries} metric queries"
+            f"{f' and {steps} gradient steps' if steps else ''} in "
+            f"{self.spent.seconds:.1f} s ({self.method})."
         ]
         if self.turned_down:
             lines.append(

@@ -254,7 +254,7 @@ class Improvement:
             values=self._values,
             confusion=self._confusion(result),
         )
-        if proposed.turned_down:
+        if proposed.gain_proposed <= 0:
             return proposed
         phi = result.phi[0].detach().clone().to(untouched.phi.device)
         return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)

@@ -67,8 +67,9 @@ class FinetuneOptions:
         method: the name of a method in `METHODS`, or a method with settings of its own.
             "auto" is "metricopt-outputs" for class outputs with labels, embeddings
             and detections, else "guided-cma".
-        queries: metric queries in all, from 3 to 100,000; no method can make more, and
-            some stop before.
+        queries: metric queries in all, up to 100,000; no method can make more, and
+            some stop before. "metricopt-outputs" needs 4, another method without
+            `no_harm` 3, and a declared direction up to 2 more.
         steps: gradient steps T, up to 100,000; None for 50 where d <= 32, else 100.
         adapter: "auto" for `auto_adapter`, or an adapter of the model.
         size: size d of the automatic adapter, up to 10,000; None for its default.
@@ -80,8 +81,8 @@ class FinetuneOptions:
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.meaning`.
         seed: seed of all randomness, except in a loader that shuffles.
-        no_harm: whether the untouched network is returned where there is no evidence
-            of a gain on other data. "metricopt-outputs" always asks for it; for other
+        no_harm: whether phi is 0 where there is no evidence of a gain on other data.
+            "metricopt-outputs" always asks for it, also if this is False; for other
             methods it takes 12 queries.
         progress: whether a terminal shows the queries made and the time left.
         known: what a call for another network learned of the same metric, `known` of

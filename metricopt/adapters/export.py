@@ -37,7 +37,8 @@ def save_phi(
             f"phi must have shape [{adapter.size}], got {tuple(phi.shape)}"
         )
     tensors = {"phi": phi.detach().cpu().contiguous()}
-    write_atomically(Path(path), save(tensors, metadata=_metadata(adapter)))
+    file = Path(path).expanduser()
+    write_atomically(file, save(tensors, metadata=_metadata(adapter)))
 
 
 def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
@@ -54,12 +55,13 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
         ConfigError: if the file is missing, was not written by `save_phi`, or belongs
             to another adapter or other weights; the message names the difference.
     """
-    phi, saved = _read(Path(path))
-    for key, expected in _metadata(adapter).items():
-        if saved.get(key) != expected:
+    phi, saved = _read(Path(path).expanduser())
+    own = _metadata(adapter)
+    for key in own | saved:  # what only the file names is a difference, too
+        before, now = saved.get(key), own.get(key)
+        if before != now:
             raise ConfigError(
-                f"{path} was saved for {key} {saved.get(key)}, but this adapter has "
-                f"{key} {expected}"
+                f"{path} was saved for {key} {before}, but this adapter has {key} {now}"
             )
     if tuple(phi.shape) != (adapter.size,):
         raise ConfigError(

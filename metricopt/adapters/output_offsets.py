@@ -112,8 +112,10 @@ class OutputOffsets(NetworkAdapter):
         inner = self.inner.describe()
         name = f"{inner['adapter']} and output offsets"
         shifted = {"adapter": name, "size": str(self.size)}
-        if not self.meaning.is_plain:
-            shifted["outputs"] = f"{self.meaning.layout} {self.meaning.link}"
+        if self.meaning.layout == "tokens":
+            shifted["layout"] = self.meaning.layout
+        if self.meaning.link is not None:
+            shifted["link"] = self.meaning.link
         return inner | shifted
 
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:

@@ -35,8 +35,8 @@ def plain(value: object, depth: int = DEEPEST) -> Any:
 
     Functions and classes become names. An object becomes its class and its settings:
     what its constructor takes and it holds under the same name, and numbers with a
-    point, texts and flags under any name. Counters and logs, which change from call to
-    call, are left out: other whole numbers, lists and sets.
+    point, texts and flags under any name. Under other names, whole numbers and
+    containers are left out: counters and logs, which change from call to call.
 
     Args:
         value: tensors, arrays, numbers, texts, functions, containers or objects.
@@ -80,18 +80,10 @@ def _settings(value: object) -> dict[str, object]:
     except (TypeError, ValueError):  # classes written in C have no signature
         names = []
     held = getattr(value, "__dict__", {})
-    kept = {
+    return {
         name: held[name]
         for name in sorted(held)
         if name in names or isinstance(held[name], SETTING)
-    }
-    frozen = getattr(value, "__dataclass_params__", None)
-    if frozen is not None and frozen.frozen:
-        return kept
-    return {
-        name: part
-        for name, part in kept.items()
-        if not isinstance(part, list | set)  # which may be logs
     }
 
 

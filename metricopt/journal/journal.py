@@ -52,6 +52,8 @@ class Journal:
         self._answers: tuple[Answer, ...] = ()
         self._pending, self._checksum = heading(facts)  # written with the first answer
         self._end = 0
+        if sys.platform == "win32":
+            raise ConfigError("a checkpoint needs Linux or macOS, which lock files")
         self._file = self._opened()
         try:
             self._lock()
@@ -143,8 +145,6 @@ class Journal:
         raise ConfigError(f"the checkpoint {self.path} must be a regular file")
 
     def _lock(self) -> None:
-        if sys.platform == "win32":
-            raise ConfigError("a checkpoint needs Linux or macOS, which lock files")
         import fcntl  # which Windows lacks
 
         try:

@@ -16,7 +16,17 @@ from metricopt.options import FinetuneOptions
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 
-PACKAGES = ("metricopt", "torch", "numpy", "scipy", "scikit-learn", "gpytorch", "cma")
+PACKAGES = (
+    "metricopt",
+    "torch",
+    "torchvision",
+    "torchmetrics",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "gpytorch",
+    "cma",
+)
 """Packages whose versions can change a number."""
 ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "high"}
 """Options that decide nothing, or that other facts hold."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from safetensors.torch import save
 from torch import Tensor
 
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError, DataError, require_kind
 from metricopt.files import read_tensors, told, write_atomically
 from metricopt.statistics.contract import Groups
 
@@ -117,7 +117,12 @@ class KnownValueFunction(Known):
 
 
 def save_known(path: str | os.PathLike[str], known: Known) -> None:
-    """Write what is known to a safetensors file, which is complete or absent."""
+    """Write what is known to a safetensors file, which is complete or absent.
+
+    Raises:
+        ConfigError: if nothing is known, as from a method that learns nothing.
+    """
+    require_kind("known", known, Known, "what a result has in `known`")
     if isinstance(known, KnownStatistics):
         tensors = {**known.groups, COSTS: known.costs}
         facts = {"format": STATISTICS}
@@ -130,7 +135,7 @@ def save_known(path: str | os.PathLike[str], known: Known) -> None:
             "adapter": json.dumps(dict(known.adapter)),
         }
     whole = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(Path(path), save(whole, metadata=facts))
+    write_atomically(Path(path).expanduser(), save(whole, metadata=facts))
 
 
 def load_known(path: str | os.PathLike[str]) -> Known:
@@ -139,7 +144,7 @@ def load_known(path: str | os.PathLike[str]) -> Known:
     Raises:
         ConfigError: if there is no such file, or it was not written by `save_known`.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     try:
         tensors, metadata = read_tensors(path)
     except FileNotFoundError as error:

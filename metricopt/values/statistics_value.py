@@ -66,8 +66,9 @@ def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
             sets += [(name,) for name in family.groups]
         for chosen in sets:
             weight = torch.tensor([name in chosen for name in names]).double()
+            weight /= weight.sum()
             for (curve, length), noise in product(curved, NOISES):
-                linear.append(weight / weight.sum())
+                linear.append(weight)
                 others.append((place, curve, length, noise))
     families_, curves, lengths, noises = torch.tensor(others, dtype=torch.float64).T
     return _Explanations(torch.stack(linear), families_.long(), curves, lengths, noises)
@@ -166,7 +167,10 @@ class StatisticsValueFunction:
     def _fit(self, costs: Tensor) -> None:
         """Keep the settings that explain the costs, by restricted likelihood."""
         grid, n = _grid(self._names, self.families), len(costs)
-        kernel = self._kernel(self._points, self._points, grid)
+        # Noise comes last in the grid, and the kernel does not depend on it.
+        noiseless = grid.at(torch.arange(0, len(grid.noise), len(NOISES)))
+        kernel = self._kernel(self._points, self._points, noiseless)
+        kernel = kernel.repeat_interleave(len(NOISES), 0)
         identity = torch.eye(n, dtype=torch.float64)
         root, failed = torch.linalg.cholesky_ex(
             kernel + (grid.noise + 1e-10)[:, None, None] * identity

@@ -44,7 +44,7 @@ def seeded(seed=0):
 
 
 @functools.cache
-def ran(name, rows=3, seed=0):
+def ran(name, rows=2, seed=0):
     """A method's result on the task for it, and that task."""
     task = task_for(name)
     return quick(name).run(task, BUDGET, seeded(seed), rows=rows), task
@@ -67,7 +67,7 @@ def test_declarations(name):
     assert kind.run.__doc__
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 2])
 def test_shapes(name, rows):
     result, task = ran(name, rows)
     assert result.phi.shape == (rows, task.size)
@@ -81,7 +81,7 @@ def test_shapes(name, rows):
     assert all(isinstance(figure, float | int) for figure in result.notes.values())
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 2])
 def test_it_charges_what_it_spent_and_no_more_than_the_budget(name, rows):
     result, task = ran(name, rows)
     own = result.queries - result.shared_queries
@@ -91,11 +91,11 @@ def test_it_charges_what_it_spent_and_no_more_than_the_budget(name, rows):
 
 
 def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
-    one, three = ran(name, 1)[0], ran(name, 3)[0]
-    assert one.queries == three.queries
-    assert one.shared_queries == three.shared_queries
-    assert one.gradient_steps == three.gradient_steps
-    assert len(one.checkpoints) == len(three.checkpoints)
+    one, two = ran(name, 1)[0], ran(name, 2)[0]
+    assert one.queries == two.queries
+    assert one.shared_queries == two.shared_queries
+    assert one.gradient_steps == two.gradient_steps
+    assert len(one.checkpoints) == len(two.checkpoints)
 
 
 def test_it_never_asks_for_more_than_the_task_allows(name):
@@ -140,21 +140,21 @@ def test_the_generator_decides_everything(name):
     torch.manual_seed(11)
     np.random.seed(11)
     task = task_for(name)
-    again = quick(name).run(task, BUDGET, seeded(), rows=3)
+    again = quick(name).run(task, BUDGET, seeded(), rows=2)
     assert torch.equal(again.phi, ran(name)[0].phi)
     assert again.notes == ran(name)[0].notes
     if name != "untouched":
-        assert not torch.equal(again.phi, ran(name, 3, 1)[0].phi)
+        assert not torch.equal(again.phi, ran(name, 2, 1)[0].phi)
 
 
 def test_rows_are_repetitions_of_their_own(name):
     phi = ran(name)[0].phi
-    assert (len(phi.unique(dim=0)) == 3) == (name != "untouched")
+    assert (len(phi.unique(dim=0)) == 2) == (name != "untouched")
 
 
 def test_the_untouched_network_has_no_phi():
     result, task = ran("untouched")
-    assert torch.equal(result.phi, torch.zeros(3, task.size))
+    assert torch.equal(result.phi, torch.zeros(2, task.size))
 
 
 # What learns a value function first needs more queries to improve than these: see
@@ -187,13 +187,13 @@ def test_dense_evaluation_is_as_good_as_the_best_of_its_last_steps():
     last, _ = ran("loss-only")
     assert dense.queries == BUDGET.gradient_steps + 1
     assert (task.cost(dense.phi) <= task.cost(last.phi)).all()
-    few = METHODS.get("loss-only-dense")().run(task, Budget(3, 12), seeded(), rows=3)
+    few = METHODS.get("loss-only-dense")().run(task, Budget(3, 12), seeded(), rows=2)
     assert few.queries == 3
     assert few.gradient_steps == 12
     assert [point.step for point in few.checkpoints] == [10, 11, 12]
 
 
-@pytest.mark.parametrize("queries", range(40, 52))
+@pytest.mark.parametrize("queries", range(40, 52, 3))
 @pytest.mark.parametrize(("block", "on_policy"), [(1, 0.5), (2, 0.5), (5, 0.0), (5, 1)])
 def test_parts_of_the_train_split_stay_within_the_budget_and_use_it(
     queries, block, on_policy

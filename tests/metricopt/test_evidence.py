@@ -12,6 +12,8 @@ from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import OBSERVE, TEST, TRAIN, improve, macro_f1
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
+WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
+"""Warnings do not need a search that ends."""
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +75,7 @@ def test_a_noisy_metric_is_noticed(model: nn.Module) -> None:
         right = (outputs.argmax(1) == targets).double().mean().item()
         return min(1, max(0, right + chance.uniform(-0.02, 0.02)))
 
-    options = FinetuneOptions(queries=20, higher_is_better=True, progress=False)
-    (warning,) = improve(model, options, metric=noisy).warnings
+    (warning,) = improve(model, WARNED, metric=noisy).warnings
     assert "noisy is noisy: the same outputs scored from" in warning
 
 
@@ -83,8 +84,7 @@ def test_a_metric_of_the_order_is_noticed(model: nn.Module) -> None:
         half = len(targets) // 2
         return (outputs[:half].argmax(1) == targets[:half]).double().mean().item()
 
-    options = FinetuneOptions(queries=20, higher_is_better=True, progress=False)
-    (warning,) = improve(model, options, metric=first_half).warnings
+    (warning,) = improve(model, WARNED, metric=first_half).warnings
     assert "first_half depends on the order of the examples" in warning
 
 
@@ -112,7 +112,8 @@ def test_cheap_methods_are_checked_on_parts(model: nn.Module) -> None:
 def test_a_class_without_examples_is_noticed(model: nn.Module) -> None:
     kept = OBSERVE[1] != 3
     observe = [part[kept] for part in OBSERVE]
-    (warning,) = improve(model, DEFAULT, observe=observe).warnings
+    options = FinetuneOptions(queries=6, progress=False)
+    (warning,) = improve(model, options, observe=observe).warnings
     assert "no example of class 3: what becomes of such examples" in warning
 
 

@@ -177,6 +177,12 @@ def test_other_files_are_refused(tmp_path) -> None:
         load_known(tmp_path / "phi")
 
 
+def test_what_is_not_known_is_not_written(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="known must be what a result has in"):
+        save_known(tmp_path / "known", None)
+    assert not any(tmp_path.iterdir())
+
+
 def test_methods_say_what_they_have_no_use_for(known, value_function) -> None:
     model = pretrained(TRAIN, seed=1)
     for method in ("cma-es", "metricopt"):

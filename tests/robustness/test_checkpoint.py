@@ -21,15 +21,19 @@ from tests.robustness.checkpoint_calls import (
     tumours,
 )
 
+Config = dict[str, float] | list[float] | None
+
 
 class Weighed:
     """A metric with settings that its constructor does not name."""
 
-    def __init__(self, beta: float, config: dict[str, float] | None = None) -> None:
+    def __init__(self, beta: float, config: Config = None) -> None:
         self._weight, self.config, self.asked = beta, config, 0
+        self.seen: list[int] = []
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> float:
         self.asked += 1
+        self.seen.append(self.asked)
         hits = (outputs.argmax(1) == targets).double()
         return hits.mean().item() ** self._weight
 
@@ -228,13 +232,20 @@ def test_a_digest_tells_values_apart_wherever_they_are() -> None:
     assert len({digest(other) for other in [nested, *others]}) == len(others) + 1
 
 
-@pytest.mark.parametrize("other", [Weighed(2.0), Weighed(1.0, {"beta": 3.0})])
+@pytest.mark.parametrize(
+    ("one", "another"),
+    [
+        (Weighed(1.0), Weighed(2.0)),
+        (Weighed(1.0, {"beta": 2.0}), Weighed(1.0, {"beta": 3.0})),
+        (Weighed(1.0, [2.0, 1.0]), Weighed(1.0, [1.0, 2.0])),
+    ],
+    ids=["number", "dict", "list"],
+)
 def test_a_metric_with_other_settings_is_another_run(
-    queries_file: Path, other: Weighed
+    queries_file: Path, one: Weighed, another: Weighed
 ) -> None:
-    metric = Weighed(1.0, {"beta": 2.0} if other.config else None)
-    found = call(metric=metric, checkpoint=queries_file)
+    found = call(metric=one, checkpoint=queries_file)
     with pytest.raises(ConfigError, match="its metric was"):
-        call(metric=other, checkpoint=queries_file)
-    again = call(metric=metric, checkpoint=queries_file)
+        call(metric=another, checkpoint=queries_file)
+    again = call(metric=one, checkpoint=queries_file)
     assert told(again) == told(found) and again.spent.replayed == QUERIES

@@ -30,7 +30,7 @@ def test_runs_that_share_a_value_function_stay_together():
     groups = in_groups(specs)
     assert sum(map(len, groups)) == len(specs)
     # With a value function of phi, without, and without but with output offsets.
-    assert len(groups) == 3 * len(mismatch.COLUMNS)
+    assert len(groups) == 3 * len(mismatch.columns("smoke"))
     guided = {"metricopt", "metricopt-adam"}
     for group in groups:
         assert len({spec.column for spec in group}) == 1

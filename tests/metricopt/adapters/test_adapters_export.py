@@ -12,7 +12,9 @@ from safetensors.torch import save_file
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.export import fingerprint, load_phi, save_phi, state_digest
 from metricopt.adapters.film import FiLM
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.meaning.contract import Meaning
 from tests.metricopt import adapter_networks as networks
 
 IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -76,6 +78,51 @@ def test_another_form_seed_or_class_is_refused(tmp_path: Path) -> None:
         load_phi(path, FiLM(network, IMAGES, size=32, seed=1))
     with pytest.raises(ConfigError, match=r"saved for adapter FiLM, .* DynamicBias"):
         load_phi(path, DynamicBias(network, size=32))
+
+
+@pytest.mark.parametrize(
+    ("meaning", "named"),
+    [
+        (Meaning(link="softmax"), "link softmax"),
+        (Meaning(layout="tokens"), "layout tokens"),
+    ],
+)
+def test_offsets_of_outputs_with_another_meaning_are_refused(
+    tmp_path: Path, meaning: Meaning, named: str
+) -> None:
+    network = networks.mlp()
+    inner = DynamicBias(network, size=3)
+    vectors = torch.zeros(2, network[0].in_features)
+    saved, plain = OutputOffsets(inner, vectors, meaning), OutputOffsets(inner, vectors)
+    phi = torch.linspace(-1, 1, saved.size)
+    path = tmp_path / "phi"
+    save_phi(path, phi, saved)
+    with pytest.raises(ConfigError, match=f"saved for {named}, but .* None"):
+        load_phi(path, plain)
+    assert torch.equal(load_phi(path, OutputOffsets(inner, vectors, meaning)), phi)
+    save_phi(path, phi, plain)
+    with pytest.raises(ConfigError, match=f"None, but this adapter has {named}"):
+        load_phi(path, saved)
+
+
+def test_what_adds_nothing_to_a_phi_may_differ(tmp_path: Path) -> None:
+    network = networks.mlp()
+    inner = DynamicBias(network, size=3)
+    vectors = torch.zeros(2, network[0].in_features)
+    found = OutputOffsets(inner, vectors, Meaning(stored=torch.uint8))
+    path = tmp_path / "phi"
+    save_phi(path, torch.ones(found.size), found)
+    again = load_phi(path, OutputOffsets(inner, vectors))
+    assert torch.equal(again, torch.ones(found.size))
+
+
+def test_the_home_folder_has_its_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    save_phi("~/phi", torch.zeros(6), _film())
+    assert (tmp_path / "phi").is_file()
+    assert torch.equal(load_phi("~/phi", _film()), torch.zeros(6))
 
 
 def test_other_weights_are_refused(tmp_path: Path) -> None:
