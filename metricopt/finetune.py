@@ -51,8 +51,8 @@ def finetune(
     device of the model, whole, unless they are a `LazySplit`. One query each goes to
     the untouched network, to the same network with the examples in another order, and
     to the method's proposal; up to two more check a direction that the user declared.
-    phi is 0 if the proposal is no better, or, unless `no_harm` is off, if nothing shows
-    that it is better on other data.
+    phi is 0 if the proposal is worse, or if nothing shows that it is better on other
+    data; see `no_harm` for methods that do not ask.
 
     Args:
         model: the network theta, from inputs [n, ...] to outputs [n, C].

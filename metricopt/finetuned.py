@@ -79,8 +79,8 @@ class Finetuned:
     Attributes:
         adapter: the adapter of the network.
         phi: chosen adapter parameters, shape [d], on the device of the network; zero
-            if nothing observed was better than the untouched network, or if there is
-            no evidence that it is better elsewhere.
+            if the proposal was worse on observe, or if there is no evidence that it is
+            better elsewhere. Where none was asked for, it has to be better on observe.
         metric: the metric to improve.
         metric_before: metric of the untouched network on observe, native units.
         metric_after: metric of phi on observe, native units; never worse than
@@ -128,13 +128,8 @@ class Finetuned:
     @property
     def turned_down(self) -> bool:
         """Whether the method's proposal was worse than the untouched network."""
-        return self.gain_proposed < 0
-
-    @property
-    def gain_proposed(self) -> float:
-        """What the proposal gains on observe, native units, positive if better."""
         gain = self.metric_proposed - self.metric_before
-        return gain if self.metric.higher_is_better else -gain
+        return gain < 0 if self.metric.higher_is_better else gain > 0
 
     @property
     def expected(self) -> Estimate | None:

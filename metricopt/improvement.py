@@ -101,7 +101,7 @@ class Improvement:
         self.name, self.method = self._named_method()
 
     def run(self) -> Finetuned:
-        """Return the method's proposal; the untouched network if the proposal is worse.
+        """Return the method's proposal; the untouched network if that is not better.
 
         Raises:
             DataError: if the targets do not suit the metric.
@@ -254,7 +254,8 @@ class Improvement:
             values=self._values,
             confusion=self._confusion(result),
         )
-        if proposed.gain_proposed <= 0:
+        equal = proposed.metric_proposed == untouched.metric_before
+        if proposed.turned_down or (equal and proposed.evidence is None):
             return proposed
         phi = result.phi[0].detach().clone().to(untouched.phi.device)
         return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)

@@ -37,7 +37,7 @@ def save_phi(
             f"phi must have shape [{adapter.size}], got {tuple(phi.shape)}"
         )
     tensors = {"phi": phi.detach().cpu().contiguous()}
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     write_atomically(file, save(tensors, metadata=_metadata(adapter)))
 
 
@@ -55,7 +55,7 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
         ConfigError: if the file is missing, was not written by `save_phi`, or belongs
             to another adapter or other weights; the message names the difference.
     """
-    phi, saved = _read(Path(path).expanduser())
+    phi, saved = _read(Path(os.path.expanduser(path)))
     own = _metadata(adapter)
     for key in own | saved:  # what only the file names is a difference, too
         before, now = saved.get(key), own.get(key)

@@ -60,6 +60,12 @@ class DetectorHead(nn.Module):
             if isinstance(layer, nn.Linear)
         )
 
+    @property
+    def detector(self) -> nn.Module:
+        """The whole detector: the given one, or that of a copy of this head."""
+        whole: nn.Module = self._detector[0]
+        return whole
+
     def forward(self, regions: Tensor) -> Tensor:
         """Return the outputs of regions, packed, shape [n, P, 5 C + 6].
 

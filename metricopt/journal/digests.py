@@ -30,17 +30,18 @@ def digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def plain(value: object, depth: int = DEEPEST) -> Any:
+def plain(value: object, depth: int = DEEPEST, above: tuple[int, ...] = ()) -> Any:
     """Return what JSON can hold of a value; large data become digests.
 
     Functions and classes become names. An object becomes its class and its settings:
     what its constructor takes and it holds under the same name, and numbers with a
-    point, texts and flags under any name. Under other names, whole numbers and
-    containers are left out: counters and logs, which change from call to call.
+    point, texts and flags under any name. What else it holds is left out: counters and
+    logs change from call to call.
 
     Args:
         value: tensors, arrays, numbers, texts, functions, containers or objects.
         depth: levels to look into; below, only classes are told apart.
+        above: what holds the value, by identity; a part that leads back to it is named.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -49,12 +50,13 @@ def plain(value: object, depth: int = DEEPEST) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         objects = value.dtype.hasobject  # whose bytes are addresses
         content = value.tolist() if objects else value.tobytes()
-        return [value.dtype.str, *value.shape, plain(content, depth)]
+        return [value.dtype.str, *value.shape, plain(content, depth, above)]
     if isinstance(value, bytes | bytearray):
         return hashlib.sha256(value).hexdigest()
-    if depth == 0:
+    if depth == 0 or id(value) in above:
         return _name(value)
-    return [plain(part, depth - 1) for part in _parts(value)]
+    inside = (*above, id(value))
+    return [plain(part, depth - 1, inside) for part in _parts(value)]
 
 
 def _parts(value: object) -> Iterable[object]:
@@ -64,7 +66,7 @@ def _parts(value: object) -> Iterable[object]:
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, Set):
-        return sorted(value, key=repr)
+        return sorted(value, key=lambda part: json.dumps(plain(part)))
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if isinstance(value, type) or inspect.isroutine(value):

@@ -46,7 +46,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], facts: dict[str, str]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = Path(os.path.expanduser(path))
         self.replayed = 0
         self._facts = facts
         self._answers: tuple[Answer, ...] = ()

@@ -4,6 +4,7 @@ import hashlib
 import platform
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -16,20 +17,11 @@ from metricopt.options import FinetuneOptions
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 
-PACKAGES = (
-    "metricopt",
-    "torch",
-    "torchvision",
-    "torchmetrics",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "gpytorch",
-    "cma",
-)
-"""Packages whose versions can change a number."""
+PACKAGES = ("metricopt", "torch", "numpy", "scipy", "scikit-learn", "gpytorch", "cma")
+"""Packages whose versions can change any run."""
 ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "high"}
 """Options that decide nothing, or that other facts hold."""
+MISSING = "not installed"
 READ = 256
 """Examples read at a time."""
 SHOWN = 8
@@ -74,7 +66,18 @@ def run_facts(
     for field in fields(options):
         if field.name not in ELSEWHERE:
             facts[field.name] = _shown(getattr(options, field.name))
-    return facts | {f"version of {name}": _version(name) for name in PACKAGES}
+    for name in (*PACKAGES, *_packages_of(*adapter.network.modules(), loss, given)):
+        facts[f"version of {name}"] = _version(name)
+    return facts
+
+
+def _packages_of(*used: object) -> list[str]:
+    """Return the installed packages that objects or functions are from, but these."""
+    bare = (each.func if isinstance(each, partial) else each for each in used)
+    named = (each if hasattr(each, "__module__") else type(each) for each in bare)
+    roots = {str(each.__module__).partition(".")[0] for each in named}
+    others = roots - set(PACKAGES) - {"sklearn"}
+    return [name for name in sorted(others) if _version(name) != MISSING]
 
 
 def _read(examples: Examples) -> str:
@@ -104,4 +107,4 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return MISSING

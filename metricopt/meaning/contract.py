@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softmax
 
+from metricopt.errors import require_choice
 from metricopt.outputs import Outputs, Targets
 
 Kind = Literal[
@@ -43,6 +44,9 @@ class Meaning:
             targets are no labels.
         column: whether labels were given as [N, 1].
         doubt: what looks wrong with the targets, a sentence; "" if nothing does.
+
+    Raises:
+        ConfigError: if `kind`, `truth`, `layout` or `link` is none of those above.
     """
 
     kind: Kind = "logits"
@@ -54,6 +58,13 @@ class Meaning:
     stored: torch.dtype | None = None
     column: bool = False
     doubt: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice("kind", self.kind, Kind)
+        require_choice("truth", self.truth, Truth)
+        require_choice("layout", self.layout, Layout)
+        if self.link is not None:
+            require_choice("link", self.link, Link)
 
     @property
     def is_plain(self) -> bool:

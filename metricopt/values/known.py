@@ -135,7 +135,7 @@ def save_known(path: str | os.PathLike[str], known: Known) -> None:
             "adapter": json.dumps(dict(known.adapter)),
         }
     whole = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(Path(path).expanduser(), save(whole, metadata=facts))
+    write_atomically(Path(os.path.expanduser(path)), save(whole, metadata=facts))
 
 
 def load_known(path: str | os.PathLike[str]) -> Known:
@@ -144,7 +144,7 @@ def load_known(path: str | os.PathLike[str]) -> Known:
     Raises:
         ConfigError: if there is no such file, or it was not written by `save_known`.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     try:
         tensors, metadata = read_tensors(path)
     except FileNotFoundError as error:

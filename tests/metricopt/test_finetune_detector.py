@@ -51,8 +51,24 @@ def test_a_detector_of_ones_own(metric):
     found.apply()
     with torch.no_grad():
         again = make_metric(metric).value(head(regions), observe.targets)
-    found.remove()
     assert abs(again - found.metric_after) < 1e-6
+    found.remove()
+
+
+@torch.no_grad()
+def test_what_is_merged_is_the_whole_detector():
+    network = detector()
+    head = DetectorHead(network, proposals=20)
+    film = FiLM(head, Regions(head, images(2, 1)).batch(slice(2)), sites=head.sites)
+    phi = torch.linspace(-1, 1, film.size)
+    shown = [image for image, _ in images(4, 3)]
+    with film.attach(phi):
+        applied = network(shown)
+    merged, untouched = film.merged(phi).detector(shown), network(shown)
+    for own, one, other in zip(merged, applied, untouched, strict=True):
+        torch.testing.assert_close(own["scores"], one["scores"])
+        torch.testing.assert_close(own["boxes"], one["boxes"])
+        assert not torch.equal(own["scores"], other["scores"])
 
 
 def test_a_detector_that_finds_nothing_stays_as_it_is():

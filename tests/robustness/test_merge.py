@@ -9,8 +9,16 @@ import pytest
 import torch
 from torch import nn
 
-from metricopt import DynamicBias, FiLM, auto_adapter, finetune
-from tests.robustness.heads import HEADS, network
+from metricopt import (
+    ConfigError,
+    DynamicBias,
+    FiLM,
+    Meaning,
+    auto_adapter,
+    finetune,
+    load_phi,
+)
+from tests.robustness.heads import HEADS, network, run
 from tests.robustness.test_apply import IMAGES, INPUTS, QUICK, images_model, improve
 
 
@@ -129,6 +137,33 @@ def test_offsets_of_probabilities(head):
     after = found.apply()(inputs)
     found.remove()
     assert_close(found.merge()(inputs), after)
+
+
+@pytest.mark.parametrize(
+    ("head", "meaning"),
+    [
+        ("flat sigmoid", Meaning(link="sigmoid")),
+        ("softmax", Meaning(link="softmax")),
+        ("log-softmax", Meaning(link="log-softmax")),
+        ("flat logit", True),
+        ("logits", True),
+    ],
+)
+@torch.no_grad()
+def test_a_saved_phi_is_loaded_as_the_page_says(tmp_path, head, meaning):
+    model, inputs, targets = HEADS[head].problem()
+    elsewhere = copy.deepcopy(model)
+    found = run(model, (inputs, targets), HEADS[head].loss, "mcr")
+    found = replace(found, phi=torch.linspace(-1, 1, len(found.phi)))
+    found.save(tmp_path / "phi.safetensors")
+    after = found.apply()(inputs)
+    adapter = auto_adapter(elsewhere, inputs[:4], offsets=meaning)
+    with adapter.attach(load_phi(tmp_path / "phi.safetensors", adapter)):
+        assert torch.equal(elsewhere(inputs), after)
+    if meaning is not True:
+        other = auto_adapter(elsewhere, inputs[:4])
+        with pytest.raises(ConfigError, match=f"saved for link {meaning.link}"):
+            load_phi(tmp_path / "phi.safetensors", other)
 
 
 def test_tied_weights_stay_those_of_the_other_layer():

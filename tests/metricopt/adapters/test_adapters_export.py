@@ -122,6 +122,8 @@ def test_the_home_folder_has_its_short_name(
     monkeypatch.setenv("HOME", str(tmp_path))
     save_phi("~/phi", torch.zeros(6), _film())
     assert (tmp_path / "phi").is_file()
+    with pytest.raises(ConfigError, match="there is no file ~nobody-of-this-name"):
+        load_phi("~nobody-of-this-name", _film())
     assert torch.equal(load_phi("~/phi", _film()), torch.zeros(6))
 
 
