@@ -36,7 +36,7 @@ EXPECTED = {
     "untouched",
     "white-box",
 }
-BUDGET = Budget(queries=60, gradient_steps=12)
+BUDGET = Budget(queries=45, gradient_steps=12)
 
 
 def seeded(seed=0):

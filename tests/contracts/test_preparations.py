@@ -18,7 +18,7 @@ from tests.metricopt.quadratic_task import QuadraticTask
 
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
 LEARNERS = {"metricopt": MetricOpt, "metricopt-literal": LiteralMetricOpt}
-BUDGET = Budget(queries=60, gradient_steps=12)
+BUDGET = Budget(queries=45, gradient_steps=12)
 
 
 def seeded(seed=0):

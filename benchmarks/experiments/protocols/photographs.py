@@ -136,7 +136,7 @@ _LARGE = ClassifierTraining(
     least_area=0.08,
     precision="bfloat16",
 )
-_TINY = ClassifierTraining(4, rate=0.03, batch_size=16, least_area=0.6)
+_TINY = ClassifierTraining(2, rate=0.03, batch_size=16, least_area=0.6)
 NETWORKS = {
     "paper": {
         OWN: _photographed(IMAGENET, "nasnet-a-mobile", 1_000, _LARGE, 50_000),

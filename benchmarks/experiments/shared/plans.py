@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from benchmarks.experiments.shared.smoke_arms import shorter
 from benchmarks.runs.spec import Arm, RunSpec, Spending, Unit
 from metricopt.errors import ConfigError
 
@@ -112,7 +113,7 @@ def table_specs(
             pipeline=pipeline,
             metric=part.metrics[0],
             also=part.metrics[1:],
-            arm=plan.arm,
+            arm=shorter(plan.arm) if tier == "smoke" else plan.arm,
             budget=Spending(plan.queries, part.steps),
             meta_tests=plan.meta_tests,
             diagnose=plan.diagnose,

@@ -12,13 +12,14 @@ from benchmarks.experiments.shared.arms import SEARCHES
 from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
+from benchmarks.experiments.shared.smoke_arms import shorter
 from benchmarks.pipelines.detection.settings import DetectionSettings
 from benchmarks.pipelines.imagenet.settings import ImagenetSettings
 from benchmarks.pipelines.images.settings import ImageSettings
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
 from benchmarks.pipelines.tabular_settings import TabularSettings
 from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import Unit, check_unique
+from benchmarks.runs.spec import Arm, Unit, check_unique
 from benchmarks.runs.store import read_jsonl
 from metricopt.errors import ConfigError
 from tests.source_tree import ROOT
@@ -124,3 +125,20 @@ def test_what_the_command_line_asks_for_is_checked(name):
         specs_of(name, "huge")
     with pytest.raises(ConfigError, match="replicates must be at least 1, got 0"):
         specs_of(name, "smoke", 0)
+
+
+def test_the_smoke_tier_shortens_what_takes_long_and_keeps_what_is_asked_for():
+    line = Arm("method", "portfolio", {"settings": {"losses": ["prior-adjusted"]}})
+    assert shorter(line).settings == {
+        "settings": {"losses": ["prior-adjusted"], "marks": [3, 6]}
+    }
+    other = Arm("method", "cma-es", {"deviation": 0.1})
+    assert shorter(other) == other
+    (ours,) = {
+        spec.arm.settings["search"]["steps"]
+        for spec in specs_of("table3", "smoke")
+        if spec.row == OURS
+    }
+    assert ours == 5
+    whole = [spec.arm for spec in specs_of("table3", "local") if spec.row == OURS]
+    assert whole and not any(arm.settings for arm in whole)

@@ -1,6 +1,7 @@
 """Committed reports are rebuilt, and every difference is named."""
 
 import dataclasses
+import shutil
 
 import pytest
 
@@ -10,10 +11,17 @@ from benchmarks.runs.store import write_jsonl
 from tests.benchmarks.report.page_cases import LAYOUT, RECORDS
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    write_report(LAYOUT, RECORDS, folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    write_report(LAYOUT, RECORDS, tmp_path)
-    return tmp_path
+def folder(written, tmp_path):
+    """A report of its own for every test."""
+    return shutil.copytree(written, tmp_path / "report")
 
 
 def test_verify_passes_what_was_written(folder):
