@@ -101,7 +101,9 @@ class Improvement:
         self.name, self.method = self._named_method()
 
     def run(self) -> Finetuned:
-        """Return the method's proposal; the untouched network if that is not better.
+        """Return the method's proposal; the untouched network if it is not taken.
+
+        It is not if it is worse, or as good without evidence that it is better.
 
         Raises:
             DataError: if the targets do not suit the metric.

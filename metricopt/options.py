@@ -68,8 +68,8 @@ class FinetuneOptions:
             "auto" is "metricopt-outputs" for class outputs with labels, embeddings
             and detections, else "guided-cma".
         queries: metric queries in all, up to 100,000; no method can make more, and
-            some stop before. "metricopt-outputs" needs 4, any other method 16, or 3 to
-            4 without `no_harm`; a declared direction takes up to 2 more.
+            some stop before. "metricopt-outputs" needs 4, any other method 16 or more,
+            or 3 or more without `no_harm`; a declared direction takes up to 2.
         steps: gradient steps T, up to 100,000; None for 50 where d <= 32, else 100.
         adapter: "auto" for `auto_adapter`, or an adapter of the model.
         size: size d of the automatic adapter, up to 10,000; None for its default.

@@ -17,7 +17,7 @@ from metricopt.adapters.output_offsets import (
     untouched_outputs,
 )
 from metricopt.adapters.sites import is_scripted, record_shapes
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_kind
 from metricopt.inputs import Inputs, count_of
 from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.outputs import are_embeddings
@@ -66,6 +66,7 @@ def auto_adapter(
             f"{type(network).__name__}: pass the network it was made of, or wrap it in "
             "an nn.Module that calls it"
         )
+    require_kind("offsets", offsets, bool | Meaning, "True, False or a Meaning")
     inner = _inner(network, example_input, size, sites, seed)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
     if offsets and _take_offsets(inner, example_input, meaning):

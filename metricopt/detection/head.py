@@ -62,8 +62,18 @@ class DetectorHead(nn.Module):
 
     @property
     def detector(self) -> nn.Module:
-        """The whole detector: the given one, or that of a copy of this head."""
+        """The whole detector: the given one, or that of a copy of this head.
+
+        Raises:
+            ConfigError: if this head has layers that the detector lacks.
+        """
         whole: nn.Module = self._detector[0]
+        own = [*self.stem.layers, *self.layers, *self.reading.children()]
+        if not {part for part in own if part.state_dict()} <= set(whole.modules()):
+            raise ConfigError(
+                "phi is in modules that follow layers of this head, so the whole "
+                "detector does not have it: put it in with apply()"
+            )
         return whole
 
     def forward(self, regions: Tensor) -> Tensor:

@@ -34,9 +34,10 @@ def plain(value: object, depth: int = DEEPEST, above: tuple[int, ...] = ()) -> A
     """Return what JSON can hold of a value; large data become digests.
 
     Functions and classes become names. An object becomes its class and its settings:
-    what its constructor takes and it holds under the same name, and numbers with a
-    point, texts and flags under any name. What else it holds is left out: counters and
-    logs change from call to call.
+    what its constructor takes and it holds under the same name, an underscore apart,
+    and numbers with a point, texts and flags under any name. What else it holds is left
+    out: counters and logs change from call to call. An object that holds nothing by
+    name, such as a path or a date, becomes what `pickle` makes of it.
 
     Args:
         value: tensors, arrays, numbers, texts, functions, containers or objects.
@@ -56,37 +57,68 @@ def plain(value: object, depth: int = DEEPEST, above: tuple[int, ...] = ()) -> A
     if depth == 0 or id(value) in above:
         return _name(value)
     inside = (*above, id(value))
-    return [plain(part, depth - 1, inside) for part in _parts(value)]
+    parts = [plain(part, depth - 1, inside) for part in _parts(value)]
+    has_order = not isinstance(value, Mapping | Set)
+    return parts if has_order else sorted(parts, key=json.dumps)
 
 
 def _parts(value: object) -> Iterable[object]:
     """Return what a container holds, or what makes an object differ from others."""
     if isinstance(value, Mapping):
         return value.items()
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Set):
         return value
-    if isinstance(value, Set):
-        return sorted(value, key=lambda part: json.dumps(plain(part)))
     if isinstance(value, partial):
         return value.func, value.args, value.keywords
     if isinstance(value, type) or inspect.isroutine(value):
         owner = value.__self__ if inspect.ismethod(value) else None
         return _name(value), owner
     state = state_digest(value.state_dict()) if isinstance(value, nn.Module) else None
-    return _name(value), state, _settings(value)
+    held = _held(value)
+    return (
+        _name(value),
+        state,
+        _reduced(value) if held is None else _settings(held, value),
+    )
 
 
-def _settings(value: object) -> dict[str, object]:
+def _settings(held: Mapping[str, object], value: object) -> dict[str, object]:
     try:
         names = list(inspect.signature(type(value)).parameters)
     except (TypeError, ValueError):  # classes written in C have no signature
         names = []
-    held = getattr(value, "__dict__", {})
     return {
         name: held[name]
-        for name in sorted(held)
-        if name in names or isinstance(held[name], SETTING)
+        for name in held
+        if name.removeprefix("_") in names or isinstance(held[name], SETTING)
     }
+
+
+def _held(value: object) -> dict[str, object] | None:
+    """Return what an object holds by name; None if only `pickle` knows."""
+    kind = type(value)
+    own = getattr(kind, "__reduce__", None) is not object.__reduce__
+    slots = [
+        name for each in kind.__mro__ for name in _names(getattr(each, "__slots__", ()))
+    ]
+    # Slots of classes that say what they are made of, as paths do, may be caches.
+    if not hasattr(value, "__dict__") and (own or not slots):
+        return None
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    if isinstance(value, nn.Module):
+        held |= value._modules
+    return held | getattr(value, "__dict__", {})
+
+
+def _names(slots: str | Iterable[str]) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots
+
+
+def _reduced(value: object) -> object:
+    try:
+        return value.__reduce_ex__(2)
+    except Exception:  # noqa: BLE001 - files, locks, and whatever a user's class raises
+        return None
 
 
 def _name(value: object) -> str:

@@ -4,8 +4,11 @@ import hashlib
 import platform
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import (
+    PackageNotFoundError,
+    packages_distributions,
+    version,
+)
 
 import torch
 
@@ -13,15 +16,18 @@ from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.journal.digests import digest
 from metricopt.metrics.base import Metric
+from metricopt.metrics.foreign.expected import unwrapped
 from metricopt.options import FinetuneOptions
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 
-PACKAGES = ("metricopt", "torch", "numpy", "scipy", "scikit-learn", "gpytorch", "cma")
-"""Packages whose versions can change any run."""
+PACKAGES = (
+    *("metricopt", "torch", "torchvision", "torchmetrics", "numpy", "scipy"),
+    *("scikit-learn", "gpytorch", "cma"),
+)
+"""Packages whose versions can change any run, or that functions of a user may call."""
 ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "high"}
 """Options that decide nothing, or that other facts hold."""
-MISSING = "not installed"
 READ = 256
 """Examples read at a time."""
 SHOWN = 8
@@ -73,11 +79,12 @@ def run_facts(
 
 def _packages_of(*used: object) -> list[str]:
     """Return the installed packages that objects or functions are from, but these."""
-    bare = (each.func if isinstance(each, partial) else each for each in used)
+    bare = map(unwrapped, used)
     named = (each if hasattr(each, "__module__") else type(each) for each in bare)
     roots = {str(each.__module__).partition(".")[0] for each in named}
-    others = roots - set(PACKAGES) - {"sklearn"}
-    return [name for name in sorted(others) if _version(name) != MISSING]
+    known = packages_distributions()
+    found = {name for root in roots for name in known.get(root, ())}
+    return sorted(found - set(PACKAGES))
 
 
 def _read(examples: Examples) -> str:
@@ -107,4 +114,4 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return MISSING
+        return "not installed"

@@ -93,7 +93,7 @@ def test_the_key_is_what_decides_the_value_function(learner):
     assert key["recipe"]["rollout"]["steps"] == recipe.rollout.steps
     others = [
         learner.preparation_key(Budget(100, 12)),
-        learner.preparation_key(Budget(60, 13)),
+        learner.preparation_key(Budget(45, 13)),
         replace(learner, rate=0.2).preparation_key(BUDGET),
         replace(learner, rate=None).preparation_key(BUDGET),
         replace(learner, recipe=replace(recipe, gamma=1.0)).preparation_key(BUDGET),

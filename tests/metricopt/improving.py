@@ -1,6 +1,6 @@
 """Digits, a network for them, and short calls of `finetune` to compare."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor, nn
 
 from metricopt import Budget, Finetuned, FinetuneOptions, Method, finetune
-from metricopt.methods.result import FinetuneResult, last_step
+from metricopt.methods.result import Evidence, FinetuneResult, last_step
 from tests.metricopt.digits_network import splits
 
 TRAIN, OBSERVE, TEST = splits()
@@ -42,6 +42,7 @@ class Proposes(Method):
 
     value: float
     queries: int = 0
+    evidence: tuple[Evidence, ...] = ()
 
     def run(
         self, task, budget: Budget, generator, *, rows: int = 1, prepared=None
@@ -49,4 +50,5 @@ class Proposes(Method):
         phi = torch.full((rows, 1, task.size), self.value)
         for _ in range(self.queries):
             task.observe(phi[:, 0])
-        return last_step(phi, shared_queries=self.queries)
+        found = last_step(phi, shared_queries=self.queries)
+        return replace(found, evidence=self.evidence)

@@ -28,6 +28,7 @@ from metricopt import (
     make_metric,
 )
 from metricopt.methods.contract import resolve_method
+from metricopt.methods.result import Evidence
 from tests.metricopt import adapter_networks
 from tests.metricopt.counted_metric import Counted
 from tests.metricopt.digits_network import pretrained
@@ -152,6 +153,9 @@ def test_a_proposal_that_gains_nothing_is_not_taken(model: nn.Module) -> None:
     found = improve(model, options, metric=lambda *_: 0.5)
     assert not found.turned_down and not found.phi.any()
     assert "Nothing was gained on this split." in found.summary()
+    seen = Proposes(1.0, evidence=(Evidence("It is better elsewhere."),))
+    found = improve(model, replace(options, method=seen), metric=lambda *_: 0.5)
+    assert found.phi.all() and "It is better elsewhere." in found.summary()
 
 
 def test_the_summary_says_what_was_gained_and_spent(model: nn.Module) -> None:

@@ -6,7 +6,7 @@ import torch
 from metricopt import FiLM, FinetuneOptions, finetune
 from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
-from metricopt.errors import DataError
+from metricopt.errors import ConfigError, DataError
 from metricopt.losses.detection import DetectionLoss
 from metricopt.metrics.callables import make_metric
 from metricopt.metrics.detection.own import DetectionMetric
@@ -53,6 +53,17 @@ def test_a_detector_of_ones_own(metric):
         again = make_metric(metric).value(head(regions), observe.targets)
     assert abs(again - found.metric_after) < 1e-6
     found.remove()
+
+
+def test_a_merged_head_that_the_detector_lacks_is_told():
+    network = detector()
+    network.roi_heads.box_head.fc7.register_forward_hook(lambda *_: None)
+    head = DetectorHead(network, proposals=20)
+    film = FiLM(head, Regions(head, images(2, 1)).batch(slice(2)), sites=head.sites)
+    merged = film.merged(torch.linspace(-1, 1, film.size))
+    with pytest.raises(ConfigError, match="whole detector does not have it"):
+        _ = merged.detector
+    assert head.detector is network
 
 
 @torch.no_grad()

@@ -8,12 +8,8 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 from torch import Tensor, nn
-from torchmetrics.classification import MulticlassAccuracy
-from torchvision.models import resnet18
 
 from metricopt import ConfigError, MetricError, Split
-from metricopt.journal.digests import digest
-from metricopt.journal.run_facts import _packages_of
 from tests.robustness.checkpoint_calls import (
     QUERIES,
     Judge,
@@ -208,55 +204,6 @@ def test_an_unknown_setting_is_answered_with_the_nearest() -> None:
         ConfigError, match=r"unknown option 'check_point'.* mean 'check"
     ):
         call(check_point="file")
-
-
-def test_a_digest_tells_values_apart_wherever_they_are() -> None:
-    one = torch.arange(6.0)
-    nested = {"ids": one, "mask": (one > 2, [one.int()]), "name": "a"}
-    alike = {"ids": one.clone(), "mask": (one > 2, [one.int()]), "name": "a"}
-    assert digest(nested) == digest(alike)
-    others = [
-        nested | {"ids": one + 1e-6},
-        nested | {"ids": one.double()},
-        nested | {"ids": one.view(2, 3)},
-        nested | {"mask": (one > 3, [one.int()])},
-        nested | {"name": "b"},
-        {"ids": one},
-        [nested],
-        one.numpy(),
-        one.numpy().astype("float64"),
-        partial(f1_score, average="macro"),
-        partial(f1_score, average="micro"),
-        nn.CrossEntropyLoss(weight=one),
-        nn.CrossEntropyLoss(weight=one + 1),
-        Judge,
-        Judge.__call__,
-    ]
-    assert len({digest(other) for other in [nested, *others]}) == len(others) + 1
-
-
-class Child:
-    """Knows who holds it."""
-
-    def __init__(self, parent: object = None) -> None:
-        self.parent = parent
-        self.children = [Child(self) for _ in range(9)] if parent is None else []
-
-
-def test_a_digest_is_short_work_and_the_same_everywhere() -> None:
-    class Of:
-        def __init__(self, children: object) -> None:
-            self.children = children
-
-    family = Child().children
-    assert digest(Of(family)) == digest(Of(Child().children)) != digest(Of(family[1:]))
-    # Whose `repr` is an address.
-    assert digest({Judge(), Raises, f1_score}) == digest({f1_score, Judge(), Raises})
-
-
-def test_versions_are_those_of_what_is_used() -> None:
-    used = (MulticlassAccuracy(2), resnet18(), partial(f1_score, average="macro"))
-    assert _packages_of(*used, None, "mcr") == ["torchmetrics", "torchvision"]
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,21 @@ def test_a_saved_phi_is_loaded_as_the_page_says(tmp_path, head, meaning):
             load_phi(tmp_path / "phi.safetensors", other)
 
 
+@torch.no_grad()
+def test_a_phi_of_images_is_loaded_with_the_options_of_the_call(tmp_path):
+    model, own = images_model(), {"size": 8, "seed": 3}
+    elsewhere = copy.deepcopy(model)
+    found = improve(model, IMAGES, replace(QUICK, **own))
+    found.save(tmp_path / "phi.safetensors")
+    adapter = auto_adapter(elsewhere, IMAGES[:4], **own)
+    with adapter.attach(load_phi(tmp_path / "phi.safetensors", adapter)):
+        assert torch.equal(elsewhere(IMAGES), found.apply()(IMAGES))
+    for other in ({"size": 8}, {"size": 7, "seed": 3}):
+        adapter = auto_adapter(elsewhere, IMAGES, **other)
+        with pytest.raises(ConfigError, match=r"saved for (seed|size)"):
+            load_phi(tmp_path / "phi.safetensors", adapter)
+
+
 def test_tied_weights_stay_those_of_the_other_layer():
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
     model[2].weight = model[0].weight
