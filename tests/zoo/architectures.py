@@ -100,7 +100,16 @@ class Residual(nn.Module):
 
 
 def _sequence(*layers: nn.Module) -> Callable[[], nn.Module]:
-    return lambda: nn.Sequential(*copy.deepcopy(layers))
+    """Return what makes a network whose weights the seed of the moment decides."""
+
+    def made() -> nn.Module:
+        network = nn.Sequential(*copy.deepcopy(layers))
+        for module in network.modules():
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        return network
+
+    return made
 
 
 def _ended(*layers: nn.Module, width: int = 8) -> Callable[[], nn.Module]:

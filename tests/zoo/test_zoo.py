@@ -90,6 +90,18 @@ def check_phi(found, inputs):
             assert (applied - untouched).abs().max() > 1e-2 * scale
 
 
+@pytest.mark.parametrize("name", OF_DIGITS)
+def test_the_seed_decides_the_weights(name):
+    first, second = (problem(name)[0].state_dict() for _ in range(2))
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    # Layers made when the module was imported have other weights in every process.
+    assert not any(
+        torch.equal(first[key], value)
+        for key, value in OF_DIGITS[name]().state_dict().items()
+        if value.ndim > 1
+    )
+
+
 @pytest.mark.parametrize("name", [*OF_IMAGES, *OF_DIGITS])
 def test_architecture(name):
     network, train, observe = problem(name)
