@@ -107,6 +107,15 @@ def changed(settings: T, changes: Mapping[str, Any]) -> T:
     return replace(settings, **values)  # type: ignore[type-var]
 
 
+def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return encoded settings with changes, nested ones key by key."""
+    found = dict(settings)
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping)
+        found[name] = merged(found.get(name, {}), value) if nested else value
+    return found
+
+
 def _changed_value(before: Any, value: Any) -> Any:
     if isinstance(value, Mapping) and is_dataclass(before):
         return changed(before, value)

@@ -75,14 +75,11 @@ def _parts(value: object) -> Iterable[object]:
         return _name(value), owner
     state = state_digest(value.state_dict()) if isinstance(value, nn.Module) else None
     held = _held(value)
-    return (
-        _name(value),
-        state,
-        _reduced(value) if held is None else _settings(held, value),
-    )
+    own = _reduced(value) if held is None else _settings(value, held)
+    return _name(value), state, own
 
 
-def _settings(held: Mapping[str, object], value: object) -> dict[str, object]:
+def _settings(value: object, held: Mapping[str, object]) -> dict[str, object]:
     try:
         names = list(inspect.signature(type(value)).parameters)
     except (TypeError, ValueError):  # classes written in C have no signature
@@ -96,22 +93,14 @@ def _settings(held: Mapping[str, object], value: object) -> dict[str, object]:
 
 def _held(value: object) -> dict[str, object] | None:
     """Return what an object holds by name; None if only `pickle` knows."""
-    kind = type(value)
-    own = getattr(kind, "__reduce__", None) is not object.__reduce__
-    slots = [
-        name for each in kind.__mro__ for name in _names(getattr(each, "__slots__", ()))
-    ]
+    state: Any = object.__getstate__(value)
+    named, slots = state if isinstance(state, tuple) else (state, {})
     # Slots of classes that say what they are made of, as paths do, may be caches.
+    own = type(value).__reduce__ is not object.__reduce__
     if not hasattr(value, "__dict__") and (own or not slots):
         return None
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    if isinstance(value, nn.Module):
-        held |= value._modules
-    return held | getattr(value, "__dict__", {})
-
-
-def _names(slots: str | Iterable[str]) -> Iterable[str]:
-    return (slots,) if isinstance(slots, str) else slots
+    modules = value._modules if isinstance(value, nn.Module) else {}
+    return {**slots, **modules, **(named or {})}
 
 
 def _reduced(value: object) -> object:

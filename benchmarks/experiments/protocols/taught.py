@@ -6,7 +6,6 @@ many steps as cross-entropy. Tables share these networks: each is trained once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from benchmarks.datasets.registry import find_source
 from benchmarks.experiments.protocols import images
@@ -30,6 +29,7 @@ from benchmarks.pipelines.images.settings import (
     Pretraining,
     Taught,
 )
+from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import Settings, Unit
 
 MCR, AUCPR = "mcr", "aucpr"
@@ -126,7 +126,7 @@ def unit_of(name: str, size: TaughtSize) -> Unit:
         size: of the tier.
     """
     method, changes = variants(size).get(name, (name, {}))
-    return Unit(method, _merged(size.methods.get(method, {}), changes))
+    return Unit(method, merged(size.methods.get(method, {}), changes))
 
 
 def variants(size: TaughtSize) -> Mapping[str, tuple[str, Settings]]:
@@ -228,12 +228,3 @@ def described(tier: str, network: str = "", data: str = "CIFAR-10") -> str:
         ),
         "smoke": "a small network on digits, 3 epochs",
     }[tier]
-
-
-def _merged(settings: Settings, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with changes, nested ones key by key."""
-    found = dict(settings)
-    for name, value in changes.items():
-        nested = isinstance(value, Mapping)
-        found[name] = _merged(found.get(name, {}), value) if nested else value
-    return found

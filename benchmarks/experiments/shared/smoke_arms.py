@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import Arm
 
 MARKS = {"marks": [3, 6]}
@@ -23,12 +24,4 @@ SHORTER: Mapping[str, Mapping[str, Any]] = {
 def shorter(arm: Arm) -> Arm:
     """Return an arm with the settings above, where its own do not say otherwise."""
     short = SHORTER.get(arm.name, {}) if arm.kind == "method" else {}
-    return replace(arm, settings=_merged(short, arm.settings))
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**under, **over}
-    for name in under.keys() & over.keys():
-        if isinstance(under[name], Mapping) and isinstance(over[name], Mapping):
-            found[name] = _merged(under[name], over[name])
-    return found
+    return replace(arm, settings=merged(short, arm.settings))

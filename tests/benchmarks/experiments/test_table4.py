@@ -10,11 +10,10 @@ from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table4
 from benchmarks.experiments.protocols.photographs import network_of
 from benchmarks.pipelines.imagenet.settings import ImagenetSettings
-from benchmarks.runs.codec import decode
+from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
 from tests.benchmarks.datasets.folders.class_folders import write_folders
-from tests.benchmarks.experiments.test_table5 import merged
 
 
 def specs(tier):

@@ -9,7 +9,7 @@ from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table5
 from benchmarks.experiments.protocols.retrieval import network_of
 from benchmarks.pipelines.retrieval.settings import RetrievalSettings
-from benchmarks.runs.codec import decode
+from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
 from tests.benchmarks.datasets.listed.miniature import write_miniature, zipped
@@ -93,15 +93,6 @@ SMALL = {
     "per_class": 2,
 }
 MOST_QUERIES, STEPS = 26, 10
-
-
-def merged(settings, changes):
-    """Settings with changes to some of them, however deep."""
-    found = dict(settings)
-    for name, value in changes.items():
-        deep = isinstance(value, dict)
-        found[name] = merged(found[name], value) if deep else value
-    return found
 
 
 def small(spec):

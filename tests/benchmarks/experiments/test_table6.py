@@ -11,11 +11,10 @@ from benchmarks.experiments.protocols.detection import network_of
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.pipelines.detection.settings import DetectionSettings
-from benchmarks.runs.codec import decode
+from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
 from tests.benchmarks.datasets.detection.devkit import CLASSES, write_devkit
-from tests.benchmarks.experiments.test_table5 import merged
 
 EXPERIMENT = find_experiment("table6")
 
