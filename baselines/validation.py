@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import Metric, to_cost
-from metricopt.outputs import Outputs, Targets, leading, targets_at
+from metricopt.reading.outputs import Outputs, Targets, leading, targets_at
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.meter import Meter
 

@@ -13,6 +13,8 @@ from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.export import load_phi, save_phi
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.output_offsets import OutputOffsets
+from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import (
     BudgetExceededError,
     ConfigError,
@@ -28,33 +30,31 @@ from metricopt.errors import (
 # here, so that it cannot hide the function later.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
-from metricopt.meaning.contract import Meaning
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method
-from metricopt.metrics.base import METRICS, Metric
-from metricopt.metrics.callables import make_metric
-from metricopt.options import FinetuneOptions
-from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
-from metricopt.tasks.examples import LazySplit
-from metricopt.tasks.network_task import NetworkTask
-from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
-from metricopt.tasks.task import Task
-from metricopt.values.known import (
+from metricopt.methods.known import (
     Known,
     KnownStatistics,
     KnownValueFunction,
     load_known,
     save_known,
 )
-from metricopt.values.optimizer import Guidance, MetricOptimizer
-from metricopt.values.value_function import ValueFunction
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.options import FinetuneOptions
+from metricopt.reading.callables import make_metric
+from metricopt.reading.meaning import Meaning
+from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
+from metricopt.tasks.examples import LazySplit
+from metricopt.tasks.network_task import NetworkTask
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
+from metricopt.tasks.task import Task
 
 if TYPE_CHECKING:
+    from metricopt.algorithm1.metricopt import MetricOpt
     from metricopt.methods.cma_es import CMAES
     from metricopt.methods.guided_cma import GuidedCMA
-    from metricopt.methods.metricopt import MetricOpt
-    from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
-    from metricopt.methods.outputs.no_harm import NoHarm
+    from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
+    from metricopt.on_outputs.no_harm import NoHarm
 
 __all__ = [
     "CMAES",
@@ -108,9 +108,9 @@ __all__ = [
 _LATE = {
     "CMAES": "metricopt.methods.cma_es",
     "GuidedCMA": "metricopt.methods.guided_cma",
-    "MetricOpt": "metricopt.methods.metricopt",
-    "MetricOptOutputs": "metricopt.methods.outputs.metricopt_outputs",
-    "NoHarm": "metricopt.methods.outputs.no_harm",
+    "MetricOpt": "metricopt.algorithm1.metricopt",
+    "MetricOptOutputs": "metricopt.on_outputs.metricopt_outputs",
+    "NoHarm": "metricopt.on_outputs.no_harm",
 }
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from metricopt.journal.journal import Journal
-from metricopt.meaning.contract import Meaning
+from metricopt.reading.meaning import Meaning
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.recorded_task import OnQuery
 from metricopt.tasks.row_losses import Loss

@@ -12,17 +12,17 @@ from metricopt.call import Call, Data
 from metricopt.errors import require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.improvement import Improvement
-from metricopt.inputs import tensors_of
 from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
-from metricopt.outputs import Reads
 from metricopt.process.keeping import KeptProcess
 from metricopt.process.query_bar import QueryBar
 from metricopt.process.threads import one_thread
-from metricopt.tasks.checks.loss import require_loss
-from metricopt.tasks.checks.network import checked_network
+from metricopt.reading.inputs import tensors_of
+from metricopt.reading.loss import require_loss
+from metricopt.reading.network import checked_network
+from metricopt.reading.outputs import Reads
 from metricopt.tasks.examples import GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 

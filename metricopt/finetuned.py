@@ -18,11 +18,11 @@ from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.figures import Curves, draw
-from metricopt.inputs import Inputs
-from metricopt.meaning.contract import PLAIN, Meaning
+from metricopt.methods.known import Known
 from metricopt.methods.result import Checkpoint, Evidence
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.values.known import Known
+from metricopt.reading.inputs import Inputs
+from metricopt.reading.meaning import PLAIN, Meaning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

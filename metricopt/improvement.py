@@ -10,37 +10,37 @@ from torch import Tensor
 from metricopt.adapters.applied.agreement import check_applied
 from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.algorithm1.health import verdict
 from metricopt.call import Call, Data
-from metricopt.doubts import (
-    doubts_of_adapter,
-    doubts_of_classes,
-    doubts_of_labels,
-    doubts_of_metric,
-)
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journalled_metric import JournalledMetric
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
-from metricopt.methods.outputs.no_harm import RESERVED, NoHarm
-from metricopt.methods.outputs.search import SearchSettings
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
-from metricopt.metrics.checks import (
+from metricopt.metrics.confusion import confusion_matrices
+from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.on_outputs.no_harm import RESERVED, NoHarm
+from metricopt.on_outputs.search import SearchSettings
+from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
+from metricopt.process.seeding import Seeds, make_generator
+from metricopt.reading.doubts import (
+    doubts_of_adapter,
+    doubts_of_classes,
+    doubts_of_labels,
+    doubts_of_metric,
+)
+from metricopt.reading.first_run import FEW, check_inputs
+from metricopt.reading.metric import (
     check_direction,
     check_targets,
     direction_queries,
 )
-from metricopt.metrics.confusion import confusion_matrices
-from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
-from metricopt.outputs import Outputs, are_labels, each
-from metricopt.process.seeding import Seeds, make_generator
-from metricopt.tasks.checks.inputs import FEW, check_inputs
+from metricopt.reading.outputs import Outputs, are_labels, each
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import WitnessedTask, rows_together
-from metricopt.values.health import verdict
 
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""

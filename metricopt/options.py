@@ -18,19 +18,19 @@ from metricopt.errors import (
     require_whole,
     unknown_name,
 )
-from metricopt.inputs import Inputs, call_on_copy, selected
-from metricopt.meaning.contract import PLAIN, Kind, Meaning
-from metricopt.meaning.decision import meaning_of
 from metricopt.methods.contract import METHODS, Method
+from metricopt.methods.known import Known
 from metricopt.metrics.base import Metric
-from metricopt.metrics.callables import make_metric
-from metricopt.outputs import Reads, logits_of
 from metricopt.process.keeping import evaluating
-from metricopt.tasks.checks.inputs import FEW, first_run
+from metricopt.reading.callables import make_metric
+from metricopt.reading.decision import meaning_of
+from metricopt.reading.first_run import FEW, first_run
+from metricopt.reading.inputs import Inputs, call_on_copy, selected
+from metricopt.reading.meaning import PLAIN, Kind, Meaning
+from metricopt.reading.outputs import Reads, logits_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
 from metricopt.tasks.sampling import Sampler
-from metricopt.values.known import Known
 
 FRAMING_QUERIES = 3
 """Queries outside the method: the untouched network, the same with the examples in
@@ -79,14 +79,14 @@ class FinetuneOptions:
         low: least possible value of a metric; see `make_metric`.
         high: greatest possible value of a metric.
         outputs: what the outputs of the network are; None to decide by the outputs, the
-            targets and the loss. See `metricopt.meaning`.
+            targets and the loss. See `metricopt.Meaning`.
         seed: seed of all randomness, except in a loader that shuffles.
         no_harm: whether phi is 0 where there is no evidence of a gain on other data.
             "metricopt-outputs" always asks for it, also if this is False; for other
             methods it takes 12 queries.
         progress: whether a terminal shows the queries made and the time left.
         known: what a call for another network learned of the same metric, `known` of
-            its result; see `metricopt.values.known` for what it is good for.
+            its result; see `metricopt.methods.known` for what it is good for.
         checkpoint: a file in which every answer of the metric is kept as soon as it is
             there. The same call, made again after whatever ended it, goes on where it
             was, and has the same result to the last bit. None for no file.

@@ -20,8 +20,8 @@ from tests.source_tree import (
 ROOMS = {
     "metricopt.errors": "",
     "metricopt.files": "errors",
-    "metricopt.inputs": "errors",
-    "metricopt.outputs": "errors",
+    "metricopt.reading.inputs": "errors",
+    "metricopt.reading.outputs": "errors",
     "metricopt.ranking": "",
     "metricopt.process": "",
     "metricopt.registry": "errors",
@@ -33,11 +33,11 @@ ROOMS = {
     "metricopt.statistics": "errors metrics outputs registry detection",
     "metricopt.tasks": "errors inputs meaning outputs registry process adapters losses "
     "metrics statistics",
-    "metricopt.values": "errors files ranking process adapters metrics "
+    "metricopt.algorithm1": "errors files ranking process adapters metrics "
     "statistics tasks",
     "metricopt.methods": "errors outputs registry process metrics statistics "
     "tasks values",
-    "metricopt.doubts": "",
+    "metricopt.reading.doubts": "",
     "metricopt.figures": "",
     "metricopt.finetuned": "errors adapters figures inputs meaning metrics tasks "
     "values methods",
@@ -61,8 +61,8 @@ ROOMS = {
     "baselines.phi_methods": "",
     "benchmarks.runs": "",
     "benchmarks.networks": "",
-    "benchmarks.datasets": "runs",
-    "benchmarks.pipelines": "runs networks datasets",
+    "benchmarks.data": "runs",
+    "benchmarks.problems": "runs networks datasets",
     "benchmarks.arms": "runs pipelines",
     "benchmarks.execution": "runs pipelines arms",
     "benchmarks.report": "runs",

@@ -10,13 +10,13 @@ import torch
 from sklearn.metrics import recall_score
 
 from baselines.losses.base import LOSSES
-from benchmarks.datasets.contract import DATASETS
+from benchmarks.data.contract import DATASETS
 from metricopt.losses.portfolio import PORTFOLIO
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
 from metricopt.metrics.base import METRICS
 from metricopt.statistics.contract import STATISTICS
-from tests.metricopt.methods.outputs.outputs_task import digits_task
+from tests.metricopt.on_outputs.outputs_task import digits_task
 from tests.metricopt.quadratic_task import QuadraticTask
 from tests.source_tree import ROOT
 

@@ -14,7 +14,7 @@ from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.validation import Validation, labels
 from metricopt.errors import DataError, ShapeError
-from metricopt.outputs import Outputs
+from metricopt.reading.outputs import Outputs
 from metricopt.registry import Registry
 
 

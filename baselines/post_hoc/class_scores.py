@@ -8,7 +8,7 @@ from torch import Tensor
 
 from baselines.validation import Validation
 from metricopt.errors import ShapeError
-from metricopt.outputs import class_logits
+from metricopt.reading.outputs import class_logits
 
 LOGITS = 2**24
 """Most logits in one call of the metric, which bounds its memory."""

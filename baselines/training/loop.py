@@ -34,8 +34,8 @@ from baselines.training.selection import (
 from baselines.training.team import team
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss, RowLoss
-from metricopt.outputs import each
 from metricopt.process.seeding import drawn_seed
+from metricopt.reading.outputs import each
 from metricopt.tasks.examples import Examples
 
 OnEpoch = Callable[[Epoch], None]

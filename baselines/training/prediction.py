@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metricopt.outputs import joined
+from metricopt.reading.outputs import joined
 from metricopt.tasks.examples import Examples
 
 CHUNK = 8_192

@@ -8,7 +8,7 @@ from torch import Tensor
 from metricopt.errors import MetricOptError
 from metricopt.metrics.base import Metric
 from metricopt.metrics.wrapped import WrappedMetric
-from metricopt.outputs import Outputs, Targets
+from metricopt.reading.outputs import Outputs, Targets
 
 
 class FairnessError(MetricOptError):

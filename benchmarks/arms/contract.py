@@ -10,8 +10,8 @@ from benchmarks.arms.audit import (
     check_points,
     check_reported,
 )
-from benchmarks.pipelines.choices import Chosen, charged
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Chosen, charged
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric

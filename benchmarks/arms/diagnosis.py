@@ -8,22 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.record import DIGITS
 from benchmarks.runs.spec import RunSpec
-from metricopt.ranking import rank_correlation
-from metricopt.tasks.descent import loss_optimizer, loss_rate
-from metricopt.values.guided_descent import guided_optimizer
-from metricopt.values.health import Health, check_health, health_notes
-from metricopt.values.meta_trained import MetaTrained
-from metricopt.values.trajectories import (
+from metricopt.algorithm1.guided_descent import guided_optimizer
+from metricopt.algorithm1.health import Health, check_health, health_notes
+from metricopt.algorithm1.meta_trained import MetaTrained
+from metricopt.algorithm1.trajectories import (
     GUIDED,
     LOSS,
     Kind,
     Trajectories,
     collect_kinds,
 )
-from metricopt.values.value_function import ValueFunction
+from metricopt.algorithm1.value_function import ValueFunction
+from metricopt.ranking import rank_correlation
+from metricopt.tasks.descent import loss_optimizer, loss_rate
 
 # Held-out trajectories of the health check, half of them guided, and their queries.
 HEALTH_TRAJECTORIES, HEALTH_OBSERVATIONS = 20, 10

@@ -2,8 +2,8 @@
 
 from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.arms.contract import ARMS, ArmKind
-from benchmarks.pipelines.choices import Chosen, Trained
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Chosen, Trained
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.metrics.base import Metric

@@ -18,8 +18,8 @@ from benchmarks.arms.preparations import (
     sees_of_method,
     trains_value_function,
 )
-from benchmarks.pipelines.choices import Adapted, Chosen, Point, together
-from benchmarks.pipelines.contract import Pipeline, make_pipeline
+from benchmarks.problems.choices import Adapted, Chosen, Point, together
+from benchmarks.problems.contract import Pipeline, make_pipeline
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Sees

@@ -19,8 +19,8 @@ from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.post_hoc.threshold_shift import tune_threshold
 from baselines.validation import Validation, labels
 from benchmarks.arms.contract import ARMS, ArmKind
-from benchmarks.pipelines.choices import Chosen, Point, Shifted
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Chosen, Point, Shifted
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, ShapeError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.audit import AuditedMetric, check_counted, check_reported
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode, encode
 from benchmarks.runs.record import VALUE_FUNCTION
@@ -14,13 +14,13 @@ from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.outputs.no_harm import NoHarm
-from metricopt.values.known import (
+from metricopt.methods.known import (
     COSTS,
     Known,
     KnownStatistics,
     KnownValueFunction,
 )
+from metricopt.on_outputs.no_harm import NoHarm
 
 
 def make_method(arm: Arm) -> Method:

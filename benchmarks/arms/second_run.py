@@ -19,8 +19,8 @@ from benchmarks.arms.preparations import (
     sees_of_method,
     trains_value_function,
 )
-from benchmarks.pipelines.choices import Chosen, Trained
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Chosen, Trained
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget

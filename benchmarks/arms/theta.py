@@ -3,8 +3,8 @@
 import torch
 
 from benchmarks.arms.contract import ARMS, ArmKind
-from benchmarks.pipelines.choices import Adapted, Chosen
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Adapted, Chosen
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
 from metricopt.metrics.base import Metric
 

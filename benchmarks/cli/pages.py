@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.cli.manifest import write_manifest
 from benchmarks.cli.page_tables import TABLES, TIER, committed
 from benchmarks.experiments.registry import find_experiment
-from benchmarks.pipelines.pretrained.released import released_problems
+from benchmarks.problems.pretrained.released import released_problems
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import at_budget, of_row

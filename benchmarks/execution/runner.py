@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from benchmarks.arms.contract import ARMS, run_arm
 from benchmarks.execution.processes import run_groups
-from benchmarks.pipelines.choices import Chosen
-from benchmarks.pipelines.contract import PIPELINES, Pipeline, make_pipeline
+from benchmarks.problems.choices import Chosen
+from benchmarks.problems.contract import PIPELINES, Pipeline, make_pipeline
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.record import DIGITS, RunRecord, TracePoint

@@ -8,13 +8,6 @@ is much to gain, in others next to nothing.
 from dataclasses import dataclass, replace
 from itertools import product
 
-from benchmarks.experiments.protocols.tabular import (
-    EPOCHS,
-    SIZES,
-    STEPS,
-    Sampling,
-    tabular_pipeline,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
@@ -40,7 +33,14 @@ from benchmarks.experiments.shared.small_observe import (
     block_of,
     plans,
 )
-from benchmarks.pipelines.tabular_settings import BinaryProblem, TabularSettings
+from benchmarks.problems.tabular.settings import BinaryProblem, TabularSettings
+from benchmarks.problems.tabular.tiers import (
+    EPOCHS,
+    SIZES,
+    STEPS,
+    Sampling,
+    tabular_pipeline,
+)
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit

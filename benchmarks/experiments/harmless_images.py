@@ -4,15 +4,6 @@ The released ResNet-32, with 200, 500 and 2,000 of the images that other tables 
 Train split, test split and network stay as they are.
 """
 
-from benchmarks.experiments.protocols.images import (
-    FILM_AND_OFFSETS,
-    SIZES,
-    TrainedNetwork,
-    default_network,
-    image_pipeline,
-    network_label,
-    network_of,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.image_arms import DEVIATION
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
@@ -29,7 +20,16 @@ from benchmarks.experiments.shared.small_observe import (
     block_of,
     plans,
 )
-from benchmarks.pipelines.images.settings import ImageProblem, ImageSettings
+from benchmarks.problems.images.settings import ImageProblem, ImageSettings
+from benchmarks.problems.images.tiers import (
+    FILM_AND_OFFSETS,
+    SIZES,
+    TrainedNetwork,
+    default_network,
+    image_pipeline,
+    network_label,
+    network_of,
+)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.codec import decode

@@ -5,18 +5,6 @@ with long-tailed training; error with wrong training labels. Table 1 has the err
 the images as they are, Table 2 the AUCPR.
 """
 
-from benchmarks.experiments.protocols.images import (
-    BLOCKS,
-    FILM,
-    FILM_AND_OFFSETS,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    default_network,
-    image_pipeline,
-    network_label,
-    network_of,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.image_arms import (
     CONTROL_ROWS,
@@ -38,7 +26,19 @@ from benchmarks.experiments.shared.problems import (
     NamedProblem,
     image_problem,
 )
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.tiers import (
+    BLOCKS,
+    FILM,
+    FILM_AND_OFFSETS,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    image_pipeline,
+    network_label,
+    network_of,
+)
 from benchmarks.report.columns import MARGIN, Column
 from benchmarks.report.layout import Row, TableLayout
 from benchmarks.runs.spec import RunSpec, Unit

@@ -5,15 +5,6 @@ mini-batches: cross-entropy then calls too many digits an 8, and F suffers. And 
 digits with a convolutional network and FiLM, trained where high digits are rare.
 """
 
-from benchmarks.experiments.protocols.images import (
-    FILM,
-    FILM_AND_OFFSETS,
-    ImageSize,
-    TrainedNetwork,
-    image_pipeline,
-    network_of,
-)
-from benchmarks.experiments.protocols.tabular import STEPS, tabular_parts
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -26,6 +17,15 @@ from benchmarks.experiments.shared.problems import (
     image_problem,
     metric_column,
 )
+from benchmarks.problems.images.tiers import (
+    FILM,
+    FILM_AND_OFFSETS,
+    ImageSize,
+    TrainedNetwork,
+    image_pipeline,
+    network_of,
+)
+from benchmarks.problems.tabular.tiers import STEPS, tabular_parts
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -4,16 +4,6 @@ Source: Huang et al., CVPR 2021, Table 1 and Sec. 4.1. The control arms, the ora
 the arms at equal queries are ours.
 """
 
-from benchmarks.experiments.protocols.images import (
-    BLOCKS,
-    CONVENTION,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    default_network,
-    network_label,
-    network_of,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import dense, loss_only, untouched
 from benchmarks.experiments.shared.image_arms import (
@@ -35,6 +25,16 @@ from benchmarks.experiments.shared.image_arms import (
 from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.problems.images.tiers import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    default_network,
+    network_label,
+    network_of,
+)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

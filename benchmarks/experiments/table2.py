@@ -8,14 +8,6 @@ is a column for softmax probabilities and one for raw outputs.
 
 from itertools import product
 
-from benchmarks.experiments.protocols.images import (
-    BLOCKS,
-    CONVENTION,
-    SIZES,
-    ImageSize,
-    TrainedNetwork,
-    network_of,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import dense, loss_only, untouched
 from benchmarks.experiments.shared.image_arms import (
@@ -38,6 +30,14 @@ from benchmarks.experiments.shared.image_arms import (
 from benchmarks.experiments.shared.methods_column import MethodsColumn
 from benchmarks.experiments.shared.plans import Part, Plan, table_specs
 from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.problems.images.tiers import (
+    BLOCKS,
+    CONVENTION,
+    SIZES,
+    ImageSize,
+    TrainedNetwork,
+    network_of,
+)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -6,15 +6,6 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 
 from dataclasses import replace
 
-from benchmarks.experiments.protocols.tabular import (
-    METRICOPT_BUDGETS,
-    QUERIES,
-    QUERY_BUDGETS,
-    SIZES,
-    STEPS,
-    TabularSize,
-    tabular_parts,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -26,6 +17,15 @@ from benchmarks.experiments.shared.problems import (
     RARE,
     convention,
     metric_column,
+)
+from benchmarks.problems.tabular.tiers import (
+    METRICOPT_BUDGETS,
+    QUERIES,
+    QUERY_BUDGETS,
+    SIZES,
+    STEPS,
+    TabularSize,
+    tabular_parts,
 )
 from benchmarks.report.layout import Block, FirstLook, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec

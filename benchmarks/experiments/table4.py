@@ -7,19 +7,7 @@ are ours.
 
 from dataclasses import replace
 
-from benchmarks.datasets.any_source import find_any
-from benchmarks.experiments.protocols.photographs import (
-    CAPTIONS,
-    ELSEWHERE,
-    NETWORKS,
-    OWN,
-    POWERSIGN,
-    SECOND,
-    SIZES,
-    SMALLER,
-    PhotographSize,
-    network_of,
-)
+from benchmarks.data.any_source import find_any
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -35,6 +23,18 @@ from benchmarks.experiments.shared.plans import (
     Plan,
     on_pipeline,
     table_specs,
+)
+from benchmarks.problems.photographs.tiers import (
+    CAPTIONS,
+    ELSEWHERE,
+    NETWORKS,
+    OWN,
+    POWERSIGN,
+    SECOND,
+    SIZES,
+    SMALLER,
+    PhotographSize,
+    network_of,
 )
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned

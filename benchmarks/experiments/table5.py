@@ -5,8 +5,12 @@ of Recall@k serves all columns, as in the paper. The control arms, MetricOpt on 
 the oracle and the arms at equal queries are ours.
 """
 
-from benchmarks.datasets.listed.registry import find_listed
-from benchmarks.experiments.protocols.retrieval import (
+from benchmarks.data.listed.registry import find_listed
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared import moved_by_film
+from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
+from benchmarks.problems.retrieval.theta import fetch_base
+from benchmarks.problems.retrieval.tiers import (
     LABELS,
     LOSSES,
     PROBLEMS,
@@ -15,10 +19,6 @@ from benchmarks.experiments.protocols.retrieval import (
     network_of,
     retrieval_pipeline,
 )
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared import moved_by_film
-from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
-from benchmarks.pipelines.retrieval.theta import fetch_base
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.spec import RunSpec, Unit

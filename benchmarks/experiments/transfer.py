@@ -8,13 +8,6 @@ images they were trained on.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from benchmarks.experiments.protocols import images, photographs
-from benchmarks.experiments.protocols.images import (
-    ImageSize,
-    TrainedNetwork,
-    image_pipeline,
-)
-from benchmarks.experiments.protocols.photographs import ELSEWHERE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
@@ -26,8 +19,16 @@ from benchmarks.experiments.shared.problems import (
     NamedProblem,
     image_problem,
 )
-from benchmarks.pipelines.film_settings import FilmSettings
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.images import tiers as images
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.tiers import (
+    ImageSize,
+    TrainedNetwork,
+    image_pipeline,
+)
+from benchmarks.problems.photographs import tiers as photographs
+from benchmarks.problems.photographs.tiers import ELSEWHERE
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

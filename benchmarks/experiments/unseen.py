@@ -4,7 +4,6 @@ What counts is whether the value function predicts a metric before it is queried
 how many queries, what is gained, and how many networks are handed over as they were.
 """
 
-from benchmarks.experiments.protocols.tabular import SIZES, STEPS, tabular_pipeline
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.experiments.shared.problems import A9A, DIGIT, convention
@@ -18,6 +17,7 @@ from benchmarks.experiments.shared.unseen_metrics import (
     columns,
     plans,
 )
+from benchmarks.problems.tabular.tiers import SIZES, STEPS, tabular_pipeline
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.spec import RunSpec
 

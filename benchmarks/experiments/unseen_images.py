@@ -6,14 +6,6 @@ Two released networks, each searched several times. See `unseen` for what counts
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.experiments.protocols.images import (
-    CONVENTION,
-    FILM_AND_OFFSETS,
-    SIZES,
-    TrainedNetwork,
-    image_pipeline,
-    network_of,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.image_arms import DEVIATION
 from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
@@ -31,6 +23,14 @@ from benchmarks.experiments.shared.unseen_metrics import (
     black_boxes,
     columns,
     plans,
+)
+from benchmarks.problems.images.tiers import (
+    CONVENTION,
+    FILM_AND_OFFSETS,
+    SIZES,
+    TrainedNetwork,
+    image_pipeline,
+    network_of,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.spec import RunSpec

@@ -5,7 +5,7 @@ from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.registry import Registry
 
-SUITE_METRICS: Registry[type[Metric]] = Registry("suite metric", "benchmarks.pipelines")
+SUITE_METRICS: Registry[type[Metric]] = Registry("suite metric", "benchmarks.problems")
 """Metrics that make sense for one problem of the suite only."""
 
 

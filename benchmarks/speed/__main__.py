@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from benchmarks.datasets.registry import resolve_variant
+from benchmarks.data.registry import resolve_variant
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import (
     Workload,

@@ -23,11 +23,11 @@ from baselines.network_methods.surrogate_loss import SurrogateLoss
 from baselines.training.batches import Batches, PermutedBatches, SampledBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
-from benchmarks.datasets.registry import resolve_variant
+from benchmarks.data.registry import resolve_variant
 from benchmarks.networks.contract import build_network
-from benchmarks.pipelines.device import device
-from benchmarks.pipelines.images.problem import load_problem
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.problems.device import device
+from benchmarks.problems.images.problem import load_problem
+from benchmarks.problems.images.settings import ImageProblem
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from benchmarks.speed.measurement import Measurement, as_table

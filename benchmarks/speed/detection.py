@@ -26,8 +26,8 @@ from metricopt.detection.detections import Detections
 from metricopt.detection.matching import matched
 from metricopt.detection.truths import pack_truths
 from metricopt.errors import MetricOptError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 
 SECONDS, GAIN, QUERY_GAIN = 10, 5, 20
 """What ours may take, and how much faster it, and a query, should be."""

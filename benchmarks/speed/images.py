@@ -15,21 +15,21 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.experiments import table2
-from benchmarks.pipelines.images.pipeline import ImagePipeline
-from benchmarks.pipelines.images.theta import Theta, fresh
-from benchmarks.pipelines.pretrained.theta import is_ready
+from benchmarks.problems.images.pipeline import ImagePipeline
+from benchmarks.problems.images.theta import Theta, fresh
+from benchmarks.problems.pretrained.theta import is_ready
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved
-from metricopt.metrics.callables import make_metric
+from metricopt.algorithm1.meta_training import MetaTraining
+from metricopt.algorithm1.optimizer import MetricOptimizer
+from metricopt.algorithm1.recipe import RECIPE
+from metricopt.algorithm1.trajectories import Rollout
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.descent import loss_optimizer
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.network_task import NetworkTask
-from metricopt.values.meta_training import MetaTraining
-from metricopt.values.optimizer import MetricOptimizer
-from metricopt.values.recipe import RECIPE
-from metricopt.values.trajectories import Rollout
-from metricopt.values.value_function import ValueFunction
 
 BATCH, STEPS, REPEATS = 128, 10, 3
 TASKS = 480

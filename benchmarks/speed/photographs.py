@@ -25,13 +25,13 @@ from baselines.training.batches import PermutedBatches
 from baselines.training.loop import TrainingRun
 from baselines.training.optimization import Training
 from baselines.training.team import joined
-from benchmarks.datasets.files.decoded import LazyPixels, pixels
-from benchmarks.datasets.files.drawn import CORNERS, HUES, shape_png
-from benchmarks.datasets.files.readers import Reader
-from benchmarks.datasets.folders.contract import FolderImages
+from benchmarks.data.files.decoded import LazyPixels, pixels
+from benchmarks.data.files.drawn import CORNERS, HUES, shape_png
+from benchmarks.data.files.readers import Reader
+from benchmarks.data.folders.contract import FolderImages
 from benchmarks.networks.contract import build_network
-from benchmarks.pipelines.device import device
-from benchmarks.pipelines.photographs import Photographs
+from benchmarks.problems.device import device
+from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.speed.measurement import Measurement, as_table
 from metricopt.errors import MetricOptError
 from metricopt.process.seeding import make_generator

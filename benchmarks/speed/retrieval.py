@@ -22,8 +22,8 @@ from torch.nn.functional import normalize
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import peak_megabytes
 from metricopt.errors import MetricOptError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 
 CUTS = (1, 10, 100, 1000)
 PER_CLASS = 5

@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.execution.runner import in_groups
 from benchmarks.experiments import mismatch
-from benchmarks.pipelines.adapted import AdaptedPipeline
-from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.problems.adapted import AdaptedPipeline
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.spec import RunSpec
 from benchmarks.speed.measurement import Measurement, as_table
 from metricopt.tasks.encoding import encoded

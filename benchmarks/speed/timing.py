@@ -13,26 +13,26 @@ from multiprocessing.synchronize import Barrier
 import torch
 from torch import Tensor, nn
 
-from benchmarks.datasets.registry import find_source, resolve_variant
+from benchmarks.data.registry import find_source, resolve_variant
 from benchmarks.networks.cifar_resnet import resnet32
-from benchmarks.pipelines.tabular import TabularPipeline
-from benchmarks.pipelines.tabular_settings import (
+from benchmarks.problems.tabular.pipeline import TabularPipeline
+from benchmarks.problems.tabular.settings import (
     BinaryProblem,
     MLPBackbone,
     TabularSettings,
 )
 from benchmarks.runs.spec import Unit
 from metricopt.adapters.film import FiLM
+from metricopt.algorithm1.interpolation import Interpolator
+from metricopt.algorithm1.meta_training import MetaTraining
+from metricopt.algorithm1.optimizer import MetricOptimizer
+from metricopt.algorithm1.recipe import RECIPE
+from metricopt.algorithm1.trajectories import KINDS, Rollout, Trajectories, collect
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import MetricOptError
 from metricopt.process.seeding import make_generator
 from metricopt.tasks.descent import loss_optimizer
 from metricopt.tasks.network_task import NetworkTask
-from metricopt.values.interpolation import Interpolator
-from metricopt.values.meta_training import MetaTraining
-from metricopt.values.optimizer import MetricOptimizer
-from metricopt.values.recipe import RECIPE
-from metricopt.values.trajectories import KINDS, Rollout, Trajectories, collect
-from metricopt.values.value_function import ValueFunction
 
 LEARNING_RATE = 0.1
 SECONDS = 4.0

@@ -18,9 +18,9 @@ from metricopt.adapters.output_offsets import (
 )
 from metricopt.adapters.sites import is_scripted, record_shapes
 from metricopt.errors import ConfigError, require_kind
-from metricopt.inputs import Inputs, count_of
-from metricopt.meaning.contract import PLAIN, Meaning
-from metricopt.outputs import are_embeddings
+from metricopt.reading.inputs import Inputs, count_of
+from metricopt.reading.meaning import PLAIN, Meaning
+from metricopt.reading.outputs import are_embeddings
 
 DIRECT_LIMIT = 256
 """Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
-from metricopt.inputs import Inputs
-from metricopt.outputs import Outputs
+from metricopt.reading.inputs import Inputs
+from metricopt.reading.outputs import Outputs
 
 Features = tuple[Tensor, ...]
 """Cached activations at the first site; the first axis of every tensor is N."""

@@ -13,7 +13,7 @@ from metricopt.adapters.network_cut import GraphCut, HookedNetwork, cut_network
 from metricopt.adapters.site_tracer import TRACE_ERRORS
 from metricopt.adapters.sites import Site, record_shapes, require_called
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import (
+from metricopt.reading.inputs import (
     Inputs,
     call_on_copy,
     count_of,
@@ -21,7 +21,7 @@ from metricopt.inputs import (
     selected,
     tensors_of,
 )
-from metricopt.outputs import Outputs, each, joined, logits_of
+from metricopt.reading.outputs import Outputs, each, joined, logits_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
 # differently for different batch sizes; a wrong cut is off by far more.

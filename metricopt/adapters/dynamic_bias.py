@@ -10,8 +10,8 @@ from metricopt.adapters.network_cut import in_order
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_module, record_shapes
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs, form_of
 from metricopt.process.seeding import make_generator
+from metricopt.reading.inputs import Inputs, form_of
 
 
 class DynamicBias(SiteAdapter):

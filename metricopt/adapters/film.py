@@ -11,8 +11,8 @@ from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
 from metricopt.errors import ConfigError, require_choice
-from metricopt.inputs import Inputs
 from metricopt.process.seeding import make_generator
+from metricopt.reading.inputs import Inputs
 
 Form = Literal["generator", "shared", "direct", "shift"]
 

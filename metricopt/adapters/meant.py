@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
-from metricopt.inputs import Inputs
-from metricopt.meaning.contract import Meaning
-from metricopt.outputs import Outputs
+from metricopt.reading.inputs import Inputs
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Outputs
 
 
 class MeantAdapter(Adapter):

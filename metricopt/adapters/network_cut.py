@@ -19,7 +19,7 @@ from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_tracer import TRACE_ERRORS, SiteTracer
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError
-from metricopt.inputs import Form, Inputs, call, formed, tensors_of, width
+from metricopt.reading.inputs import Form, Inputs, call, formed, tensors_of, width
 
 _SHAPE_METHODS = {"size", "dim", "ndimension", "numel"}
 _SHAPE_ATTRIBUTES = {"shape", "ndim", "dtype", "device"}

@@ -18,9 +18,9 @@ from metricopt.adapters.base import Adapter, Features
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import Inputs, count_of, selected, tensors_of
-from metricopt.meaning.contract import PLAIN, Meaning
-from metricopt.outputs import Outputs, each, joined, logits_of, with_logits
+from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
+from metricopt.reading.meaning import PLAIN, Meaning
+from metricopt.reading.outputs import Outputs, each, joined, logits_of, with_logits
 
 _CHECKED_EXAMPLES = 4
 

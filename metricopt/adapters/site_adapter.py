@@ -17,7 +17,8 @@ from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.network_cut import GraphCut, site_changes
 from metricopt.adapters.sites import Site
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.inputs import (
+from metricopt.process.seeding import make_generator
+from metricopt.reading.inputs import (
     Form,
     Inputs,
     count_of,
@@ -26,8 +27,7 @@ from metricopt.inputs import (
     selected,
     tensors_of,
 )
-from metricopt.outputs import Outputs
-from metricopt.process.seeding import make_generator
+from metricopt.reading.outputs import Outputs
 
 _CHECKED_EXAMPLES = 4
 

@@ -13,8 +13,8 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs, call_on_copy
 from metricopt.process.keeping import evaluating
+from metricopt.reading.inputs import Inputs, call_on_copy
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
 """Output shape of every called module, by last call; None if it is no plain tensor."""

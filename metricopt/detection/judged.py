@@ -7,7 +7,7 @@ from metricopt.detection.curves import Curves, curves, objects_of
 from metricopt.detection.detections import USUAL, Detections, Kept, detections
 from metricopt.detection.matching import Rule, matched
 from metricopt.detection.region_outputs import region_outputs
-from metricopt.outputs import Remembered
+from metricopt.reading.outputs import Remembered
 
 
 @torch.no_grad()

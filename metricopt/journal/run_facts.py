@@ -16,8 +16,8 @@ from metricopt.adapters.export import fingerprint
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.journal.digests import digest
 from metricopt.metrics.base import Metric
-from metricopt.metrics.foreign.expected import unwrapped
 from metricopt.options import FinetuneOptions
+from metricopt.reading.expected import unwrapped
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 

@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from metricopt.errors import ShapeError
 from metricopt.losses.contract import RowLoss
-from metricopt.outputs import class_logits
+from metricopt.reading.outputs import class_logits
 
 
 class ShiftedCrossEntropy(RowLoss):

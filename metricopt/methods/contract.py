@@ -8,13 +8,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from metricopt.algorithm1.meta_trained import MetaTrained, Progress
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
+from metricopt.methods.known import Known
 from metricopt.methods.result import FinetuneResult
 from metricopt.registry import Registry
 from metricopt.tasks.task import Task
-from metricopt.values.known import Known
-from metricopt.values.meta_trained import MetaTrained, Progress
 
 Sees = Literal[
     "metric values",
@@ -160,7 +160,9 @@ class Method(ABC):
         return None
 
 
-METHODS: Registry[type[Method]] = Registry("method", "metricopt.methods")
+METHODS: Registry[type[Method]] = Registry(
+    "method", "metricopt.methods", "metricopt.algorithm1", "metricopt.on_outputs"
+)
 
 
 def resolve_method(method: str | Method) -> Method:

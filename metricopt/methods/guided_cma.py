@@ -18,6 +18,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from metricopt.algorithm1.objective import Points, objective
+from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.value_function import GAMMA, Standardisation, ValueFunction
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
@@ -32,9 +35,6 @@ from metricopt.methods.evolution import (
 from metricopt.methods.result import FinetuneResult
 from metricopt.process.threads import one_thread
 from metricopt.tasks.task import Task
-from metricopt.values.objective import Points, objective
-from metricopt.values.recipe import Recipe
-from metricopt.values.value_function import GAMMA, Standardisation, ValueFunction
 
 FIT_BATCH = 128
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from metricopt.values.known import Known
+from metricopt.methods.known import Known
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.metrics.checks import check_labels, check_outputs
+from metricopt.reading.metric import check_labels, check_outputs
 
 
 @METRICS.register("aucpr")

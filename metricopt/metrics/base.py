@@ -16,7 +16,7 @@ from metricopt.errors import (
     ShapeError,
     said,
 )
-from metricopt.outputs import Outputs, Reads, Targets, leading, rows
+from metricopt.reading.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
 ROUNDING = 1e-6

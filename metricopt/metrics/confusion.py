@@ -12,7 +12,7 @@ from torch import Tensor
 
 from metricopt.errors import ShapeError
 from metricopt.metrics.base import Metric
-from metricopt.metrics.checks import check_labels, check_outputs
+from metricopt.reading.metric import check_labels, check_outputs
 
 
 class Counts(NamedTuple):

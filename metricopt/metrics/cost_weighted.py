@@ -5,8 +5,8 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.base import Metric
-from metricopt.metrics.checks import check_labels, check_outputs
 from metricopt.metrics.confusion import confusion_matrices
+from metricopt.reading.metric import check_labels, check_outputs
 
 
 class CostWeightedError(Metric):

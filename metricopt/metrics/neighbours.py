@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
-from metricopt.metrics.checks import check_integers
-from metricopt.outputs import Remembered, Targets
+from metricopt.reading.metric import check_integers
+from metricopt.reading.outputs import Remembered, Targets
 
 QUERIES, HELD = 256, 2**24
 """Most queries at a time, and most similarities held: 64 MiB of float32."""

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.metrics.checks import check_labels, check_outputs
+from metricopt.reading.metric import check_labels, check_outputs
 
 
 @METRICS.register("top-k")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.outputs import Reads
+from metricopt.reading.outputs import Reads
 from metricopt.registry import Registry
 
 Groups = dict[str, Tensor]

@@ -15,7 +15,7 @@ from metricopt.detection.detections import Detections
 from metricopt.detection.judged import judged
 from metricopt.detection.region_outputs import region_outputs
 from metricopt.detection.truths import are_truths, counted, present
-from metricopt.outputs import Reads
+from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 BETWEEN = tuple(0.05 + step / 10 for step in range(10))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.outputs import class_logits
+from metricopt.reading.outputs import class_logits
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 LEVELS = (

@@ -11,7 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from metricopt.outputs import Reads
+from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.outputs import Reads
+from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import Family, Groups, Statistics
 
 NEAR = "near"

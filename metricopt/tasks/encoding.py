@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
-from metricopt.inputs import tensors_of
-from metricopt.outputs import Targets, targets_at
+from metricopt.reading.inputs import tensors_of
+from metricopt.reading.outputs import Targets, targets_at
 from metricopt.tasks import passes
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split

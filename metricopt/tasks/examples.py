@@ -8,9 +8,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from metricopt.errors import DataError
-from metricopt.inputs import Inputs, as_tensor, each_input, pair_of, tensors_of
-from metricopt.outputs import Targets
-from metricopt.tasks.checks.reading import (
+from metricopt.reading.examples import (
     batches_of,
     described_examples,
     joined_batches,
@@ -19,6 +17,8 @@ from metricopt.tasks.checks.reading import (
     stacked,
     tensor_pair,
 )
+from metricopt.reading.inputs import Inputs, as_tensor, each_input, pair_of, tensors_of
+from metricopt.reading.outputs import Targets
 from metricopt.tasks.sampling import Split
 
 BATCH_SIZE = 256

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from metricopt.adapters.base import Adapter
 from metricopt.errors import MetricOptError
-from metricopt.meaning.contract import Meaning
-from metricopt.meaning.reading import one_by_one
 from metricopt.metrics.base import Metric
-from metricopt.metrics.callables import CallableMetric
 from metricopt.metrics.wrapped import WrappedMetric
-from metricopt.outputs import Outputs, Targets, joined
+from metricopt.reading.as_given import one_by_one
+from metricopt.reading.callables import CallableMetric
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Outputs, Targets, joined
 from metricopt.tasks import passes
 from metricopt.tasks.encoding import Encoded
 

@@ -11,10 +11,13 @@ from torch import Tensor
 from metricopt.adapters.base import Adapter
 from metricopt.adapters.meant import MeantAdapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
-from metricopt.meaning.contract import PLAIN, Meaning
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
-from metricopt.outputs import (
+from metricopt.process.seeding import Seeds
+from metricopt.reading.first_run import check_outputs
+from metricopt.reading.loss import check_loss
+from metricopt.reading.meaning import PLAIN, Meaning
+from metricopt.reading.outputs import (
     Outputs,
     Reads,
     Targets,
@@ -23,12 +26,9 @@ from metricopt.outputs import (
     each,
     targets_at,
 )
-from metricopt.process.seeding import Seeds
+from metricopt.reading.targets import check_targets
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
-from metricopt.tasks.checks.inputs import check_outputs
-from metricopt.tasks.checks.loss import check_loss
-from metricopt.tasks.checks.targets import check_targets
 from metricopt.tasks.encoding import Encoded, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge

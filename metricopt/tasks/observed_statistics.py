@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.adapters.output_offsets import OffsetsAlone
 from metricopt.errors import ConfigError
-from metricopt.outputs import Outputs
+from metricopt.reading.outputs import Outputs
 from metricopt.statistics.contract import Groups, Statistics
 from metricopt.tasks import passes
 from metricopt.tasks.encoding import EncodedSplit

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
-from metricopt.outputs import Outputs, joined
+from metricopt.reading.outputs import Outputs, joined
 from metricopt.tasks.passes import map_examples_per_pass
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.errors import LossError, described
-from metricopt.meaning.contract import Meaning
-from metricopt.outputs import Outputs, Targets
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Outputs, Targets
 
 Loss = Callable[[Any, Any], Tensor]
 """From outputs and targets of n examples to a scalar, differentiable."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, described, require_whole
-from metricopt.inputs import Inputs, as_inputs, as_tensor, count_of, selected
+from metricopt.reading.inputs import Inputs, as_inputs, as_tensor, count_of, selected
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import torch
 from baselines.validation import Validation, check_binary, labels
 from metricopt.errors import BudgetExceededError, DataError, MetricError, ShapeError
 from metricopt.metrics.base import to_cost
-from metricopt.metrics.callables import CallableMetric, make_metric
+from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.sampling import Split
 

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.methods.contract import METHODS, Method
-from metricopt.methods.outputs.cross_fitting import CrossFitting
-from metricopt.methods.outputs.search import SearchSettings
-from metricopt.methods.outputs.snapshots import PortfolioSettings
-from metricopt.metrics.callables import make_metric
+from metricopt.on_outputs.cross_fitting import CrossFitting
+from metricopt.on_outputs.search import SearchSettings
+from metricopt.on_outputs.snapshots import PortfolioSettings
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.sampling import Split
 from tests.metricopt.quadratic_task import FlatTask, QuadraticTask

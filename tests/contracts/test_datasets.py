@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from benchmarks.datasets.files.variants import array_digest
-from benchmarks.datasets.registry import find_source, source_names
+from benchmarks.data.files.variants import array_digest
+from benchmarks.data.registry import find_source, source_names
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
 

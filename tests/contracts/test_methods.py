@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from metricopt.algorithm1.metricopt import MetricOpt
+from metricopt.algorithm1.recipe import RECIPE
+from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Sees
-from metricopt.methods.metricopt import MetricOpt
-from metricopt.values.recipe import RECIPE
-from metricopt.values.trajectories import Rollout
 from tests.contracts.outputs_task import KINDS, flat_task_for, quick, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 

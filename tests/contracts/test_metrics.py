@@ -5,8 +5,8 @@ import torch
 
 from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
 from metricopt.metrics.base import METRICS, from_cost, to_cost
-from metricopt.metrics.callables import make_metric
-from metricopt.metrics.checks import check_metric
+from metricopt.reading.callables import make_metric
+from metricopt.reading.metric import check_metric
 
 EXPECTED = {
     "ap50",

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from metricopt.algorithm1.meta_training import meta_train
+from metricopt.algorithm1.metricopt import MetricOpt
+from metricopt.algorithm1.metricopt_literal import LiteralMetricOpt
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
-from metricopt.methods.metricopt import MetricOpt
-from metricopt.methods.metricopt_literal import LiteralMetricOpt
 from metricopt.tasks.descent import loss_optimizer, loss_rate, paired_streams
-from metricopt.values.meta_training import meta_train
 from tests.contracts.outputs_task import quick, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 

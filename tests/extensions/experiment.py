@@ -1,15 +1,15 @@
 """The table and the figure that everything built here appears in."""
 
-from benchmarks.experiments.protocols.images import (
+from benchmarks.experiments.registry import Experiment, check_tier
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared.problems import DIGITS
+from benchmarks.problems.images.tiers import (
     ImageSize,
     TrainedNetwork,
     image_pipeline,
     network_of,
 )
-from benchmarks.experiments.registry import Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
-from benchmarks.experiments.shared.problems import DIGITS
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, Row, TableLayout
 from benchmarks.runs.codec import encode

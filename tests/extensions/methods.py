@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.prediction import predict_examples
-from benchmarks.pipelines.choices import Chosen, Point, Shifted
-from benchmarks.pipelines.contract import Pipeline
+from benchmarks.problems.choices import Chosen, Point, Shifted
+from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Method, Preparation
 from metricopt.methods.result import best_so_far
 from metricopt.metrics.base import Metric
-from metricopt.outputs import Outputs, each, leading
+from metricopt.reading.outputs import Outputs, each, leading
 
 
 @dataclass(frozen=True)

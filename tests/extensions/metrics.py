@@ -5,7 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
-from metricopt.outputs import Outputs
+from metricopt.reading.outputs import Outputs
 
 
 def hits(outputs: Outputs, targets: Tensor, k: int) -> Tensor:

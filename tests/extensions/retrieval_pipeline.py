@@ -15,8 +15,8 @@ from torch.utils.data import Dataset
 
 from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import Training, TrainingRun, train
-from benchmarks.datasets.registry import load_dataset
-from benchmarks.pipelines.adapted import AdaptedPipeline, Splits
+from benchmarks.data.registry import load_dataset
+from benchmarks.problems.adapted import AdaptedPipeline, Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
 from metricopt import FiLM, LazySplit, NaturalSampler

@@ -12,7 +12,7 @@ from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.execution.runner import execute, run_all
 from benchmarks.experiments.registry import EXPERIMENTS, find_experiment
-from benchmarks.pipelines.contract import PIPELINES, SealedError, make_pipeline
+from benchmarks.problems.contract import PIPELINES, SealedError, make_pipeline
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.page import build, write_report
 from benchmarks.runs.environment import environment

@@ -13,8 +13,8 @@ from baselines.network_methods.contract import (
     NetworkResult,
 )
 from benchmarks.execution.runner import execute
-from benchmarks.pipelines.contract import make_pipeline
-from benchmarks.pipelines.tabular_settings import (
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.tabular.settings import (
     BinaryProblem,
     MLPBackbone,
     TabularSettings,

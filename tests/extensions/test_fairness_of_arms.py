@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.execution.runner import execute
-from benchmarks.pipelines.choices import Chosen, Shifted
-from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.problems.choices import Chosen, Shifted
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.environment import environment
 from benchmarks.runs.spec import Arm
 from benchmarks.runs.store import RunStore

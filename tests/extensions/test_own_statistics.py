@@ -7,9 +7,9 @@ import torch
 from torch.nn.functional import one_hot
 
 from metricopt.methods.budget import Budget
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.statistics.contract import STATISTICS, Statistics
-from tests.metricopt.methods.outputs.outputs_task import digits_task
+from tests.metricopt.on_outputs.outputs_task import digits_task
 
 
 @dataclass(frozen=True)

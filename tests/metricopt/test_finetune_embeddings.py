@@ -5,8 +5,8 @@ import torch
 
 import metricopt
 from metricopt.methods.budget import Budget
-from metricopt.methods.outputs.fold_check import QUERIES, check_on_folds
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.on_outputs.fold_check import QUERIES, check_on_folds
+from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.embedding_network import (
     FirstHit,
     embedding_task,

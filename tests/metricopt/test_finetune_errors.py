@@ -16,7 +16,7 @@ from metricopt import (
     MetricError,
 )
 from metricopt.errors import BudgetExceededError, DivergedError, Partial
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from tests.metricopt.counted_metric import Counted
 from tests.metricopt.improving import OBSERVE, QUICK, TRAIN, TRIED, Proposes, improve
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from metricopt.outputs import are_embeddings
+from metricopt.reading.outputs import are_embeddings
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from metricopt import (
     save_known,
 )
 from metricopt.methods.budget import Budget
-from metricopt.methods.outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import TEST, TRAIN, improve, macro_f1
-from tests.metricopt.methods.outputs.outputs_task import digits_task
+from tests.metricopt.on_outputs.outputs_task import digits_task
 
 OUTPUTS = FinetuneOptions("metricopt-outputs", queries=18, progress=False)
 GUIDED = FinetuneOptions("metricopt", queries=200, no_harm=False, progress=False)

@@ -9,8 +9,8 @@ from functools import cache
 import torch
 from torch import nn
 
-from metricopt.meaning.decision import meaning_of
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
+from metricopt.reading.decision import meaning_of
 from metricopt.tasks.judge import bound_metric
 from tests.robustness.heads import FLAT, HEADS, Head, flat, network, vectors
 

@@ -17,8 +17,8 @@ from torchvision.ops import nms
 from metricopt.detection.detections import Kept
 from metricopt.journal.digests import digest
 from metricopt.journal.run_facts import _packages_of
-from metricopt.metrics.callables import make_metric
 from metricopt.metrics.detection.own import DetectionMetric
+from metricopt.reading.callables import make_metric
 from tests.robustness.checkpoint_calls import Judge, call
 
 

@@ -3,22 +3,22 @@
 import pytest
 import torch
 
-from benchmarks.datasets.detection import voc
-from benchmarks.datasets.detection.annotations import MOST, read_annotation
-from benchmarks.datasets.detection.contract import in_devkit
-from benchmarks.datasets.detection.voc import VOC07
-from benchmarks.datasets.files.readers import FolderReader
-from benchmarks.datasets.listed.contract import listed
-from benchmarks.datasets.listed.sop import StanfordOnlineProducts
+from benchmarks.data.detection import voc
+from benchmarks.data.detection.annotations import MOST, read_annotation
+from benchmarks.data.detection.contract import in_devkit
+from benchmarks.data.detection.voc import VOC07
+from benchmarks.data.files.readers import FolderReader
+from benchmarks.data.listed.contract import listed
+from benchmarks.data.listed.sop import StanfordOnlineProducts
 from metricopt.detection.truths import pack_truths
-from tests.benchmarks.datasets.detection.devkit import (
+from tests.benchmarks.data.detection.devkit import (
     CLASSES,
     YEAR,
     tarred,
     write_devkit,
     xml,
 )
-from tests.benchmarks.datasets.listed.miniature import write_miniature
+from tests.benchmarks.data.listed.miniature import write_miniature
 from tests.robustness.hostile import assert_refused, within
 
 

@@ -9,20 +9,20 @@ import torch
 from safetensors.torch import save
 
 from baselines.learned_losses.ala_controller import PairPolicy
-from benchmarks.datasets.files.array_cache import (
+from benchmarks.data.files.array_cache import (
     CachedArrays,
     read_arrays,
     write_arrays,
 )
-from benchmarks.datasets.files.variants import array_digest
-from benchmarks.pipelines.pretrained import released
+from benchmarks.data.files.variants import array_digest
+from benchmarks.problems.pretrained import released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.upgrade import digest_of
 from metricopt import DynamicBias, load_known, load_phi, save_known, save_phi
+from metricopt.algorithm1.value_function import load_value_function
 from metricopt.errors import ConfigError, DataError
 from metricopt.files import read_tensors, read_text
-from metricopt.values.known import KnownStatistics, KnownValueFunction
-from metricopt.values.value_function import load_value_function
+from metricopt.methods.known import KnownStatistics, KnownValueFunction
 from tests.metricopt import adapter_networks
 from tests.robustness.hostile import LONGEST, within
 

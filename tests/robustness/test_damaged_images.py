@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.datasets.files.archives import TarReader, ZipReader
-from benchmarks.datasets.files.decoded import LazyPixels, pixels
-from benchmarks.datasets.files.decoding import rgb
-from benchmarks.datasets.files.readers import FolderReader
-from benchmarks.datasets.folders.contract import in_folders
+from benchmarks.data.files.archives import TarReader, ZipReader
+from benchmarks.data.files.decoded import LazyPixels, pixels
+from benchmarks.data.files.decoding import rgb
+from benchmarks.data.files.readers import FolderReader
+from benchmarks.data.folders.contract import in_folders
 from metricopt.errors import DataError
-from tests.benchmarks.datasets.folders.class_folders import write_folders
+from tests.benchmarks.data.folders.class_folders import write_folders
 from tests.robustness.hostile import (
     assert_refused,
     encoded,

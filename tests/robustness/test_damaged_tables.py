@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from benchmarks.datasets.registry import find_source
-from tests.benchmarks.datasets.cifar10_forms import (
+from benchmarks.data.registry import find_source
+from tests.benchmarks.data.cifar10_forms import (
     FORMS,
     IMAGES,
     LABELS,
@@ -17,10 +17,10 @@ from tests.benchmarks.datasets.cifar10_forms import (
     arrays,
     batches,
 )
-from tests.benchmarks.datasets.test_cifar100 import MEMBERS
-from tests.benchmarks.datasets.test_cifar100 import Tiny as Tiny100
-from tests.benchmarks.datasets.test_cifar100 import archive as archive100
-from tests.benchmarks.datasets.toy_data import Toy, covtype_row
+from tests.benchmarks.data.test_cifar100 import MEMBERS
+from tests.benchmarks.data.test_cifar100 import Tiny as Tiny100
+from tests.benchmarks.data.test_cifar100 import archive as archive100
+from tests.benchmarks.data.toy_data import Toy, covtype_row
 from tests.robustness.hostile import assert_refused, encoded, relabelled, within
 
 

@@ -14,7 +14,7 @@ import torchmetrics.functional.regression as tfr
 import torchmetrics.regression as tr
 
 from metricopt import MetricOptError
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from tests.robustness import foreign_tables as tables
 from tests.robustness.foreign_cases import (
     BY_KIND,

@@ -19,8 +19,8 @@ from torchmetrics.image import PeakSignalNoiseRatio
 from torchmetrics.retrieval import RetrievalMAP
 
 from metricopt import ConfigError, DataError, MetricError
-from metricopt.meaning.contract import Meaning
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
+from metricopt.reading.meaning import Meaning
 from metricopt.tasks.judge import bound_metric
 from tests.robustness import foreign_tables as tables
 from tests.robustness.foreign_cases import WIDE, measured, prepared, returned

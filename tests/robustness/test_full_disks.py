@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import pretrain
-from benchmarks.datasets.files import download as downloads
+from benchmarks.data.files import download as downloads
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.runs import paths
 from benchmarks.runs.paths import ensure_writable

@@ -17,7 +17,7 @@ from baselines.training.selection import BestState, Epoch
 from metricopt.errors import DivergedError
 from metricopt.process.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
-from tests.benchmarks.pipelines.pretrained.weight_cases import same, state_of
+from tests.benchmarks.problems.pretrained.weight_cases import same, state_of
 from tests.robustness.hostile import assert_refused, packed_again, torch_bytes
 
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from benchmarks.datasets.files.readers import LARGEST, FolderReader
-from benchmarks.datasets.folders.contract import in_folders
-from benchmarks.datasets.folders.imagenet import ImageNet
-from tests.benchmarks.datasets.folders.class_folders import (
+from benchmarks.data.files.readers import LARGEST, FolderReader
+from benchmarks.data.folders.contract import in_folders
+from benchmarks.data.folders.imagenet import ImageNet
+from tests.benchmarks.data.folders.class_folders import (
     CLASSES,
     jpeg,
     write_folders,

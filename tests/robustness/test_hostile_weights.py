@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from baselines.learned_losses.ala_controller import PairPolicy
-from benchmarks.pipelines.pretrained.base_weights import load_base
-from benchmarks.pipelines.pretrained.theta import give
-from tests.benchmarks.pipelines.pretrained.weight_cases import (
+from benchmarks.problems.pretrained.base_weights import load_base
+from benchmarks.problems.pretrained.theta import give
+from tests.benchmarks.problems.pretrained.weight_cases import (
     build,
     named,
     same,

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy, cross_entropy
 
 from metricopt import ConfigError, FinetuneOptions, MetricError
-from metricopt.meaning.contract import Meaning
-from metricopt.meaning.decision import meaning_of
+from metricopt.reading.decision import meaning_of
+from metricopt.reading.meaning import Meaning
 from tests.robustness.heads import (
     CE,
     HEADS,

@@ -7,7 +7,7 @@ from benchmarks.cli.jobs import reference
 from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
 from benchmarks.experiments.registry import experiment_names, find_experiment
-from benchmarks.pipelines.pretrained.released import released_problems
+from benchmarks.problems.pretrained.released import released_problems
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, store_root
 from benchmarks.runs.store import RunStore

@@ -6,13 +6,6 @@ Each row leaves out or replaces one choice of the recipe. Source: Huang et al., 
 
 from typing import Any
 
-from benchmarks.experiments.protocols.tabular import (
-    QUERIES,
-    SIZES,
-    STEPS,
-    TabularSize,
-    tabular_parts,
-)
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
 from benchmarks.experiments.shared.arms import loss_only, method
 from benchmarks.experiments.shared.plans import Plan, table_specs
@@ -23,7 +16,14 @@ from benchmarks.experiments.shared.problems import (
     convention,
     metric_column,
 )
-from benchmarks.pipelines.tabular_settings import BinaryProblem
+from benchmarks.problems.tabular.settings import BinaryProblem
+from benchmarks.problems.tabular.tiers import (
+    QUERIES,
+    SIZES,
+    STEPS,
+    TabularSize,
+    tabular_parts,
+)
 from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Arm, RunSpec
 

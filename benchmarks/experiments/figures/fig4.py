@@ -4,7 +4,12 @@ Rates of SGD and Adam are tuned on the training loss. Source: Huang et al., CVPR
 Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
 """
 
-from benchmarks.experiments.protocols.images import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.problems.images.tiers import (
     BLOCKS,
     CONVENTION,
     SIZES,
@@ -13,11 +18,6 @@ from benchmarks.experiments.protocols.images import (
     image_pipeline,
     network_of,
 )
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.arms import loss_only
-from benchmarks.experiments.shared.image_arms import metricopt
-from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
-from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -10,7 +10,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiments.protocols.images import (
+from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.experiments.shared.arms import loss_only
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.plans import Part, Plan, table_specs
+from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
+from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.images.tiers import (
     BLOCKS,
     CONVENTION,
     FILM,
@@ -22,12 +28,6 @@ from benchmarks.experiments.protocols.images import (
     network_label,
     network_of,
 )
-from benchmarks.experiments.registry import EXPERIMENTS, Experiment, check_tier
-from benchmarks.experiments.shared.arms import loss_only
-from benchmarks.experiments.shared.image_arms import metricopt
-from benchmarks.experiments.shared.plans import Part, Plan, table_specs
-from benchmarks.experiments.shared.problems import CIFAR10, DIGITS
-from benchmarks.pipelines.film_settings import FilmSettings
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, TableLayout, finetuned
 from benchmarks.runs.spec import RunSpec, Unit

@@ -4,9 +4,9 @@ Source: Huang et al., ICML 2019, Table 1, the column of ResNet-32. L2T (Fan et a
 2018) is not built. MetricOpt on top of ALA is ours.
 """
 
-from benchmarks.experiments.protocols.taught import CE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment
 from benchmarks.experiments.shared.taught_table import TaughtTable
+from benchmarks.problems.images.taught import CE
 
 TABLE = TaughtTable(
     experiment="ala-table1",

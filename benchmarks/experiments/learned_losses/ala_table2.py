@@ -3,9 +3,9 @@
 Source: Huang et al., ICML 2019, Table 2. MetricOpt on top of ALA is ours.
 """
 
-from benchmarks.experiments.protocols.taught import AUCPR, CE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment
 from benchmarks.experiments.shared.taught_table import TaughtTable
+from benchmarks.problems.images.taught import AUCPR, CE
 
 TABLE = TaughtTable(
     experiment="ala-table2",

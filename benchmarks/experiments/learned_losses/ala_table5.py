@@ -3,9 +3,9 @@
 Source: Huang et al., ICML 2019, Table 5.
 """
 
-from benchmarks.experiments.protocols.taught import CE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment
 from benchmarks.experiments.shared.taught_table import TaughtTable
+from benchmarks.problems.images.taught import CE
 
 TABLE = TaughtTable(
     experiment="ala-table5",

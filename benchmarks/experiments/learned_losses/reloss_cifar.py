@@ -5,10 +5,10 @@ comparison with the approximation-based objective. MetricOpt on top of ReLoss is
 on top of cross-entropy it stands in `ala-table1`.
 """
 
-from benchmarks.experiments.protocols.taught import CE
 from benchmarks.experiments.registry import EXPERIMENTS, Experiment
 from benchmarks.experiments.shared.problems import CIFAR100
 from benchmarks.experiments.shared.taught_table import TaughtTable
+from benchmarks.problems.images.taught import CE
 
 TABLE = TaughtTable(
     experiment="reloss-cifar",

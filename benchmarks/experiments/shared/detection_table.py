@@ -6,8 +6,13 @@ outputs, the oracle, the arms at equal queries and AP by class are ours.
 
 from functools import partial
 
-from benchmarks.datasets.detection.contract import DETECTION
-from benchmarks.experiments.protocols.detection import (
+from benchmarks.data.detection.contract import DETECTION
+from benchmarks.experiments.registry import Experiment, check_tier
+from benchmarks.experiments.shared import moved_by_film
+from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
+from benchmarks.problems.detection.settings import DetectionProblem
+from benchmarks.problems.detection.theta import fetch_base
+from benchmarks.problems.detection.tiers import (
     LOSSES,
     PROBLEMS,
     SIZES,
@@ -18,11 +23,6 @@ from benchmarks.experiments.protocols.detection import (
     detection_pipeline,
     network_of,
 )
-from benchmarks.experiments.registry import Experiment, check_tier
-from benchmarks.experiments.shared import moved_by_film
-from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
-from benchmarks.pipelines.detection.settings import DetectionProblem
-from benchmarks.pipelines.detection.theta import fetch_base
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.spec import RunSpec, Unit

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiments.protocols.images import (
+from benchmarks.experiments.shared import arms
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.experiments.shared.plans import Plan
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.tiers import (
     CROSS_ENTROPY,
     FILM,
     FILM_AND_OFFSETS,
     TrainedNetwork,
     image_pipeline,
 )
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.plans import Plan
-from benchmarks.pipelines.images.settings import ImageProblem
 from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm, Unit
 

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from benchmarks.experiments.protocols import images
-from benchmarks.experiments.protocols.taught import (
-    CE,
-    SIZES,
-    TaughtNetwork,
-    described,
-)
 from benchmarks.experiments.shared.plans import Part, table_specs
 from benchmarks.experiments.shared.taught_rows import (
     TRAINING,
     row,
     taught_column,
     taught_rows,
+)
+from benchmarks.problems.images import tiers as images
+from benchmarks.problems.images.taught import (
+    CE,
+    SIZES,
+    TaughtNetwork,
+    described,
 )
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row

@@ -2,14 +2,14 @@
 
 import hashlib
 
-from benchmarks.pipelines.detection.settings import (
+from benchmarks.problems.detection.settings import (
     DetectionProblem,
     DetectorBackbone,
 )
-from benchmarks.pipelines.imagenet.settings import Classifier, PhotographProblem
-from benchmarks.pipelines.images.settings import Backbone, ImageProblem
-from benchmarks.pipelines.pretrained.base_weights import BaseWeights
-from benchmarks.pipelines.retrieval.settings import EmbeddingBackbone, RetrievalProblem
+from benchmarks.problems.images.settings import Backbone, ImageProblem
+from benchmarks.problems.photographs.settings import Classifier, PhotographProblem
+from benchmarks.problems.pretrained.base_weights import BaseWeights
+from benchmarks.problems.retrieval.settings import EmbeddingBackbone, RetrievalProblem
 from benchmarks.runs.codec import canonical, encode
 
 SQUEEZENET = BaseWeights(

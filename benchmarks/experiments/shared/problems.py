@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from benchmarks.datasets.registry import resolve_variant
-from benchmarks.pipelines.images.settings import ImageProblem
-from benchmarks.pipelines.tabular_settings import BinaryProblem
+from benchmarks.data.registry import resolve_variant
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.tabular.settings import BinaryProblem
 from benchmarks.report.columns import Column
 from benchmarks.runs.spec import Unit
 
@@ -32,7 +32,7 @@ class NamedProblem(Generic[P]):
         """Return the problem with the variant of its data set that is used here.
 
         Args:
-            offline: see `benchmarks.datasets.registry.resolve_variant`.
+            offline: see `benchmarks.data.registry.resolve_variant`.
         """
         variant = resolve_variant(self.problem.dataset, offline=offline)
         return replace(self.problem, variant=variant)

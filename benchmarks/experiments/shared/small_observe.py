@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.experiments.protocols.tabular import Sampling
 from benchmarks.experiments.shared import arms
 from benchmarks.experiments.shared import output_arms as outputs
 from benchmarks.experiments.shared.plans import Plan
+from benchmarks.problems.tabular.tiers import Sampling
 from benchmarks.report.layout import Block, Row
 
 OBSERVED = (200, 500, 2_000)

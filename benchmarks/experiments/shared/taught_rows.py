@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.experiments.protocols import images
-from benchmarks.experiments.protocols.taught import (
+from benchmarks.experiments.shared import output_arms as outputs
+from benchmarks.experiments.shared.image_arms import metricopt
+from benchmarks.experiments.shared.plans import Plan
+from benchmarks.experiments.shared.problems import NamedProblem
+from benchmarks.problems.images import tiers as images
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.taught import (
     CE,
     SIZES,
     TaughtNetwork,
     TaughtSize,
     taught_pipeline,
 )
-from benchmarks.experiments.shared import output_arms as outputs
-from benchmarks.experiments.shared.image_arms import metricopt
-from benchmarks.experiments.shared.plans import Plan
-from benchmarks.experiments.shared.problems import NamedProblem
-from benchmarks.pipelines.images.settings import ImageProblem
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Row, finetuned
 from benchmarks.runs.spec import Arm, Unit
@@ -99,7 +99,7 @@ def taught_rows(
         tier: of the runs.
         networks: what the methods train, by row.
         on_top: rows whose networks MetricOpt goes on with.
-        offline: see `benchmarks.datasets.registry.resolve_variant`.
+        offline: see `benchmarks.data.registry.resolve_variant`.
     """
 
     def filled(trained: TaughtNetwork, plan: Plan) -> tuple[Unit, Plan]:

@@ -3,14 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from benchmarks.experiments.protocols import images
-from benchmarks.experiments.protocols.taught import (
-    CE,
-    MCR,
-    SIZES,
-    TaughtNetwork,
-    described,
-)
 from benchmarks.experiments.registry import check_tier
 from benchmarks.experiments.shared.plans import Part, table_specs
 from benchmarks.experiments.shared.problems import NamedProblem
@@ -21,7 +13,15 @@ from benchmarks.experiments.shared.taught_rows import (
     taught_column,
     taught_rows,
 )
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.problems.images import tiers as images
+from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.taught import (
+    CE,
+    MCR,
+    SIZES,
+    TaughtNetwork,
+    described,
+)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.spec import RunSpec

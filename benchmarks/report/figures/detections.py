@@ -23,7 +23,7 @@ def detections(
     """Draw the picture of a record of a block: of the last row that changed anything.
 
     Reads the notes `scenes` and `scene_counts`; see
-    `benchmarks.pipelines.detection.pictured`. Source: Huang et al., CVPR 2021, Fig. S3.
+    `benchmarks.problems.detection.pictured`. Source: Huang et al., CVPR 2021, Fig. S3.
     Differs: detections are drawn, as proposals stay the same.
     """
     rows = [row.name for row in layout.rows]

@@ -23,7 +23,7 @@ def neighbours(
     """Draw the picture of a record of a block: of the last row that changed anything.
 
     Reads the notes `picture_jpeg`, `picture_right` and `picture_counts`; see
-    `benchmarks.pipelines.retrieval.pictured`.
+    `benchmarks.problems.retrieval.pictured`.
     """
     rows = [row.name for row in layout.rows]
     own = [r for r in records if r.spec.block == block.name and r.status == "done"]

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from metricopt.adapters.batched import outputs_of
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
-from metricopt.inputs import Inputs
-from metricopt.outputs import Outputs
 from metricopt.process.seeding import make_generator
+from metricopt.reading.inputs import Inputs
+from metricopt.reading.outputs import Outputs
 
 DEVIATION = 0.1
 """Of the phi that is tried."""

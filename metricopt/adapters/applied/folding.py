@@ -10,7 +10,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from metricopt.adapters.applied.shifts import ChannelAffine, Followed, ProbabilityShift
 from metricopt.adapters.site_tracer import TRACE_ERRORS, SiteTracer
-from metricopt.meaning.contract import Meaning
+from metricopt.reading.meaning import Meaning
 
 AXES = {
     nn.Linear.forward: -1,

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metricopt.meaning.contract import Meaning
-from metricopt.outputs import logits_of, with_logits
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import logits_of, with_logits
 
 
 class ChannelAffine(nn.Module):

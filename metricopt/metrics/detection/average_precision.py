@@ -12,7 +12,7 @@ from metricopt.detection.matching import Rule
 from metricopt.detection.truths import are_truths
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.outputs import Targets
+from metricopt.reading.outputs import Targets
 
 
 class AveragePrecision50(Metric):

@@ -19,8 +19,8 @@ from baselines.training.children import Children, siblings
 from baselines.training.optimization import Training
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, DataError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
 from tests.baselines.breast_cancer import breast_cancer
 from tests.baselines.toy_images import ToyImages, image_network

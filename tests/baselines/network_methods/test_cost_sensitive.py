@@ -22,8 +22,8 @@ from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from tests.golden import assert_golden, load_golden
 
 F1 = make_metric("f1")

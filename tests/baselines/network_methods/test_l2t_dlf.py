@@ -7,8 +7,8 @@ from baselines.training.batches import PermutedBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, DivergedError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from tests.baselines.toy_images import ToyImages, image_network
 
 TRAINING = Training(3, 0.05, optimizer="sgd")

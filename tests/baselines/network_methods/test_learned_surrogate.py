@@ -19,9 +19,9 @@ from baselines.training.optimization import Training
 from baselines.validation import Validation
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import to_cost
-from metricopt.metrics.callables import make_metric
 from metricopt.metrics.f1 import F1
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
 
 TRAINING = Training(epochs=8, learning_rate=0.01)

@@ -20,8 +20,8 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.metrics.base import Metric
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 from tests.baselines.breast_cancer import breast_cancer, dropout_network

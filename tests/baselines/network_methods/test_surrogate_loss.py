@@ -9,8 +9,8 @@ from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.validation import Validation
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 
 JACCARD = make_metric("jaccard")
 TRAINING = Training(epochs=8, learning_rate=0.02)

@@ -9,7 +9,7 @@ from baselines.post_hoc.class_offsets import OffsetSearch, tune_offsets
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError, ShapeError
 from metricopt.metrics.base import Metric
-from metricopt.metrics.callables import CallableMetric, make_metric
+from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.sampling import Split
 
 

@@ -6,7 +6,7 @@ import torch
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.validation import Validation
 from metricopt.errors import ConfigError
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
 from tests.baselines.post_hoc.calibrated import LinearMetric, best_decisions, calibrated
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError, DataError, ShapeError
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
 
 

@@ -10,7 +10,7 @@ from baselines.post_hoc.threshold_shift import candidate_thresholds, tune_thresh
 from baselines.validation import Validation
 from metricopt.errors import BudgetExceededError, ConfigError, DataError, ShapeError
 from metricopt.metrics.base import Metric
-from metricopt.metrics.callables import CallableMetric, make_metric
+from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.sampling import Split
 
 

@@ -15,8 +15,8 @@ from metricopt.errors import (
     DivergedError,
 )
 from metricopt.losses.contract import RowLoss
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import BalancedSampler, Split
 from tests.baselines.toy_images import ToyImages, image_network
 

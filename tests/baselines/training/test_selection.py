@@ -17,8 +17,8 @@ from metricopt.errors import (
     DataError,
     DivergedError,
 )
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
 from tests.baselines.toy_images import ToyImages, image_network
 

@@ -2,9 +2,9 @@
 
 from benchmarks.arms.contract import run_arm
 from benchmarks.execution.runner import judge
-from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.record import RunRecord
-from tests.benchmarks.pipelines.pipeline_cases import method_spec
+from tests.benchmarks.problems.pipeline_cases import method_spec
 
 RECIPE = {"tasks": 16, "block": 8}
 METRICOPT = {"recipe": RECIPE, "steps": [0.4, 0.8]}

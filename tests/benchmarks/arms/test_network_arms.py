@@ -6,12 +6,12 @@ import pytest
 
 from benchmarks.arms.contract import run_arm
 from benchmarks.execution.runner import judge
-from benchmarks.pipelines.contract import make_pipeline
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import Arm
 from metricopt.errors import BudgetExceededError, ConfigError
 from tests.benchmarks.arms.arm_cases import assert_values, record_of
-from tests.benchmarks.pipelines.pipeline_cases import make_spec, method_spec
+from tests.benchmarks.problems.pipeline_cases import make_spec, method_spec
 
 SCHEDULE = {"epochs": 1, "batch_size": 64}
 NETWORKS = {

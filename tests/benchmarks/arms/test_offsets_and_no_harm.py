@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.arms.contract import sees
-from benchmarks.pipelines.contract import make_pipeline
-from benchmarks.pipelines.tabular_settings import BiasSettings
-from metricopt.methods.outputs.no_harm import RESERVED
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.tabular.settings import BiasSettings
+from metricopt.on_outputs.no_harm import RESERVED
 from tests.benchmarks.arms.arm_cases import METRICOPT, assert_values, record_of
-from tests.benchmarks.pipelines.pipeline_cases import method_spec, tabular_unit
+from tests.benchmarks.problems.pipeline_cases import method_spec, tabular_unit
 
 ROWS = 2
 

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from tests.benchmarks.arms.arm_cases import METRICOPT, RECIPE, record_of
-from tests.benchmarks.pipelines.pipeline_cases import method_spec
+from tests.benchmarks.problems.pipeline_cases import method_spec
 
 ROWS = {
     "loss-only": {},

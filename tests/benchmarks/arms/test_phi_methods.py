@@ -9,17 +9,17 @@ from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.contract import ARMS, run_arm, sees
 from benchmarks.arms.preparations import make_method
 from benchmarks.execution.runner import execute
-from benchmarks.pipelines.choices import Adapted, Chosen, together
-from benchmarks.pipelines.contract import make_pipeline
-from benchmarks.pipelines.tabular_settings import BiasSettings
+from benchmarks.problems.choices import Adapted, Chosen, together
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.tabular.settings import BiasSettings
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm
 from benchmarks.runs.store import RunStore
+from metricopt.algorithm1 import metricopt as metricopt_method
+from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.errors import ConfigError
-from metricopt.methods import metricopt as metricopt_method
 from metricopt.methods.contract import METHODS
-from metricopt.methods.metricopt import MetricOpt
 from tests.benchmarks.arms.arm_cases import (
     METRICOPT,
     RECIPE,
@@ -27,7 +27,7 @@ from tests.benchmarks.arms.arm_cases import (
     metricopt_spec,
     record_of,
 )
-from tests.benchmarks.pipelines.pipeline_cases import (
+from tests.benchmarks.problems.pipeline_cases import (
     STEPS,
     make_spec,
     method_spec,

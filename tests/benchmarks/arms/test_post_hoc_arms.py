@@ -5,11 +5,11 @@ import math
 import pytest
 
 from benchmarks.arms.contract import sees
-from benchmarks.pipelines.tabular import TabularPipeline
+from benchmarks.problems.tabular.pipeline import TabularPipeline
 from benchmarks.runs.spec import Arm
 from metricopt.errors import ConfigError
 from tests.benchmarks.arms.arm_cases import assert_values, record_of
-from tests.benchmarks.pipelines.pipeline_cases import make_spec, method_spec
+from tests.benchmarks.problems.pipeline_cases import make_spec, method_spec
 
 
 def test_threshold_shift_is_the_best_of_all_thresholds():

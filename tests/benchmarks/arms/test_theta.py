@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from benchmarks.experiments.learned_losses import ala_table1
-from benchmarks.pipelines.choices import Adapted, Chosen, NetworkCost, Point, charged
+from benchmarks.problems.choices import Adapted, Chosen, NetworkCost, Point, charged
 from tests.benchmarks.arms.arm_cases import assert_values, record_of
-from tests.benchmarks.pipelines.images.image_cases import spec_of
+from tests.benchmarks.problems.images.image_cases import spec_of
 
 STEPS = 3 * (1294 // 32)
 """Three epochs of what digits leave for training."""

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.cli.verbs import data as data_verbs
 from metricopt.errors import ConfigError
-from tests.benchmarks.datasets.toy_data import TEXT, Toy, covtype_row, downloadable
+from tests.benchmarks.data.toy_data import TEXT, Toy, covtype_row, downloadable
 
 
 @pytest.fixture(autouse=True)

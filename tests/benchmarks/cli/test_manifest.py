@@ -10,8 +10,8 @@ from benchmarks.cli import jobs, pages, rebuild
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
 from benchmarks.experiments.registry import EXPERIMENTS
-from benchmarks.pipelines.pretrained import released
-from benchmarks.pipelines.pretrained.weights import weights_digest
+from benchmarks.problems.pretrained import released
+from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.report.page import write_report
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.store import RunStore, read_jsonl

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from benchmarks.execution.runner import execute, judge, run_all
-from benchmarks.pipelines.choices import Adapted, Chosen, Point
-from benchmarks.pipelines.contract import make_pipeline
-from benchmarks.pipelines.tabular import TabularPipeline
+from benchmarks.problems.choices import Adapted, Chosen, Point
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.tabular.pipeline import TabularPipeline
 from benchmarks.runs.environment import environment
 from benchmarks.runs.spec import Arm, Unit
 from benchmarks.runs.store import RunStore
 from metricopt.errors import MetricError
 from metricopt.metrics.wrapped import WrappedMetric
-from tests.benchmarks.pipelines.pipeline_cases import make_spec, method_spec
+from tests.benchmarks.problems.pipeline_cases import make_spec, method_spec
 
 ROWS = 2
 

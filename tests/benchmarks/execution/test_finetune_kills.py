@@ -11,7 +11,7 @@ from tests.robustness.checkpoint_calls import call, logged_call, told
 def test_three_kills_change_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     """The process of a call is killed at random moments; see also the kill test."""
     context = multiprocessing.get_context("forkserver")
-    slow = "gpytorch", "cma", "metricopt.methods.outputs.no_harm"  # to import
+    slow = "gpytorch", "cma", "metricopt.on_outputs.no_harm"  # to import
     context.set_forkserver_preload([logged_call.__module__, *slow])
     queries_file = tmp_path / "queries.txt"
     result, log = queries_file.with_suffix(".json"), queries_file.with_suffix(".log")

@@ -8,9 +8,9 @@ import torch
 from benchmarks.execution.prepare import networks_of, release_all, train_all
 from benchmarks.experiments import table2
 from benchmarks.experiments.shared import problems
-from benchmarks.pipelines.contract import Prerequisite
+from benchmarks.problems.contract import Prerequisite
 from metricopt.errors import DivergedError
-from tests.benchmarks.pipelines.pipeline_cases import method_spec
+from tests.benchmarks.problems.pipeline_cases import method_spec
 
 
 class Network(Prerequisite):

@@ -11,7 +11,7 @@ from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import Unit
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError
-from tests.benchmarks.pipelines.pipeline_cases import method_spec
+from tests.benchmarks.problems.pipeline_cases import method_spec
 
 
 @pytest.fixture

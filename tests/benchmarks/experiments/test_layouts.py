@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.arms.contract import sees
-from benchmarks.experiments.protocols.images import network_of
 from benchmarks.experiments.registry import experiment_names, find_experiment
+from benchmarks.problems.images.tiers import network_of
 from benchmarks.report.cells import judge
 from benchmarks.report.layout import Row
 from benchmarks.runs.spec import Arm

@@ -6,18 +6,18 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
-from benchmarks.experiments.protocols.images import SIZES
 from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.experiments.shared.arms import SEARCHES
 from benchmarks.experiments.shared.image_arms import controls, metricopt_plans
 from benchmarks.experiments.shared.output_arms import OURS
 from benchmarks.experiments.shared.plans import Part, on_pipeline, table_specs
 from benchmarks.experiments.shared.smoke_arms import shorter
-from benchmarks.pipelines.detection.settings import DetectionSettings
-from benchmarks.pipelines.imagenet.settings import ImagenetSettings
-from benchmarks.pipelines.images.settings import ImageSettings
-from benchmarks.pipelines.retrieval.settings import RetrievalSettings
-from benchmarks.pipelines.tabular_settings import TabularSettings
+from benchmarks.problems.detection.settings import DetectionSettings
+from benchmarks.problems.images.settings import ImageSettings
+from benchmarks.problems.images.tiers import SIZES
+from benchmarks.problems.photographs.settings import ImagenetSettings
+from benchmarks.problems.retrieval.settings import RetrievalSettings
+from benchmarks.problems.tabular.settings import TabularSettings
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import Arm, Unit, check_unique
 from benchmarks.runs.store import read_jsonl

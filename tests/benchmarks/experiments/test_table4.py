@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.datasets.folders.imagenet import ImageNet
+from benchmarks.data.folders.imagenet import ImageNet
 from benchmarks.execution.prepare import networks_of
 from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table4
-from benchmarks.experiments.protocols.photographs import network_of
-from benchmarks.pipelines.imagenet.settings import ImagenetSettings
+from benchmarks.problems.photographs.settings import ImagenetSettings
+from benchmarks.problems.photographs.tiers import network_of
 from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
-from tests.benchmarks.datasets.folders.class_folders import write_folders
+from tests.benchmarks.data.folders.class_folders import write_folders
 
 
 def specs(tier):

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.datasets.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
+from benchmarks.data.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
 from benchmarks.execution.runner import run_all
 from benchmarks.experiments import table5
-from benchmarks.experiments.protocols.retrieval import network_of
-from benchmarks.pipelines.retrieval.settings import RetrievalSettings
+from benchmarks.problems.retrieval.settings import RetrievalSettings
+from benchmarks.problems.retrieval.tiers import network_of
 from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
-from tests.benchmarks.datasets.listed.miniature import write_miniature, zipped
+from tests.benchmarks.data.listed.miniature import write_miniature, zipped
 
 
 def test_one_run_fills_all_columns():

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.datasets.detection.voc import VOC07, VOC0712
+from benchmarks.data.detection.voc import VOC07, VOC0712
 from benchmarks.execution.runner import run_all
-from benchmarks.experiments.protocols.detection import network_of
 from benchmarks.experiments.registry import find_experiment
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
-from benchmarks.pipelines.detection.settings import DetectionSettings
+from benchmarks.problems.detection.settings import DetectionSettings
+from benchmarks.problems.detection.tiers import network_of
 from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
-from tests.benchmarks.datasets.detection.devkit import CLASSES, write_devkit
+from tests.benchmarks.data.detection.devkit import CLASSES, write_devkit
 
 EXPERIMENT = find_experiment("table6")
 

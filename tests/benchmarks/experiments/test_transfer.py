@@ -5,8 +5,8 @@ import pytest
 from benchmarks.arms.contract import run_arm
 from benchmarks.arms.preparations import learned
 from benchmarks.experiments import transfer
-from benchmarks.pipelines.contract import make_pipeline
-from metricopt.values.known import KnownStatistics
+from benchmarks.problems.contract import make_pipeline
+from metricopt.methods.known import KnownStatistics
 
 
 def specs(tier):

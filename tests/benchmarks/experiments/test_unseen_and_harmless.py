@@ -5,8 +5,8 @@ import pytest
 from benchmarks.experiments import harmless, harmless_images, unseen, unseen_images
 from benchmarks.experiments.shared import problems
 from benchmarks.experiments.shared.output_arms import OURS
-from benchmarks.pipelines.images.settings import ImageSettings
-from benchmarks.pipelines.tabular_settings import TabularSettings
+from benchmarks.problems.images.settings import ImageSettings
+from benchmarks.problems.tabular.settings import TabularSettings
 from benchmarks.runs.codec import decode
 
 KINDS = {

@@ -9,7 +9,7 @@ from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from benchmarks.networks.contract import build_network
 from benchmarks.networks.nasnet import nasnet_a, nasnet_a_cifar, nasnet_a_mobile
-from benchmarks.pipelines.images.images import Images, channel_statistics
+from benchmarks.problems.images.images import Images, channel_statistics
 from metricopt.process.seeding import make_generator
 
 

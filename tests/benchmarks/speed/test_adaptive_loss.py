@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.pipelines.images.settings import ImageProblem
+from benchmarks.problems.images.settings import ImageProblem
 from benchmarks.speed import adaptive_loss
 from benchmarks.speed.adaptive_loss import Work
 

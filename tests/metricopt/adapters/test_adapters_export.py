@@ -14,7 +14,7 @@ from metricopt.adapters.export import fingerprint, load_phi, save_phi, state_dig
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.meaning.contract import Meaning
+from metricopt.reading.meaning import Meaning
 from tests.metricopt import adapter_networks as networks
 
 IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from metricopt.algorithm1.recipe import LITERAL, RECIPE
+from metricopt.algorithm1.trajectories import Rollout
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
 from metricopt.tasks.descent import paired_streams
-from metricopt.values.recipe import LITERAL, RECIPE
-from metricopt.values.trajectories import Rollout
 from tests.metricopt.quadratic_task import QuadraticTask
 
 BUDGET, ROWS = Budget(queries=90, gradient_steps=6), 3

@@ -12,8 +12,6 @@ from sklearn.metrics import average_precision_score
 
 from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
 from metricopt.metrics.base import METRICS
-from metricopt.metrics.callables import make_metric
-from metricopt.metrics.checks import check_metric
 from metricopt.metrics.confusion import (
     CountMetric,
     confusion_counts,
@@ -21,6 +19,8 @@ from metricopt.metrics.confusion import (
 )
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.metrics.worst_class_error import WorstClassError
+from metricopt.reading.callables import make_metric
+from metricopt.reading.metric import check_metric
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 COSTS = torch.tensor([[0.0, 0.5, 1.0], [0.25, 0.0, 0.125], [1.0, 0.75, 0.0]])

@@ -5,8 +5,8 @@ import sklearn.metrics as sk
 import torch
 
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.metrics.callables import make_metric
 from metricopt.metrics.f1 import F1
+from metricopt.reading.callables import make_metric
 
 GENERATOR = torch.Generator().manual_seed(7)
 ONE = torch.randn(60, 1, generator=GENERATOR)

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from metricopt.algorithm1.meta_training import MetaTraining
+from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.trajectories import Rollout
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.methods.budget import Budget
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.process.threads import one_thread
 from metricopt.tasks.descent import loss_optimizer
-from metricopt.values.meta_training import MetaTraining
-from metricopt.values.recipe import Recipe
-from metricopt.values.trajectories import Rollout
-from metricopt.values.value_function import ValueFunction
 from tests.metricopt.quadratic_task import QuadraticTask
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from metricopt.detection.head import DetectorHead, Regions
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.statistics.detection import RECALLS, DetectionStatistics
 from tests.metricopt.detection.detectors import CLASSES, detector, images
 

@@ -6,7 +6,7 @@ import torch
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
 from metricopt.metrics import neighbours
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.encoding import EncodedSplit, encode
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.sampling import Split

@@ -7,7 +7,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 from metricopt.adapters.film import FiLM
 from metricopt.errors import DataError
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.encoding import EncodedSplit, UncutSplit, encode
 from metricopt.tasks.examples import Examples, LazySplit, as_split
 from metricopt.tasks.judge import Judge

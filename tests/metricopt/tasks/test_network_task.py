@@ -9,7 +9,7 @@ from torch import nn
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
 from metricopt.errors import MetricError
-from metricopt.metrics.callables import CallableMetric, make_metric
+from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks

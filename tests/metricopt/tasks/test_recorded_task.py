@@ -7,8 +7,8 @@ from torch import nn
 import metricopt
 from metricopt.errors import BudgetExceededError, MetricError
 from metricopt.metrics.base import from_cost
-from metricopt.metrics.callables import make_metric
 from metricopt.process.seeding import Seeds
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.recorded_task import RecordedTask
 from tests.metricopt import adapter_networks

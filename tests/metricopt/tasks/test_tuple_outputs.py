@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import metricopt
 from metricopt.adapters.film import FiLM
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from metricopt.tasks.encoding import encode
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.judge import Judge

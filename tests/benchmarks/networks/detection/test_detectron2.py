@@ -10,12 +10,12 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.networks.detection.contract import DETECTORS, build_detector
 from benchmarks.networks.detection.detectron2_back_end import check_installed
-from benchmarks.pipelines.pretrained.weight_files import assign
+from benchmarks.problems.pretrained.weight_files import assign
 from metricopt import FiLM
 from metricopt.detection.detections import Kept, detections
 from metricopt.detection.region_outputs import region_outputs
 from metricopt.errors import ConfigError
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 
 IS_THERE = importlib.util.find_spec("detectron2") is not None
 needs_detectron2 = pytest.mark.skipif(not IS_THERE, reason="detectron2 not installed")

@@ -12,7 +12,7 @@ from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics import neighbours as neighbours_module
 from metricopt.metrics.base import METRICS
-from metricopt.metrics.callables import make_metric
+from metricopt.reading.callables import make_metric
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.metrics.test_neighbours import clustered
 

@@ -1,0 +1,242 @@
+"""Photographs decoded to one size: once, into a file, or whenever they are needed."""
+
+import hashlib
+import os
+import tempfile
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from tqdm import tqdm
+
+from benchmarks.data.files.readers import Reader
+from benchmarks.data.files.refusal import told
+from benchmarks.runs.paths import cache_root
+from metricopt.errors import DataError
+from metricopt.files import write_atomically
+
+Array = np.ndarray[Any, Any]
+LIMIT = 8 * 2**30
+"""Bytes of the greatest file of decoded images."""
+AT_ONCE, THREADS = 256, 8
+NAMED = 3
+REVISION = 3
+"""Raised when the way images are decoded or kept changes."""
+
+
+class ReadImages(Protocol):
+    """Images of any sizes that are read one by one."""
+
+    @property
+    def label(self) -> str:
+        """Label of the data set."""
+
+    @property
+    def digest(self) -> str:
+        """Identity of what is read."""
+
+    @property
+    def reader(self) -> Reader:
+        """Reads their files, and knows what to do where one is damaged."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, place: int) -> Image.Image:
+        """Return an image as RGB.
+
+        Raises:
+            DataError: if it does not decode; the message names it.
+        """
+
+
+class Pixels(ABC):
+    """Square images of one size, by their place."""
+
+    @abstractmethod
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes, uint8, shape [n, side, side, 3].
+
+        Raises:
+            DataError: if one does not decode.
+        """
+
+
+class DecodedPixels(Pixels):
+    """Images in a file that is mapped into memory.
+
+    Args:
+        array: uint8, shape [N, side, side, 3].
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes."""
+        return torch.from_numpy(self._array[places.cpu().numpy()])
+
+
+class LazyPixels(Pixels):
+    """Images that are decoded whenever they are needed, by several threads.
+
+    Args:
+        images: all images.
+        side: pixels of a side.
+    """
+
+    def __init__(self, images: ReadImages, side: int) -> None:
+        self._images, self._side = images, side
+
+    def at(self, places: Tensor) -> Tensor:
+        """Return images as bytes."""
+        found, failures = _decode(self._images, places.tolist(), self._side)
+        if failures:
+            raise _refusal(self._images, failures)
+        return torch.from_numpy(found)
+
+
+def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
+    """Return images at a size: from a file if it is not too large, made now if needed.
+
+    Raises:
+        DataError: if images do not decode: all are tried, some are named, and counted.
+    """
+    if len(images) * side * side * 3 > limit:
+        _try_all(images)
+        return LazyPixels(images, side)
+    name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"
+    path = cache_root() / "decoded" / name
+    shape = (len(images), side, side, 3)
+    found = _mapped(path, shape)
+    if found is None:
+        _write(images, shape, path)
+        found = np.load(path, mmap_mode="r")
+    return DecodedPixels(found)
+
+
+def square(image: Image.Image, side: int) -> Image.Image:
+    """Return an image stretched to a square: nothing is cut off, proportions change.
+
+    Photographs of cars are twice as wide as high; the middle alone lacks both ends.
+
+    Source: Song et al., CVPR 2016.
+    """
+    return image.resize((side, side), Image.Resampling.BICUBIC)
+
+
+def _try_all(images: ReadImages) -> None:
+    """Decode every image once in the life of a cache, before any work needs one."""
+    mark = cache_root() / "decoded" / f"{images.label}-{images.digest[:16]}.tried"
+    if mark.exists():
+        return
+    failures: list[str] = []
+    about = f"trying {images.label}"
+    with tqdm(total=len(images), unit="image", desc=about) as bar:
+        for start in range(0, len(images), AT_ONCE):
+            places = range(start, min(start + AT_ONCE, len(images)))
+            failures += _decode(images, places, 1)[1]
+            bar.update(len(places))
+    if failures:
+        raise _refusal(images, failures)
+    write_atomically(mark, b"")
+
+
+def _mapped(path: Path, shape: tuple[int, ...]) -> Array | None:
+    """Return a file of decoded images, None if there is none or it is damaged.
+
+    It ends in the digest of its array. A warning names a damaged one.
+
+    Raises:
+        DataError: if it is a folder.
+    """
+    if not path.exists():
+        return None
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder; delete it")
+    try:
+        found: Array = np.load(path, mmap_mode="r")
+        with path.open("rb") as file:
+            file.seek(-hashlib.sha256().digest_size, os.SEEK_END)
+            expected = file.read()
+    except Exception as error:  # noqa: BLE001 - numpy raises many kinds
+        return _damaged(path, told(error))
+    if (
+        not isinstance(found, np.ndarray)
+        or found.dtype != np.uint8
+        or found.shape != shape
+    ):
+        return _damaged(path, f"expected bytes of shape {shape}")
+    if hashlib.sha256(found).digest() != expected:
+        return _damaged(path, "its content has another digest")
+    return found
+
+
+def _damaged(path: Path, why: str) -> None:
+    warnings.warn(
+        f"the cached file {path} is damaged and not used: {why}", stacklevel=2
+    )
+
+
+def _write(images: ReadImages, shape: tuple[int, ...], path: Path) -> None:
+    """Decode all images into a file, which appears only when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    failures: list[str] = []
+    digest, about = hashlib.sha256(), f"decoding {images.label}"
+    try:
+        # Written and not mapped: a map on a full disk would end the process.
+        with (
+            os.fdopen(handle, "wb") as file,
+            tqdm(total=len(images), unit="image", desc=about) as bar,
+        ):
+            np.lib.format.write_array_header_1_0(file, header)
+            for start in range(0, len(images), AT_ONCE):
+                places = range(start, min(start + AT_ONCE, len(images)))
+                found, failed = _decode(images, places, shape[1])
+                file.write(found)
+                digest.update(found)
+                failures += failed
+                bar.update(len(found))
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        if failures:
+            raise _refusal(images, failures)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _decode(
+    images: ReadImages, places: Sequence[int], side: int
+) -> tuple[Array, list[str]]:
+    """Return images [n, side, side, 3], black where one does not decode, and those."""
+    failures = []
+
+    def one(place: int) -> Array:
+        try:
+            return np.asarray(square(images.read(place), side))
+        except DataError as error:
+            failures.append(str(error))
+            return np.zeros((side, side, 3), np.uint8)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(one, places))
+    return np.stack(found), sorted(failures)
+
+
+def _refusal(images: ReadImages, failures: Sequence[str]) -> DataError:
+    named = "; ".join(failures[:NAMED])
+    return DataError(
+        f"{len(failures)} of {len(images)} images of {images.label} do not decode "
+        f"({named}); {images.reader.remedy}"
+    )

@@ -1,0 +1,131 @@
+"""Sources whose images are read one by one, and the registry look-up of any source."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.data.contract import VariantStatus
+from benchmarks.data.files.readers import Reader
+from benchmarks.data.files.variants import Variant
+from benchmarks.runs.paths import data_root
+from metricopt.errors import DataError
+
+FULL = "full"
+
+
+class ReadSource(ABC):
+    """A data set whose images stay in their files.
+
+    Attributes:
+        name: of the data set; its label in records.
+        folder: its folder in the data root.
+        expected: numbers that say what it consists of; see `_counts`.
+        digest: expected digest of what is read; empty if it is not known.
+        note: how it differs from an official data set; empty if it is one.
+    """
+
+    name: ClassVar[str]
+    folder: ClassVar[str]
+    expected: ClassVar[tuple[int, ...]]
+    digest: ClassVar[str] = ""
+    note: ClassVar[str] = ""
+    variants: ClassVar[tuple[str, ...]] = (FULL,)
+
+    def load(self, root: str | Path | None = None, *, offline: bool = False) -> Any:
+        """Return the data set; its files are downloaded first where that is possible.
+
+        Args:
+            root: data root; see `benchmarks.runs.paths.data_root`.
+            offline: never download.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        folder = data_root(root) / self.folder
+        if not offline and not self._is_there(folder):
+            self.fetch(root)
+        reader = self._reader(folder)
+        try:
+            return self._read(reader)
+        except DataError as error:
+            raise DataError(f"{error}; {reader.remedy}") from error
+
+    @abstractmethod
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Download the missing files and return their paths.
+
+        Raises:
+            DataError: if that fails or is not possible; the message says what to do.
+        """
+
+    def verify(
+        self, root: str | Path | None = None, *, variant: str | None = None
+    ) -> Any:
+        """Read the local files that say what is in the images, and check them.
+
+        Raises:
+            DataError: if files are missing, malformed, or not the expected ones.
+        """
+        return self.load(root, offline=True)
+
+    def status(self, root: str | Path | None = None) -> list[VariantStatus]:
+        """Return whether the files are there, without reading them."""
+        folder = data_root(root) / self.folder
+        there = self._is_there(folder)
+        variant = Variant(FULL, (self.count,), (), self.digest, note=self.note)
+        state = "present" if there else "missing"
+        return [
+            VariantStatus(variant, state, str(folder), "not checked" if there else "-")
+        ]
+
+    def anew(self, *paths: Path) -> str:
+        """Return how to get files again, for messages."""
+        files = " and ".join(map(str, paths))
+        return f"delete {files} and run `./reproduce.sh data fetch {self.name}`"
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of images."""
+
+    @abstractmethod
+    def _is_there(self, folder: Path) -> bool:
+        """Return whether the files are in their folder."""
+
+    @abstractmethod
+    def _reader(self, folder: Path) -> Reader:
+        """Return the reader of the files in their folder.
+
+        Raises:
+            DataError: if they are missing; the message says what to do.
+        """
+
+    def _check(self, found: tuple[int, ...], digest: str) -> None:
+        """Check that what was read is what is expected.
+
+        Raises:
+            DataError: if it consists of other numbers, or has another digest.
+        """
+        if found != self.expected:
+            expected = self._counts(self.expected)
+            raise DataError(
+                f"{self.name} must have {expected}, got {self._counts(found)}"
+            )
+        if self.digest and digest != self.digest:
+            raise DataError(
+                f"{self.name} must have the digest {self.digest}, got {digest}"
+            )
+
+    @abstractmethod
+    def _counts(self, numbers: tuple[int, ...]) -> str:
+        """Return in words what it consists of."""
+
+    @abstractmethod
+    def _read(self, reader: Reader) -> Any:
+        """Return the data set that a reader reads, checked.
+
+        Raises:
+            DataError: if it is not the expected one; the message lacks the remedy.
+        """

@@ -1,0 +1,70 @@
+"""Data sets by name."""
+
+from benchmarks.data.contract import DATASETS, Dataset, DataSource
+from metricopt.errors import ConfigError
+
+
+def find_source(name: str) -> DataSource:
+    """Return the source of the data set called `name`.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names.
+    """
+    return DATASETS.get(name)()
+
+
+def source_names() -> list[str]:
+    """Return the names of all data sets, in alphabetical order."""
+    return list(DATASETS)
+
+
+def variant_shape(name: str, variant: str) -> tuple[int, ...]:
+    """Return the shape of the inputs of a variant of a data set, without loading it.
+
+    Returns:
+        The number of examples first.
+
+    Raises:
+        ConfigError: if there is no such variant; the message lists the known ones.
+    """
+    shapes = {spec.name: spec.shape for spec in find_source(name).specs}
+    if variant not in shapes:
+        known = ", ".join(shapes)
+        raise ConfigError(f"{name} has no variant {variant!r}; known: {known}")
+    return shapes[variant]
+
+
+def example_count(name: str, variant: str) -> int:
+    """Return how many examples a variant of a data set has, without loading it.
+
+    Raises:
+        ConfigError: if there is no such variant; the message lists the known ones.
+    """
+    return variant_shape(name, variant)[0]
+
+
+def load_dataset(name: str, variant: str, offline: bool) -> Dataset:
+    """Return a data set. Nothing is kept in memory: callers keep what they load."""
+    return find_source(name).load(variant=variant, offline=offline)
+
+
+def resolve_variant(name: str, *, offline: bool | None) -> str:
+    """Return the variant of a data set that runs on this machine use.
+
+    Missing files are downloaded if that is allowed.
+
+    Args:
+        name: name of the data set.
+        offline: whether downloads are forbidden. None is for a plan, which needs no
+            data: if no variant is present, the official one is returned.
+
+    Raises:
+        DataError: if no variant is present and downloads are forbidden or fail.
+    """
+    source = find_source(name)
+    for status in source.status():
+        if status.state != "missing":
+            return status.variant.name
+    if offline is None:
+        return source.variants[0]
+    return source.load(offline=offline).variant

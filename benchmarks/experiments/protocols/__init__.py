@@ -1,1 +1,0 @@
-"""The protocols: networks, problems and sizes of every tier, for each pipeline."""

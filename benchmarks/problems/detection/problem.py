@@ -1,0 +1,72 @@
+"""Detection problems: images to learn from, to observe and to test, by seed."""
+
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks.data.detection.contract import DETECTION
+from benchmarks.problems.detection.scenes import Scenes
+from benchmarks.problems.detection.settings import DetectionProblem
+from metricopt.detection.truths import counted
+from metricopt.errors import DataError
+from metricopt.process.seeding import make_generator
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionSplits:
+    """Images in three parts.
+
+    Attributes:
+        train, observe, test: the parts.
+        classes: names of the classes; the first one has label 1.
+        variant: label of the data set.
+        digest: identity of the data set.
+    """
+
+    train: Scenes
+    observe: Scenes
+    test: Scenes
+    classes: tuple[str, ...]
+    variant: str
+    digest: str
+
+
+def load_problem(problem: DetectionProblem, replicate: int) -> DetectionSplits:
+    """Return the splits of a detection problem for one replicate.
+
+    The data set says which images are the test, for all replicates. Of the training
+    images a random share is `observe`.
+
+    Args:
+        problem: data set, share that is observed.
+        replicate: decides which training images are observed.
+
+    Raises:
+        DataError: if a part would be empty, train or observe lacks a class, or files
+            are missing or wrong.
+    """
+    data = DETECTION.get(problem.dataset)().load(offline=True)
+    learnable = data.parts["train"]
+    count = round(problem.observed * len(learnable))
+    if not 0 < count < len(learnable):
+        raise DataError(
+            f"{data.label} has {len(learnable)} training images, of which a share of "
+            f"{problem.observed} is observed: expected one or more in each part"
+        )
+    generator = make_generator("detection split", problem.dataset, replicate)
+    order = learnable[torch.randperm(len(learnable), generator=generator)]
+    parts = {"observe": order[:count], "train": order[count:]}
+    parts["test"] = data.parts["test"]
+    scenes = {name: Scenes(data, places) for name, places in parts.items()}
+    for name in ("train", "observe"):
+        _check_classes(scenes[name], data.classes, f"{name} of {data.label}")
+    return DetectionSplits(
+        **scenes, classes=data.classes, variant=data.label, digest=data.digest
+    )
+
+
+def _check_classes(scenes: Scenes, classes: tuple[str, ...], where: str) -> None:
+    labels = scenes.targets[..., 4][counted(scenes.targets)].unique().tolist()
+    missing = [name for at, name in enumerate(classes, 1) if at not in labels]
+    if missing:
+        raise DataError(f"{where} must show every class, got no {', '.join(missing)}")

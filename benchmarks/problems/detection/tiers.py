@@ -1,0 +1,169 @@
+"""The detection protocol of Table 6: detectors, problems and sizes of every tier.
+
+A detector pre-trained with cross-entropy or the AP loss, FiLM of d = 128 parameters on
+its box head, and T steps of fine-tuning with K = 5 % of T queries.
+"""
+
+from typing import Literal
+
+from benchmarks.data.detection.contract import DETECTION
+from benchmarks.experiments.shared.arms import FinetuningSize
+from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
+from benchmarks.problems.detection.settings import (
+    ClassLoss,
+    DetectionProblem,
+    DetectionSettings,
+    DetectorBackbone,
+    DetectorTraining,
+)
+from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.pretrained.base_weights import BaseWeights
+from benchmarks.runs.codec import decode, encode
+from benchmarks.runs.spec import RunSpec, Unit
+
+REVISION = 1
+"""Raised when code changes numbers, so that no old record is taken for a new one."""
+PRETRAINING_REVISION = 1
+"""Raised when code changes pre-trained detectors, so that no old one is taken."""
+
+BackEnd = Literal["torchvision", "detectron2"]
+LOSSES: dict[ClassLoss, str] = {"cross-entropy": "cross-entropy", "ap": "AP loss"}
+"""Losses of the classes in Table 6, by name."""
+FILM = FilmSettings("generator", size=128)
+
+SIZES = {
+    "paper": FinetuningSize(
+        replicates=10,
+        value_functions=1,
+        seeds=3,
+        steps=200,
+        observations=10,
+        tasks=1_000,
+        batch_size=32,
+    ),
+    "local": FinetuningSize(
+        replicates=5,
+        value_functions=1,
+        seeds=1,
+        search_tests=1,
+        meta_tests=3,
+        steps=50,
+        observations=3,
+        tasks=120,
+        batch_size=16,
+    ),
+    "smoke": FinetuningSize(
+        replicates=1,
+        value_functions=1,
+        seeds=1,
+        search_tests=1,
+        meta_tests=2,
+        steps=10,
+        observations=2,
+        tasks=6,
+        batch_size=8,
+    ),
+}
+PROBLEMS = {
+    "paper": {
+        "07": DetectionProblem("voc07", observed=0.1),
+        "07+12": DetectionProblem("voc07+12", observed=0.1),
+    },
+    "local": {"bccd": DetectionProblem("bccd-voc-subset", observed=0.2)},
+    "smoke": {"drawn": DetectionProblem("drawn-cells", observed=0.4)},
+}
+"""Problems of the tiers, by the names of their columns."""
+PROPOSALS = {"smoke": 24}
+"""Regions of an image where they are not 100; drawn cells are four at most."""
+DATA = {
+    "paper": "on PASCAL VOC",
+    "local": (
+        "on bccd-voc-subset: 292 images of blood cells of 256 x 192 pixels, laid out "
+        "as PASCAL VOC is. The network starts from weights for ImageNet and is trained "
+        "on 164 images; 41 are observed, 87 are the test. No number here is one of "
+        "PASCAL VOC"
+    ),
+    "smoke": "on drawn cells",
+}
+NETWORKS: dict[tuple[BackEnd, str], str] = {
+    ("torchvision", "paper"): (
+        "Faster R-CNN with ResNet-50 and a feature pyramid; the paper's network is "
+        "R50-C4 of detectron2, which `table6-detectron2` runs"
+    ),
+    ("torchvision", "local"): "Faster R-CNN on SqueezeNet 1.1 up to stride 8",
+    ("torchvision", "smoke"): "a tiny Faster R-CNN",
+    ("detectron2", "paper"): "Faster R-CNN R50-C4",
+    ("detectron2", "local"): "Faster R-CNN R50-C4",
+    ("detectron2", "smoke"): "Faster R-CNN R50-C4 with an eighth of the channels",
+}
+
+
+def caption(back_end: BackEnd, tier: str) -> str:
+    """Return what numbers of a tier are labelled with: back end, network and data."""
+    network = NETWORKS[back_end, tier]
+    return f"Back end {back_end}, {network}, {DATA[tier]}"
+
+
+def backbone(back_end: BackEnd, tier: str, loss: ClassLoss) -> DetectorBackbone:
+    """Return the detector of a back end and tier, trained with a loss."""
+    of_tier = _of_detectron2 if back_end == "detectron2" else _of_torchvision
+    network, base, training = of_tier(tier)
+    return DetectorBackbone(network, base, loss, training, PRETRAINING_REVISION)
+
+
+def _of_torchvision(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
+    if tier == "paper":
+        training = DetectorTraining(
+            12,
+            batch_size=16,
+            rate=1e-4,
+            precision="bfloat16",
+            frozen=("conv1", "bn1", "layer1"),
+        )
+        return "resnet50-fpn", BaseWeights("torchvision"), training
+    if tier == "local":
+        # Chosen by AP50 on observe, one replicate.
+        training = DetectorTraining(15, upside_down=True, frozen=("features.0",))
+        return "squeezenet1_1", SQUEEZENET, training
+    return "tiny", BaseWeights(), DetectorTraining(10, rate=1e-2)
+
+
+def _of_detectron2(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
+    """Return the detector of the paper; it keeps its first two stages frozen itself."""
+    base = BaseWeights("torchvision")
+    if tier == "paper":
+        training = DetectorTraining(17, batch_size=16, rate=1e-4, precision="bfloat16")
+        return "r50-c4", base, training
+    if tier == "local":
+        return "r50-c4", base, DetectorTraining(15, rate=1e-4, upside_down=True)
+    return "r50-c4-narrow", BaseWeights(), DetectorTraining(10, rate=3e-3)
+
+
+def detection_pipeline(
+    back_end: BackEnd, tier: str, problem: DetectionProblem, loss: ClassLoss
+) -> Unit:
+    """Return the pipeline of a tier and problem, with the detector of a loss."""
+    settings = DetectionSettings(
+        problem,
+        backbone(back_end, tier, loss),
+        REVISION,
+        FILM,
+        SIZES[tier].batch_size,
+        PROPOSALS.get(tier, 100),
+    )
+    return Unit("detection", encode(settings))
+
+
+def classes_of(tier: str) -> tuple[str, ...]:
+    """Return the names of the classes of a tier."""
+    first = next(iter(PROBLEMS[tier].values()))
+    return DETECTION.get(first.dataset).classes
+
+
+def network_of(spec: RunSpec) -> str:
+    """Return a readable identity of the pre-trained detector of a run."""
+    settings = decode(DetectionSettings, spec.pipeline.settings)
+    backbone = settings.backbone
+    return network_name(
+        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
+    )

@@ -1,0 +1,71 @@
+"""What a network and its features will take, told before anything is made."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.problems.film_settings import FilmSettings
+
+PASSES = 3
+"""Work of a training step relative to the outputs: these, and gradients of both kinds.
+"""
+
+
+@dataclass(frozen=True)
+class ImageCost:
+    """What one image costs.
+
+    Attributes:
+        operations: floating-point multiplications and additions of its outputs.
+        feature_bytes: of what the adapter caches of it; 0 if the network is not cut.
+    """
+
+    operations: float
+    feature_bytes: int
+
+    def of_all(self, network: str, *, trained: int, kept: int) -> "Forecast":
+        """Return what a network takes.
+
+        Args:
+            network: its identity.
+            trained: images of its training, each as often as it is seen.
+            kept: images whose features are cached.
+        """
+        operations = PASSES * self.operations * trained
+        return Forecast(network, operations, self.feature_bytes * kept)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the network of a pipeline takes.
+
+    Attributes:
+        network: identity of the network.
+        operations: floating-point operations of its training.
+        feature_bytes: of the features of all images, on disk and in memory.
+    """
+
+    network: str
+    operations: float
+    feature_bytes: int
+
+
+def cost_of_image(
+    network: nn.Module, image: Tensor, adapter: FilmSettings, *usual: str
+) -> ImageCost:
+    """Measure what one image costs.
+
+    Args:
+        network: with any weights.
+        image: any one, shape [1, ...].
+        adapter: of the pipeline.
+        usual: sites where the settings name none.
+    """
+    film = adapter.film(network, image, seed=0, usual=usual)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        network(image)
+    kept = film.encode(image) if film.is_cut else ()
+    numbers = sum(part.numel() * part.element_size() for part in kept)
+    return ImageCost(counter.get_total_flops(), numbers)

@@ -1,0 +1,149 @@
+"""Image problems: splits, long tails and label noise, made from a data set by seed."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from benchmarks.data.registry import load_dataset
+from benchmarks.problems.images.images import Images, channel_statistics
+from benchmarks.problems.images.settings import (
+    LEARNED_SHARE,
+    OBSERVE_SHARE,
+    ImageProblem,
+)
+from metricopt.errors import ConfigError, DataError
+from metricopt.process.seeding import make_generator
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSplits:
+    """An image data set, split, with the training part as the problem wants it.
+
+    Attributes:
+        train, observe, test: the splits; observe and test are never corrupted.
+        classes: number of classes C.
+        variant: label of the data set.
+        digest: sha256 of its decoded arrays.
+    """
+
+    train: Images
+    observe: Images
+    test: Images
+    classes: int
+    variant: str
+    digest: str
+
+
+def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
+    """Return the splits of an image problem for one replicate.
+
+    A data set with an official test part keeps it. In any other, a random fifth is the
+    test part. A tenth of the rest is `observe`.
+
+    Args:
+        problem: data set, imbalance, label noise and number of examples.
+        replicate: decides the splits, the tail and the noise.
+
+    Raises:
+        DataError: if observe lacks a class that training has.
+    """
+    data = load_dataset(problem.dataset, problem.variant, offline=True)
+    generator = make_generator("image split", problem.dataset, replicate)
+    learned = data.train_rows or round(LEARNED_SHARE * len(data.targets))
+    rows = torch.arange(len(data.targets))
+    if data.train_rows is None:
+        rows = rows[torch.randperm(len(rows), generator=generator)]
+    order = rows[:learned][torch.randperm(learned, generator=generator)]
+    observed = round(OBSERVE_SHARE * learned)
+    observe, train, test = order[:observed], order[observed:], rows[learned:]
+    train = train[: problem.max_examples]
+    classes = len(data.classes)
+    train = long_tail(train, data.targets, problem.imbalance, generator)
+    labels = noisy(data.targets[train], classes, problem.label_noise, generator)
+    _check_classes(labels, data.targets[observe], data.label)
+    centre, scale = channel_statistics(as_bytes(data.inputs[train]))
+
+    def images(index: Tensor, targets: Tensor) -> Images:
+        pixels = as_bytes(data.inputs[index])
+        return Images(pixels, targets, centre, scale)
+
+    return ImageSplits(
+        images(train, labels),
+        images(observe, data.targets[observe]),
+        images(test, data.targets[test]),
+        classes,
+        data.label,
+        data.digest,
+    )
+
+
+def as_bytes(inputs: Tensor) -> Tensor:
+    """Return images as uint8, channels last: [N, H, W, C].
+
+    Args:
+        inputs: bytes in that order already, or values in [0, 1] as [N, C, H, W].
+    """
+    if inputs.dtype == torch.uint8:
+        return inputs
+    return (inputs * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+
+
+def long_tail(
+    rows: Tensor, targets: Tensor, imbalance: float, generator: torch.Generator
+) -> Tensor:
+    """Return rows with an exponential tail: class c keeps n * imbalance^(-c / (C - 1)).
+
+    Args:
+        rows: indices of training images, in random order, shape [N].
+        targets: labels of all images.
+        imbalance: ratio of the first class's count to the last one's, 1 or more.
+        generator: shuffles the rows kept, which are the first ones of every class.
+
+    Returns:
+        The rows kept, shape [N'], in random order.
+
+    Source: Cui et al., CVPR 2019, Sec. 5.1; n is the count of the rarest class.
+    """
+    if imbalance < 1:
+        raise ConfigError(f"imbalance must be 1 or more, got {imbalance}")
+    if imbalance == 1:
+        return rows
+    labels = targets[rows]
+    counts = torch.bincount(labels)
+    last, most = len(counts) - 1, int(counts.min())
+    kept = [
+        rows[labels == label][: round(most * imbalance ** (-label / last))]
+        for label in range(last + 1)
+    ]
+    joined = torch.cat(kept)
+    return joined[torch.randperm(len(joined), generator=generator)]
+
+
+def noisy(
+    labels: Tensor, classes: int, share: float, generator: torch.Generator
+) -> Tensor:
+    """Return labels with a share of them replaced by another class, uniformly.
+
+    Raises:
+        ConfigError: if the share is not in [0, 1).
+    """
+    if not 0 <= share < 1:
+        raise ConfigError(f"label_noise must be in [0, 1), got {share}")
+    if share == 0:
+        return labels
+    chosen = torch.randperm(len(labels), generator=generator)
+    chosen = chosen[: round(share * len(labels))]
+    shift = torch.randint(1, classes, chosen.shape, generator=generator)
+    changed = labels.clone()
+    changed[chosen] = (labels[chosen] + shift) % classes
+    return changed
+
+
+def _check_classes(train: Tensor, observe: Tensor, label: str) -> None:
+    learned, observed = set(train.tolist()), set(observe.tolist())
+    if not learned <= observed:
+        raise DataError(
+            f"the observe split of {label} must hold every class of the training "
+            f"split, {sorted(learned)}, got {sorted(observed)}"
+        )

@@ -1,0 +1,154 @@
+"""Image networks that a network method trains, and what their training cost."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.network_methods.contract import NETWORK_METHODS
+from baselines.training.batches import Batches
+from baselines.training.children import Children
+from baselines.training.loop import OnEpoch
+from baselines.training.optimization import Training
+from baselines.training.prediction import predict, predict_examples
+from baselines.training.selection import Epoch
+from baselines.validation import Validation
+from benchmarks.problems.choices import NetworkCost
+from benchmarks.problems.images.images import Images
+from benchmarks.problems.images.settings import Taught
+from benchmarks.problems.pretrained.theta import DIVERGED, kept
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.codec import changed
+from benchmarks.runs.metrics import metric_of
+from benchmarks.runs.spec import Unit
+from metricopt.errors import ConfigError, DivergedError
+
+DIGITS = 5
+WATCHED = (Unit("mcr"), Unit("aucpr"))
+"""Metrics whose values on observe are noted after every epoch, for figures alone."""
+LEARNED = 5_000
+"""Training images on which the error on the training split is noted."""
+TRAIN_ERROR = "train_error"
+COURSE = "course"
+"""Beginning of the names of notes with one number an epoch."""
+
+
+@dataclass(frozen=True)
+class School:
+    """Trains networks by a method.
+
+    Attributes:
+        taught: the method and what it works towards.
+        batches: training images.
+        observe: images on which the metric is queried.
+        on_epoch: called after every epoch; None to be silent.
+    """
+
+    taught: Taught
+    batches: Batches
+    observe: Images
+    on_epoch: OnEpoch | None = None
+
+    def train(
+        self,
+        network: nn.Module,
+        training: Training,
+        judge: Callable[[nn.Module], dict[str, float]],
+        generator: torch.Generator,
+    ) -> Artifact:
+        """Return a trained network and what it took; see `train_artifact`.
+
+        Raises:
+            ConfigError: if the method moves the threshold, which weights do not keep.
+        """
+        method, course = self.taught.method, Course(self)
+        known = NETWORK_METHODS.get(method.name)(on_epoch=course.add)
+        validation = Validation(metric_of(self.taught.metric), self.observe)
+        # The first calls of a process take seconds that belong to no method.
+        predict(copy.deepcopy(network), self.batches.plain(2))
+        started = time.perf_counter()
+        try:
+            result = changed(known, method.settings).train(
+                network.to(self.batches.targets.device),
+                self.batches,
+                validation,
+                training=training,
+                generator=generator,
+            )
+        except DivergedError as error:
+            return Artifact({}, {DIVERGED: str(error)})
+        seconds = time.perf_counter() - started - course.seconds
+        if result.threshold:
+            raise ConfigError(f"{method.name} moves the threshold of its network")
+        facts: dict[str, object] = {
+            "queries": dict(validation.meter.made),
+            "gradient_steps": result.gradient_steps,
+            "seconds": round(seconds, 1),
+            "notes": result.notes
+            | course.notes(training.epochs)
+            | {TRAIN_ERROR: self._train_error(result.network)},
+        }
+        return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
+
+    def _train_error(self, network: nn.Module) -> float:
+        """Return the error rate on training images without augmentation."""
+        count = min(LEARNED, len(self.batches.targets))
+        called = predict(network, self.batches.plain(count)).argmax(1)
+        wrong = called != self.batches.targets[:count]
+        return round(float(wrong.double().mean()), DIGITS)
+
+
+@dataclass
+class Course:
+    """What a network is like after every epoch, for figures alone.
+
+    Attributes:
+        school: gives images and metrics.
+        lines: numbers by name of the line.
+        seconds: wall seconds that looking took.
+    """
+
+    school: School
+    lines: dict[str, list[float]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, epoch: Epoch) -> None:
+        """Take note of an epoch whose network is shown."""
+        if self.school.on_epoch is not None:
+            self.school.on_epoch(epoch)
+        network, started = epoch.network, time.perf_counter()
+        if network is None:
+            return
+        if isinstance(network, Children):
+            network = network.network(0)
+        observe = self.school.observe
+        outputs = predict_examples(network, observe)
+        loss = nn.functional.cross_entropy(outputs, observe.targets)
+        self._note("observe_loss", float(loss))
+        for unit in WATCHED:
+            self._note(unit.label, _value(unit, outputs, observe.targets))
+        self.seconds += time.perf_counter() - started
+
+    def notes(self, epochs: int) -> dict[str, list[float]]:
+        """Return the lines of the last training, by name."""
+        return {f"{COURSE}_{name}": line[-epochs:] for name, line in self.lines.items()}
+
+    def _note(self, name: str, value: float) -> None:
+        self.lines.setdefault(name, []).append(round(value, DIGITS))
+
+
+def cost_of(facts: Mapping[str, Any]) -> NetworkCost:
+    """Return what a network cost, by the facts of its artifact."""
+    if "gradient_steps" not in facts:
+        return NetworkCost()
+    return NetworkCost(
+        facts["queries"], facts["gradient_steps"], facts["seconds"], facts["notes"]
+    )
+
+
+def _value(unit: Unit, outputs: Tensor, targets: Tensor) -> float:
+    return float(metric_of(unit).value(outputs, targets))

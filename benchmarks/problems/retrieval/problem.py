@@ -1,0 +1,80 @@
+"""Retrieval problems: splits without a common class, made by seed."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from benchmarks.data.listed.registry import load_listed
+from benchmarks.problems.pretrained.photographs import Photographs, photographs
+from benchmarks.problems.retrieval.settings import RetrievalProblem
+from metricopt.errors import DataError
+from metricopt.process.seeding import make_generator
+
+FEWEST = 2
+"""Classes that each part needs."""
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalSplits:
+    """Photographs in three parts that share no class.
+
+    Attributes:
+        train, observe, test: the parts; labels of train are 0 to `classes` - 1.
+        groups: super-category of every training image, shape [N].
+        classes: number of training classes.
+        variant: label of the data set.
+        digest: identity of the data set.
+    """
+
+    train: Photographs
+    observe: Photographs
+    test: Photographs
+    groups: Tensor
+    classes: int
+    variant: str
+    digest: str
+
+
+def load_problem(problem: RetrievalProblem, replicate: int) -> RetrievalSplits:
+    """Return the splits of a retrieval problem for one replicate.
+
+    The data set says which classes are the test, for all replicates. Of the training
+    classes a random share is `observe`.
+
+    Args:
+        problem: data set, size of the images, share that is observed.
+        replicate: decides which training classes are observed.
+
+    Raises:
+        DataError: if a part would have fewer than two classes, a class of a part one
+            image, or files are missing or wrong.
+    """
+    data = load_listed(problem.dataset, offline=True)
+    learnable = data.classes[: data.train_rows].unique()
+    count = round(problem.observed * len(learnable))
+    if min(count, len(learnable) - count) < FEWEST:
+        raise DataError(
+            f"{data.label} has {len(learnable)} training classes, of which a share of "
+            f"{problem.observed} is observed: expected {FEWEST} or more in each part"
+        )
+    generator = make_generator("retrieval split", problem.dataset, replicate)
+    order = learnable[torch.randperm(len(learnable), generator=generator)]
+    places = torch.arange(len(data))
+    is_train = places < data.train_rows
+    observed = is_train & torch.isin(data.classes, order[:count])
+    learned = is_train & ~observed
+    own, labels = data.classes[learned].unique(return_inverse=True)
+
+    def part(chosen: Tensor, targets: Tensor) -> Photographs:
+        return photographs(data, places[chosen], targets, problem.side)
+
+    return RetrievalSplits(
+        part(learned, labels),
+        part(observed, data.classes[observed]),
+        part(~is_train, data.classes[~is_train]),
+        data.supers[learned],
+        len(own),
+        data.label,
+        data.digest,
+    )

@@ -1,0 +1,1 @@
+"""Binary problems on tables: an MLP with dynamic input biases."""

@@ -1,0 +1,187 @@
+"""Tabular problems: an MLP with dynamic input biases on a binary problem.
+
+Random 70/10/20 split, features standardised with the train split's statistics, an MLP
+trained with cross-entropy.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.losses.base import LOSSES
+from baselines.post_hoc.prior_correction import uniform_shares
+from baselines.training.batches import Batches, SampledBatches
+from baselines.training.loop import TrainingRun, train
+from baselines.training.optimization import Training
+from benchmarks.data.registry import load_dataset
+from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
+from benchmarks.problems.adapted import AdaptedPipeline, Splits
+from benchmarks.problems.contract import PIPELINES
+from benchmarks.problems.pretrained.weight_files import restore
+from benchmarks.problems.tabular.settings import (
+    BinaryProblem,
+    TabularSettings,
+    split_ends,
+)
+from benchmarks.runs.artifacts import Artifact, get_or_make
+from benchmarks.runs.codec import changed
+from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.output_offsets import OutputOffsets
+from metricopt.errors import DataError
+from metricopt.metrics.confusion import class_shares
+from metricopt.process.seeding import Seeds, make_generator
+from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
+
+KEPT = "the kept network, which `./reproduce.sh cache clear theta` removes,"
+
+
+def load_splits(problem: BinaryProblem, replicate: int) -> Splits:
+    """Return the splits of a problem for one replicate.
+
+    Args:
+        problem: data set, positive classes and number of examples.
+        replicate: decides the random split.
+
+    Raises:
+        DataError: if a split has one class only.
+    """
+    data = load_dataset(problem.dataset, problem.variant, offline=True)
+    targets = torch.isin(data.targets, torch.tensor(problem.positive)).long()
+    generator = make_generator("split", problem.dataset, replicate)
+    order = torch.randperm(len(targets), generator=generator)
+    order = order[: problem.max_examples]
+    parts = order.tensor_split(split_ends(len(order)))
+    inputs = data.inputs.flatten(1)
+    centre, scale = standardisation(inputs[parts[0]])
+    splits = [Split((inputs[part] - centre) / scale, targets[part]) for part in parts]
+    for name, split in zip(("train", "observe", "test"), splits, strict=True):
+        if len(split.targets.unique()) < 2:
+            raise DataError(
+                f"the {name} split of {data.label} holds one class only; expected "
+                f"examples of classes {list(problem.positive)} and of others"
+            )
+    return Splits(*splits, data.label, data.digest)
+
+
+def standardisation(inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return centre and scale of every feature [N, F]; 0/1 features stay as they are.
+
+    A rare indicator, divided by its deviation, would dominate all other inputs.
+    """
+    binary = ((inputs == 0) | (inputs == 1)).all(0)
+    centre = torch.where(binary, 0.0, inputs.mean(0))
+    scale = torch.where(binary, 1.0, inputs.std(0).clamp_min(1e-6))
+    return centre, scale
+
+
+@PIPELINES.register("tabular")
+class TabularPipeline(AdaptedPipeline):
+    """A binary problem with its MLP; see `Pipeline`."""
+
+    settings_type = TabularSettings
+    settings: TabularSettings
+    loss = nn.BCEWithLogitsLoss()
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits."""
+        return load_splits(self.settings.problem, self.replicate)
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        """Seeds of everything that is random here."""
+        problem, sampling = self.settings.problem, self.settings.sampling
+        return Seeds(problem.dataset, list(problem.positive), sampling, self.replicate)
+
+    @property
+    def recorded_seeds(self) -> dict[str, int]:
+        """Seeds that records name, by purpose."""
+        own = {name: self.seeds.seed(name) for name in ("theta", "adapter")}
+        return super().recorded_seeds | own
+
+    @property
+    def sampler(self) -> Sampler:
+        """What draws the mini-batches of fine-tuning."""
+        targets, size = self.splits.train.targets, self.settings.finetune.batch_size
+        if self.balanced:
+            return BalancedSampler(targets, size)
+        return NaturalSampler(len(targets), size)
+
+    @property
+    def training_shares(self) -> Tensor:
+        """Class shares of the mini-batches theta was trained on."""
+        if self.balanced:
+            return uniform_shares(2)
+        return class_shares(self.splits.train.targets, 2)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether mini-batches are class-balanced."""
+        return self.settings.sampling == "balanced"
+
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Return the mini-batches a network is trained on."""
+        backbone = changed(self.settings.backbone, changes)
+        return SampledBatches(
+            self.splits.train, backbone.batch_size, balanced=self.balanced
+        )
+
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Return how a network is trained here, with changes."""
+        backbone = changed(self.settings.backbone, changes)
+        return Training(epochs=backbone.epochs, learning_rate=backbone.learning_rate)
+
+    def network_start(self, *, from_theta: bool) -> nn.Sequential:
+        """Return the trained network, or one with random weights."""
+        return self.theta if from_theta else self.fresh_network()
+
+    def fresh_network(self) -> nn.Sequential:
+        """Return the MLP with random weights."""
+        backbone = self.settings.backbone
+        network = mlp(
+            self.splits.train.batch(slice(1)).shape[1],
+            backbone.hidden,
+            slope=backbone.slope,
+            dropout=backbone.dropout,
+        )
+        initialise(network, self.seeds.seed("theta"))
+        return network
+
+    @cached_property
+    def theta(self) -> nn.Sequential:
+        """The network trained with cross-entropy."""
+        network = self.fresh_network()
+
+        def make() -> Artifact:
+            best = train(
+                TrainingRun(
+                    network,
+                    LOSSES.get("cross-entropy"),
+                    self.batches({}),
+                    self.training({}),
+                    generator=self.seeds.generator("pre-training"),
+                    observe=self.splits.observe,
+                )
+            )
+            return Artifact(state_of(network), {"epoch": best.epoch})
+
+        kept = get_or_make("theta", self.key, make).tensors
+        restore(network, kept, KEPT)
+        return network.eval()
+
+    @cached_property
+    def adapter(self) -> NetworkAdapter:
+        """The dynamic biases of the deployed theta, with output offsets if wanted."""
+        example = self.splits.train.batch(slice(64))
+        biases = DynamicBias(
+            deployed(self.theta),
+            size=self.settings.adapter.size,
+            seed=self.seeds.seed("adapter"),
+            example_input=example,
+        )
+        wanted = self.settings.adapter.offsets
+        return OutputOffsets(biases, example) if wanted else biases

@@ -1,0 +1,126 @@
+"""The health check of a value function: does it rank phi as the true metric does?
+
+If it does not, MetricOpt would follow noise. Trajectories along the loss and guided
+ones are judged apart: a rank correlation over both would measure the gap between them,
+which is the easiest thing to predict and helps no step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from metricopt.algorithm1.trajectories import GUIDED, KINDS, LOSS, Kind, Trajectories
+from metricopt.algorithm1.value_function import ValueFunction
+from metricopt.errors import ConfigError
+from metricopt.ranking import rank_correlation
+
+TRUSTED, DOUBTFUL = 0.8, 0.5
+WORDED: dict[Kind, str] = {LOSS: "along the loss", GUIDED: "along guided steps"}
+
+
+@dataclass(frozen=True)
+class Health:
+    """Agreement of predicted and observed costs on held-out trajectories of one kind.
+
+    Attributes:
+        spearman: rank correlation in [-1, 1]; NaN where either side is constant.
+        error: mean absolute error, in units of cost.
+        spread: standard deviation of the observed costs.
+        predicted: predicted costs, shape [N].
+        observed: observed costs, shape [N].
+    """
+
+    spearman: float
+    error: float
+    spread: float
+    predicted: Tensor
+    observed: Tensor
+
+
+def check_health(value_function: ValueFunction, held_out: Trajectories) -> Health:
+    """Compare a value function with the observations of trajectories it never saw.
+
+    Args:
+        value_function: in evaluation mode.
+        held_out: trajectories of one kind.
+    """
+    rows = torch.arange(len(held_out))[:, None]
+    phi = held_out.phi[rows, held_out.steps].flatten(0, 1)
+    with torch.no_grad():
+        predicted = value_function(phi).double()
+    observed = held_out.costs.flatten()
+    return Health(
+        rank_correlation(predicted, observed),
+        (predicted - observed).abs().mean().item(),
+        observed.std().item() if len(observed) > 1 else 0.0,
+        predicted,
+        observed,
+    )
+
+
+def health_notes(kind: Kind, health: Health) -> dict[str, float]:
+    """Return the figures of one kind as notes of a result; `verdict` reads them."""
+    return {
+        f"spearman_{kind}": health.spearman,
+        f"value_error_{kind}": health.error,
+        f"health_spread_{kind}": health.spread,
+    }
+
+
+def verdict(notes: Mapping[str, float]) -> str | None:
+    """Return a plain sentence: whether to trust the value function, and why.
+
+    It is trusted as far as it ranks the kind of trajectory that it ranks worse.
+
+    Args:
+        notes: of a result; None is returned if they have no figures of health.
+    """
+    kinds = [kind for kind in KINDS if f"spearman_{kind}" in notes]
+    if not kinds:
+        return None
+    figures = "; ".join(
+        f"{WORDED[kind]} its rank correlation is {notes[f'spearman_{kind}']:.2f} and "
+        f"its mean error {notes[f'value_error_{kind}']:.4f}, where the observed cost "
+        f"varies by {notes[f'health_spread_{kind}']:.4f}"
+        for kind in kinds
+    )
+    # NaN reaches no threshold.
+    reached = [notes[f"spearman_{kind}"] for kind in kinds]
+    if all(spearman >= TRUSTED for spearman in reached):
+        return f"Trust it: {figures}."
+    if all(spearman >= DOUBTFUL for spearman in reached):
+        return f"Use with care: {figures}."
+    return (
+        f"Do not trust it: {figures}. Train on more tasks, or the metric hardly moves "
+        "along fine-tuning."
+    )
+
+
+def draw_health(health: Mapping[Kind, Health], path: Path) -> None:
+    """Write a figure of predicted against observed cost, a colour for every kind.
+
+    Raises:
+        ConfigError: if matplotlib, which the extra `plot` installs, is missing.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError(
+            "figures need matplotlib: pip install 'metricopt[plot]'"
+        ) from error
+
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
+    for kind, found in health.items():
+        label = f"{WORDED[kind]}: Spearman {found.spearman:.2f}"
+        axes.scatter(found.observed, found.predicted, s=10, alpha=0.6, label=label)
+    observed = torch.cat([found.observed for found in health.values()])
+    ends = [observed.min().item(), observed.max().item()]
+    axes.plot(ends, ends, color="black", linewidth=1, label="predicted = observed")
+    axes.set_xlabel("observed cost (lower is better)")
+    axes.set_ylabel("cost predicted by the value function")
+    axes.legend()
+    figure.savefig(path, dpi=110)

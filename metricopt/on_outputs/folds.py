@@ -1,0 +1,89 @@
+"""Folds and bootstrap samples of the observe split, of examples or of classes.
+
+Where examples are compared with each other, those of a class go together: the gain is
+to hold on classes that were never seen.
+"""
+
+import torch
+from torch import Tensor
+
+from metricopt.reading.outputs import are_labels
+from metricopt.tasks.observed_statistics import ObservedStatistics
+from metricopt.tasks.task import Task
+
+FEWEST, FEWEST_TOGETHER = 50, 10
+"""Of an observe split, what is judged one by one (examples, or objects of images), and
+what goes together (classes that are compared, or images), below which nothing is
+cross-fitted."""
+
+
+def lacking(statistics: ObservedStatistics) -> str:
+    """Return what an observe split lacks to be cross-fitted; empty if nothing."""
+    sizes = statistics.kind.sizes(statistics.targets).items()
+    least = (FEWEST, FEWEST_TOGETHER)
+    for (what, count), needed in zip(sizes, least, strict=False):
+        if count < needed:
+            return (
+                f"An observe split of {count} {what} is too small to cross-fit, which "
+                f"needs {needed}."
+            )
+    return ""
+
+
+def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]:
+    """Return places of the examples of `count` random parts of the observe split."""
+    statistics = task.statistics
+    if statistics is None or not statistics.compares:
+        order = torch.randperm(task.examples, generator=generator)
+        return list(order.tensor_split(count))
+    folds = folds_of(statistics, count, generator)
+    return [(folds == fold).nonzero().flatten() for fold in range(count)]
+
+
+def folds_of(
+    statistics: ObservedStatistics, folds: int, generator: torch.Generator
+) -> Tensor:
+    """Return a fold in [0, folds) for every example, shape [N]."""
+    targets = statistics.targets
+    if not are_labels(targets):
+        targets = torch.zeros(len(targets))  # nothing to be alike in but size
+    if not statistics.compares:
+        return stratified_folds(targets, folds, generator)
+    kinds, place = targets.unique(return_inverse=True)
+    order = torch.randperm(len(kinds), generator=generator)
+    return (order % folds)[place]
+
+
+def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
+    """Return a fold in [0, folds) for every label [N], alike in labels and size."""
+    shuffled = torch.randperm(len(targets), generator=generator)
+    order = shuffled[targets[shuffled].argsort(stable=True)]
+    found = torch.empty(len(targets), dtype=torch.long)
+    found[order] = torch.arange(len(targets)) % folds
+    return found
+
+
+def bootstrap(
+    statistics: ObservedStatistics, samples: int, generator: torch.Generator
+) -> Tensor:
+    """Return how often every example is in the split itself, then in every sample.
+
+    Examples are drawn, or classes with all their examples.
+
+    Returns:
+        Counts, shape [1 + samples, N].
+    """
+    examples = len(statistics)
+    if not statistics.compares:
+        drawn = _counts(samples, examples, generator)
+    else:
+        kinds, place = statistics.targets.unique(return_inverse=True)
+        drawn = _counts(samples, len(kinds), generator)[:, place]
+    return torch.cat([torch.ones(1, examples), drawn])
+
+
+def _counts(samples: int, units: int, generator: torch.Generator) -> Tensor:
+    """Return how often each of some units is in every sample, [samples, units]."""
+    drawn = torch.randint(units, (samples, units), generator=generator)
+    counts = torch.zeros(samples, units)
+    return counts.scatter_add_(1, drawn, torch.ones_like(counts))

@@ -1,0 +1,295 @@
+"""The search of MetricOpt on outputs: which phi to query next, and when to stop.
+
+One search has a value function of its own and knows all its queries.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from metricopt.methods.known import KnownStatistics
+from metricopt.on_outputs.coordinates import Coordinates, descend
+from metricopt.on_outputs.explained import Explained, explain
+from metricopt.on_outputs.handed_over import HandedOver
+from metricopt.statistics.contract import Groups, anchored
+from metricopt.tasks.observed_statistics import ObservedStatistics
+
+NARROWER, WIDER = 0.85, 1.3
+"""Factors of the trust region after a query that brought nothing, or a new best."""
+PENALTY = 10.0
+"""Of leaving the trust region, in spreads of the observed costs."""
+TOLERANCE, HOPELESS = 0.1, 0.5
+"""Errors of prediction, in spreads of the observed costs, by which a metric counts as
+identified, and as no function of the statistics."""
+MOST_DOUBLINGS = 3
+"""Of the first moves, while the metric does not follow."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How phi is searched for.
+
+    Attributes:
+        first_points: queries after phi = 0 and before the value function is asked.
+        fine_tuned: how many of them come from the portfolio.
+        first_move: how far they move the statistic that moves most.
+        starts: best phi so far from which descent starts.
+        steps: of the descent between two queries.
+        step: about how far one of them moves the statistics.
+        examples: of the observe split that the descent sees, drawn anew every time.
+        kappa: greatest number of deviations that are taken off the predicted cost of a
+            candidate; candidates take shares of it from 0 to 1.
+        radius: of the first trust region: how far a statistic may move.
+        trusted: predictions, the last ones, whose median error counts.
+        enough: that error, in spreads of the observed costs, at which the search ends
+            before its budget does; 0 for never.
+    """
+
+    first_points: int = 5
+    fine_tuned: int = 2
+    first_move: float = 0.15
+    starts: int = 3
+    steps: int = 20
+    step: float = 0.03
+    examples: int = 500
+    kappa: float = 1.0
+    radius: float = 0.2
+    trusted: int = 3
+    enough: float = 0.0
+
+
+class OutputsSearch:
+    """One search: what it knows, and the phi it asks for next.
+
+    Args:
+        settings: of the search.
+        statistics: of the observe split.
+        along: coordinates of phi.
+        candidates: phi that are known before any query, shape [S, d].
+        seed: of all randomness.
+        told: what was learned of the metric on another network; None for nothing.
+
+    Attributes:
+        trials: predicted and observed cost of every phi the value function chose.
+        identified_at: queries after which the metric was identified, and stayed so.
+    """
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        statistics: ObservedStatistics,
+        along: Coordinates,
+        candidates: Tensor,
+        seed: int,
+        told: KnownStatistics | None = None,
+    ) -> None:
+        self.settings, self.statistics, self.along = settings, statistics, along
+        self.generator = torch.Generator().manual_seed(seed)
+        self.phi = torch.empty(0, statistics.size)
+        self.costs = torch.empty(0, dtype=torch.float64)
+        self.groups: Groups = {}
+        self.candidates = candidates
+        self.candidate_groups: Groups = {}
+        self._queried = torch.zeros(len(candidates), dtype=torch.bool)
+        self.trials: list[tuple[float, float]] = []
+        self.identified_at: int | None = None
+        if len(candidates):
+            self.candidate_groups = statistics.exact(candidates)
+        self._seed = seed
+        self._told = told
+        self._radius = settings.radius
+        self._expected: float | None = None
+        self._handed_over: HandedOver | None = None
+
+    @property
+    def identified(self) -> bool:
+        """Whether the last predictions came true: the metric is known."""
+        return self._handed_over is None and self._relative_error <= TOLERANCE
+
+    @property
+    def settled(self) -> bool:
+        """Whether they came so true that further queries would teach nothing."""
+        return self.identified and self._relative_error < self.settings.enough
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether predictions are no better than the mean would be, or not known."""
+        return self._handed_over is not None or self._relative_error > HOPELESS
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the metric had the same value at every phi that was queried."""
+        return len(self.costs) > 1 and bool(self.costs.max() == self.costs.min())
+
+    @property
+    def prediction_error(self) -> float:
+        """Median error of the last predictions, in units of cost."""
+        last = self.trials[-self.settings.trusted :]
+        if len(last) < self.settings.trusted:
+            return math.inf
+        return median(abs(mean - cost) for mean, cost in last)
+
+    @property
+    def _relative_error(self) -> float:
+        return self.prediction_error / self._spread
+
+    @property
+    def _spread(self) -> float:
+        return max(self._known_costs.std(correction=0).item(), 1e-6)
+
+    @property
+    def known(self) -> KnownStatistics:
+        """What the queries so far taught, for use on another network."""
+        count = len(self.groups[self.statistics.kind.near])
+        return KnownStatistics(self.groups, self.costs[:count])
+
+    @property
+    def _known_costs(self) -> Tensor:
+        told = () if self._told is None else (self._told.costs,)
+        return torch.cat([self.costs, *told])
+
+    def begin(self, costs: Tensor) -> None:
+        """Learn the cost [1] of phi = 0, after what was told has predicted it."""
+        untouched = torch.zeros(1, self.statistics.size)
+        if self._told is None:
+            self.learn(untouched, costs)
+        else:
+            self.watch(untouched[0], costs[0])
+
+    def learn(self, phi: Tensor, costs: Tensor) -> None:
+        """Add observed phi [n, d] with their costs [n]."""
+        if self._expected is not None:
+            self.trials.append((self._expected, costs[0].item()))
+            better = not len(self.costs) or bool(costs[0] < self.costs.min())
+            self._radius *= WIDER if better else NARROWER
+            self._expected = None
+        if self._handed_over is not None:
+            self._handed_over.learn(costs)
+        else:
+            found = self.statistics.exact(phi)
+            known = self.groups or {name: each[:0] for name, each in found.items()}
+            self.groups = {
+                name: torch.cat([known[name], found[name]]) for name in found
+            }
+        self.phi = torch.cat([self.phi, phi])
+        self.costs = torch.cat([self.costs, costs])
+        self._doubt()
+        if not self.identified:
+            self.identified_at = None
+        elif self.identified_at is None:
+            self.identified_at = len(self.costs)
+
+    def watch(self, phi: Tensor, cost: Tensor) -> None:
+        """Predict the cost [] of a phi [d] that another method chose, then learn it."""
+        known = self.explained()
+        groups = known.of_these(self.statistics.exact(phi[None]))
+        self._expected = known.value.predict(groups)[0].item()
+        self.learn(phi[None], cost[None])
+
+    def hand_over(self, root: Tensor) -> None:
+        """Go on as CMA-ES from the best phi so far.
+
+        Args:
+            root: of the covariance it starts with, shape [d, d].
+        """
+        if self._handed_over is None:
+            best = self.phi[self.costs.argmin()]
+            self._handed_over = HandedOver(best, root, self._seed)
+
+    def ask(self) -> Tensor:
+        """Return the phi [d] to query next."""
+        if self._handed_over is not None:
+            return self._handed_over.ask()
+        first = self._told is None and len(self.costs) <= self.settings.first_points
+        if first or self.is_flat:
+            return self._first_point()
+        known = self.explained()
+        descended = self._descend(known)
+        found = known.value.predict(known.statistics.exact(descended))
+        phi, mean, deviation = descended, *found
+        if len(self.candidates):
+            offered = known.value.predict(known.of_these(self.candidate_groups))
+            phi = torch.cat([phi, self.candidates])
+            mean = torch.cat([mean, offered[0].masked_fill(self._queried, math.inf)])
+            deviation = torch.cat([deviation, offered[1]])
+        kappa = self._kappa[torch.arange(len(phi)) % self.settings.starts]
+        chosen = int((mean - kappa * deviation).argmin())
+        self._expected = mean[chosen].item()
+        if chosen >= len(descended):
+            self._queried[chosen - len(descended)] = True
+        return phi[chosen]
+
+    def explained(self) -> Explained:
+        """Return what the queries so far say of the metric."""
+        if self._told is None:
+            return explain(self.statistics, self.groups, self.costs)
+        told = self._told.groups
+        # Its own come first: the first one is the centre of the value function.
+        both = {name: torch.cat([own, told[name]]) for name, own in self.groups.items()}
+        return explain(self.statistics, both or told, self._known_costs)
+
+    def _doubt(self) -> None:
+        """Forget what was told where it does not predict: it would mislead."""
+        enough = len(self.trials) >= self.settings.trusted
+        if self._told is not None and enough and self.is_hopeless:
+            self._told = None
+            self.trials.clear()
+
+    @property
+    def _kappa(self) -> Tensor:
+        return torch.linspace(0, self.settings.kappa, self.settings.starts)
+
+    def _first_point(self) -> Tensor:
+        """Return a candidate of the portfolio, or a random combination of directions.
+
+        While the metric has not moved at all, each is twice as long as the last.
+        """
+        asked = len(self.costs)
+        if asked <= self.settings.fine_tuned:
+            place = self._furthest()
+            if place is not None:
+                self._queried[place] = True
+                return self.candidates[place]
+        doublings = min(MOST_DOUBLINGS, asked - 1) if self.is_flat else 0
+        length = self.settings.first_move * 2**doublings
+        return self.along.combination(length, self.generator)
+
+    def _furthest(self) -> int | None:
+        """Return the candidate least like what was queried, of those not too far."""
+        if not len(self.candidates):
+            return None
+        near = self.statistics.kind.near
+        moved = self.candidate_groups[near]
+        distance = torch.cdist(moved, self.groups[near]).min(1).values
+        far = (moved - self.groups[near][0]).abs().amax(1)
+        distance[far > 2 * self.settings.first_move] = -torch.inf
+        place = int(distance.argmax())
+        return place if distance[place] > 0 else None
+
+    def _descend(self, known: Explained) -> Tensor:
+        """Return candidates [starts, d] from descent on the value function."""
+        settings, statistics = self.settings, known.statistics
+        near = statistics.kind.near
+        order = self.costs.argsort()[: settings.starts]
+        places = order[torch.arange(settings.starts) % len(order)]
+        rows = statistics.draw(settings.examples, self.generator)
+        start = self.phi[places]
+        exact = {name: values[places] for name, values in known.groups.items()}
+        with torch.no_grad():
+            there = statistics.smooth(start, rows)
+
+        def promise(phi: Tensor) -> Tensor:
+            groups = anchored(statistics.smooth(phi, rows), there, exact)
+            mean, deviation = known.value.predict(groups)
+            moved = (groups[near] - exact[near]).abs() / self._radius
+            outside = (moved - 1).clamp_min(0).square().sum(1)
+            return mean - self._kappa * deviation + PENALTY * self._spread * outside
+
+        path = descend(
+            promise, start, self.along.scale, rate=settings.step, steps=settings.steps
+        )
+        *_, last = path
+        return last

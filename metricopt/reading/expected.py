@@ -1,0 +1,198 @@
+"""What a metric of another package expects of outputs and targets."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from torch import Tensor
+
+from metricopt.errors import ConfigError, DataError
+from metricopt.metrics.confusion import predict_labels
+from metricopt.reading.as_given import implied_meaning, one_by_one, probabilities
+from metricopt.reading.meaning import Meaning, Truth
+from metricopt.reading.metric import check_outputs
+
+Predictions = Literal["labels", "scores", "decisions"]
+"""Decided labels, probabilities, or logits."""
+ForeignFunction = Callable[[Meaning | None, Tensor, Tensor], object]
+"""From the meaning of outputs, outputs [N, C] in the form of methods, and targets."""
+
+LABELS: tuple[Truth, ...] = ("labels", "multi-label")
+NUMBERS: tuple[Truth, ...] = ("numbers",)
+SIGNED = ("corrcoef", "kappa", "cosinesimilarity")
+"""What the names of metrics contain whose least value is -1."""
+WRAP = "wrap it in a function of (outputs, targets)"
+"""The remedy where a metric cannot be given what it expects."""
+
+
+class Foreign(NamedTuple):
+    """A metric of another package.
+
+    Attributes:
+        function: the metric.
+        higher_is_better: its direction; None if its package does not say.
+        low: its least value.
+    """
+
+    function: ForeignFunction
+    higher_is_better: bool | None
+    low: float = 0.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a metric of another package expects.
+
+    Attributes:
+        name: of the metric, for messages.
+        predictions: what it expects where targets are labels. Where they are numbers,
+            it gets the predicted numbers.
+        truths: the kinds of targets it takes.
+        classes: number of classes, where targets are one label each; None for any.
+        every_class: whether two classes get a column each, not one for the second.
+        whole: whether it compares all of an example at once, even of dense outputs.
+    """
+
+    name: str
+    predictions: Predictions = "scores"
+    truths: tuple[Truth, ...] = LABELS
+    classes: int | None = None
+    every_class: bool = False
+    whole: bool = False
+
+    def of(
+        self, meaning: Meaning | None, outputs: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return predictions of the expected kind, and targets to compare them with.
+
+        Args:
+            meaning: of the outputs; None to take it from the targets.
+            outputs: in the form of methods, [N, C, ...].
+            targets: shape [N, ...].
+
+        Returns:
+            Predictions [M] or [M, C], and targets [M] or [M, C]: labels are int64,
+            scores, decisions and numbers float64. Dense outputs have one row for each
+            target that is not ignored.
+
+        Raises:
+            DataError: if outputs or targets are of another kind.
+            MetricError: if outputs have NaN, which would count as class 0.
+        """
+        meaning = meaning or _implied(self, outputs, targets)
+        self._check(meaning, outputs)
+        columns, truth = one_by_one(meaning, outputs, targets)
+        truth = truth.to(columns.device)
+        if meaning.truth == "numbers":
+            return _numbers(meaning, columns), truth.double()
+        return self._predicted(meaning, columns), truth.long()
+
+    def _check(self, meaning: Meaning, outputs: Tensor) -> None:
+        if meaning.truth not in self.truths:
+            read = f"targets are {meaning.truth}: {meaning.describe()}"
+            raise DataError(
+                f"{self.name} expects {' or '.join(self.truths)} as targets, but here "
+                f"{meaning.doubt or read} Say what outputs are by "
+                f"FinetuneOptions(outputs=...), or {WRAP}."
+            )
+        found = max(outputs.shape[1], 2)
+        if meaning.truth == "labels" and self.classes not in (None, found):
+            raise DataError(
+                f"{self.name} is for {self.classes} classes, but the outputs have "
+                f"{found}"
+            )
+        if self.whole and meaning.is_dense:
+            raise DataError(
+                f"{self.name} compares whole examples, but dense outputs are compared "
+                f"one by one: {WRAP}"
+            )
+        check_outputs(self.name, outputs)
+
+    def _predicted(self, meaning: Meaning, columns: Tensor) -> Tensor:
+        """Return labels, scores or decisions of outputs [M, C]."""
+        several = meaning.truth == "multi-label"
+        if self.predictions == "scores":
+            scores = probabilities(meaning, columns)
+            split = several or self.every_class or scores.shape[1] > 2
+            return scores if split else scores[:, 1].contiguous()
+        if self.predictions == "decisions":
+            return _margins(columns.double())
+        return (columns >= 0).long() if several else predict_labels(columns)
+
+
+def check_arguments(
+    name: str, call: Callable[..., object], known: tuple[tuple[str, str], ...]
+) -> None:
+    """Refuse a function that takes anything but targets and predictions.
+
+    Args:
+        name: of the metric, for messages.
+        call: the function.
+        known: names that its first two arguments may have, the usual ones first.
+
+    Raises:
+        ConfigError: if they have others, or a third argument is needed.
+    """
+    parameters = [*inspect.signature(call).parameters.values()]
+    first = tuple(part.name for part in parameters[:2])
+    if first not in known:
+        raise ConfigError(
+            f"{name} takes ({', '.join(first)}), not ({', '.join(known[0])}): {WRAP}"
+        )
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [
+        part.name
+        for part in parameters[2:]
+        if part.default is part.empty and part.kind not in variadic
+    ]
+    if needed:
+        raise ConfigError(
+            f"{name} also needs {', '.join(needed)}: pass a functools.partial that "
+            f"gives it, or {WRAP}"
+        )
+
+
+def unwrapped(spec: object) -> Any:
+    """Return the function inside of any number of `functools.partial`."""
+    while isinstance(spec, functools.partial):
+        spec = spec.func
+    return spec
+
+
+def keywords(spec: object) -> dict[str, Any]:
+    """Return the keyword arguments that a `functools.partial` gives."""
+    return dict(spec.keywords) if isinstance(spec, functools.partial) else {}
+
+
+def least_value(name: str) -> float:
+    """Return the least value of a metric with this name: 0, or -1 if it is signed."""
+    plain = name.lower().replace("_", "")
+    return -1.0 if any(part in plain for part in SIGNED) else 0.0
+
+
+def _implied(expected: Expected, outputs: Tensor, targets: Any) -> Meaning:
+    """Return what outputs mean by their targets alone."""
+    if not isinstance(targets, Tensor):
+        return Meaning("raw")
+    floating = targets.is_floating_point()
+    whole = not floating or bool((targets == targets.round()).all())
+    if not whole or (floating and expected.truths == NUMBERS):
+        return Meaning("values", "numbers")
+    return implied_meaning(outputs, targets)
+
+
+def _numbers(meaning: Meaning, columns: Tensor) -> Tensor:
+    """Return the numbers that a network predicts, [M] if it is one of each example."""
+    form = replace(meaning, layout="rows", flat=columns.shape[1] == 1)
+    found = form.outward(columns.double())
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _margins(logits: Tensor) -> Tensor:
+    """Return logits [M, C], or of two classes the second against the first, [M]."""
+    if logits.shape[1] == 2:
+        return logits[:, 1] - logits[:, 0]
+    return logits[:, 0] if logits.shape[1] == 1 else logits

@@ -1,0 +1,134 @@
+"""A loss on one mini-batch, before any query: a finite scalar with a gradient?"""
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import LossError, MetricOptError, described, said
+from metricopt.reading.outputs import Outputs, Targets
+from metricopt.tasks.row_losses import RowLosses
+
+BROADCAST = "Using a target size"
+"""How torch begins a warning of outputs and targets that are broadcast."""
+WRONG_SHAPE = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
+"""What a loss may raise of targets in another shape."""
+
+
+def require_loss(loss: object) -> None:
+    """Check that a loss can be called.
+
+    Raises:
+        LossError: if it is a class, or nothing that can be called.
+    """
+    if isinstance(loss, type):
+        raise LossError(
+            f"the loss must be a function or an object, got {described(loss)}: pass "
+            f"{loss.__name__}()"
+        )
+    if not callable(loss):
+        raise LossError(
+            f"the loss must be a function of outputs and targets, got {described(loss)}"
+        )
+
+
+def check_loss(
+    name: str, losses: RowLosses, outputs: Outputs, targets: Targets, phi: Tensor
+) -> None:
+    """Call a loss once, and check its value and its gradient.
+
+    Args:
+        name: of the loss.
+        losses: the loss, for many rows.
+        outputs: of one mini-batch, shape [1, n, C].
+        targets: of these examples, shape [1, n].
+        phi: what the outputs come from, shape [1, d], with gradient.
+
+    Raises:
+        LossError: if it raises, pairs every output with every target, or returns
+            anything but one finite number with a finite gradient.
+    """
+    given = f"outputs {_described(outputs)} and targets {_described(targets)}"
+    found = _called(name, losses, outputs, targets, given)
+    if _broadcasts(losses, outputs, targets, found.detach()):
+        raise LossError(
+            f"the loss {name} must compare every output with its own target, but its "
+            f"value on {given} does not depend on their order: they are broadcast; "
+            "give both one shape"
+        )
+    gradient = None
+    if found.requires_grad:
+        (gradient,) = torch.autograd.grad(found.sum(), phi, allow_unused=True)
+    if gradient is None:
+        raise LossError(
+            f"the loss {name} must be differentiable in the outputs, got a value "
+            "without gradient; detach(), item() and argmax() cut it off"
+        )
+    value, steepest = found.item(), gradient.abs().max().item()
+    if not (math.isfinite(value) and math.isfinite(steepest)):
+        raise LossError(
+            f"the loss {name} must be finite with a finite gradient, got {value:g} "
+            f"with gradients up to {steepest:g} for the untouched network on {given}"
+        )
+
+
+def _called(
+    name: str, losses: RowLosses, outputs: Outputs, targets: Targets, given: str
+) -> Tensor:
+    """Return the loss of one mini-batch, shape [1]."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", BROADCAST)
+            found: object = losses(outputs, targets)
+    except MetricOptError:
+        raise
+    except Exception as error:  # a user's loss may raise anything
+        raise LossError(
+            f"the loss {name} must make a scalar of {given}, but raised {said(error)}"
+        ) from error
+    if isinstance(found, Tensor) and tuple(found.shape) == (1,):
+        return found
+    raise LossError(
+        f"row_losses of {name} must return [B], one loss for each of B = 1 rows, got "
+        f"{described(found)}"
+    )
+
+
+def _broadcasts(
+    losses: RowLosses, outputs: Outputs, targets: Targets, value: Tensor
+) -> bool:
+    """Return whether a loss pairs every output with every target, [n, 1] with [n].
+
+    Then it is the same for targets in another order, but not for targets in the shape
+    of the outputs.
+    """
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return False
+    if outputs.numel() != targets.numel() or outputs.shape == targets.shape:
+        return False
+
+    def differs(other: Tensor) -> bool:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = losses(outputs.detach(), other)
+        except (MetricOptError, *WRONG_SHAPE):
+            return False
+        return not torch.allclose(found, value, rtol=1e-5, atol=0.0)
+
+    aligned = targets.reshape(outputs.shape)
+    return differs(aligned) and not differs(targets.roll(1, 1))
+
+
+def _described(values: Outputs | Targets) -> str:
+    """Return dtype and shape of the values of one row, with the range of labels."""
+    if isinstance(values, tuple):
+        return f"({', '.join(described(part[0]) for part in values)})"
+    if not isinstance(values, Tensor):
+        return described(values[0])
+    row = values[0]
+    if row.is_floating_point() or not row.numel():
+        return described(row)
+    low, high = (int(bound) for bound in row.long().aminmax())
+    return f"{described(row)} from {low} to {high}"

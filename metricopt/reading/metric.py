@@ -1,0 +1,186 @@
+"""Checks of labels and outputs, and of a metric before any training starts."""
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, MetricError
+from metricopt.metrics.base import ROUNDING, Metric, to_cost
+from metricopt.reading.as_given import perfect_outputs
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Outputs, Targets, are_embeddings
+
+
+def check_labels(name: str, targets: Targets, classes: int) -> None:
+    """Refuse targets that are not integer labels of `classes` classes.
+
+    Args:
+        name: metric, for the message.
+        targets: labels, shape [N], N > 0.
+        classes: number of classes, 2 for a single logit.
+
+    Raises:
+        DataError: if targets are not [N] integers in [0, classes).
+    """
+    labels = check_integers(name, targets)
+    low, high = (int(bound) for bound in labels.aminmax())
+    if low < 0 or high >= classes:
+        raise DataError(
+            f"metric {name!r} needs labels in [0, {classes - 1}], "
+            f"got labels from {low} to {high}"
+        )
+
+
+def check_integers(name: str, targets: Targets) -> Tensor:
+    """Return the targets, which have to be integer labels of whatever classes.
+
+    Args:
+        name: metric, for the message.
+        targets: labels, shape [N].
+
+    Raises:
+        DataError: if targets are not [N] integers.
+    """
+    if not isinstance(targets, Tensor):
+        raise DataError(
+            f"metric {name!r} needs integer labels of shape [N], "
+            f"got a {type(targets).__name__} of {len(targets)} targets"
+        )
+    if targets.ndim != 1 or not _is_integer(targets):
+        raise DataError(
+            f"metric {name!r} needs integer labels of shape [N], "
+            f"got {targets.dtype} of shape {list(targets.shape)}"
+        )
+    return targets
+
+
+def check_outputs(name: str, outputs: Tensor) -> None:
+    """Refuse outputs with NaN, which would count as a prediction of class 0.
+
+    Args:
+        name: metric, for the message.
+        outputs: network outputs, any shape.
+
+    Raises:
+        MetricError: if there is a NaN.
+    """
+    # The maximum of a tensor with NaN is NaN; it is far cheaper than a mask.
+    if outputs.numel() and bool(torch.isnan(outputs.amax())):
+        raise MetricError(f"metric {name!r} was given outputs with NaN")
+
+
+def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
+    """Refuse a metric that fails, or whose declared direction cannot be right.
+
+    The metric is evaluated up to three times; these are not counted as queries.
+
+    Args:
+        metric: what is to be improved.
+        outputs: outputs of the untouched network, shape [N, C].
+        targets: labels, shape [N].
+
+    Returns:
+        The metric of the untouched network, in native units.
+
+    Raises:
+        ShapeError: if outputs are not [N, C] with the N of the targets.
+        DataError: if there is no target, or one class where the metric needs two.
+        MetricError: if the metric raises, returns no number in its range, or scores
+            perfect predictions worse than others.
+    """
+    check_targets(metric, targets)
+    initial = metric.value(outputs, targets)
+    if _are_labelled(outputs, targets):
+        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        check_direction(metric, LABELLED, outputs, targets, initial)
+    return initial
+
+
+def check_targets(metric: Metric, targets: Targets) -> None:
+    """Refuse targets on which a metric is meaningless, without evaluating it.
+
+    Raises:
+        DataError: if there is no target, or one class where the metric needs two.
+    """
+    if len(targets) == 0:
+        raise DataError(f"metric {metric.name!r} needs at least one target, got none")
+    if not metric.needs_two_classes or not isinstance(targets, Tensor):
+        return
+    if len(torch.unique(targets)) < 2:
+        raise DataError(
+            f"metric {metric.name!r} needs targets of two classes or more, "
+            f"all {len(targets)} targets are {targets.flatten()[0].item()}"
+        )
+
+
+LABELLED = Meaning("logits", "labels")
+"""What outputs mean to `check_metric`."""
+
+
+def direction_queries(meaning: Meaning) -> int:
+    """Return how often `check_direction` evaluates the metric; 0 if it cannot check.
+
+    Args:
+        meaning: of the outputs.
+    """
+    if meaning.kind in ("embeddings", "raw") or meaning.truth == "other":
+        return 0
+    return 1 if meaning.truth == "numbers" else 2
+
+
+def check_direction(
+    metric: Metric, meaning: Meaning, outputs: Tensor, targets: Tensor, initial: float
+) -> None:
+    """Refuse a metric that scores perfect predictions worse than others.
+
+    The others are those of the untouched network and, for labels, the inverted ones.
+    The metric is evaluated `direction_queries` times.
+
+    Args:
+        metric: what is to be improved.
+        meaning: of the outputs.
+        outputs: of some examples, in the form of methods, [n, C, ...]; they give C.
+        targets: of all examples.
+        initial: metric of the untouched network, in native units.
+
+    Raises:
+        MetricError: if the metric does so. For labels also if it raises, or returns no
+            number in its range; a metric of numbers may be undefined at perfect ones.
+    """
+    perfect = perfect_outputs(meaning, outputs, targets)
+    others = {"the untouched network": initial}
+    try:
+        best = metric.value(perfect, targets)
+    except MetricError:
+        if meaning.truth == "numbers":
+            return
+        raise
+    if meaning.truth != "numbers":
+        others = {"inverted ones": metric.value(-perfect, targets)} | others
+    for label, other in others.items():
+        best_cost, other_cost = to_cost(
+            metric, torch.tensor([best, other], dtype=torch.float64)
+        ).tolist()
+        if best_cost > other_cost + ROUNDING:
+            raise MetricError(
+                f"metric {metric.name!r} is declared higher_is_better="
+                f"{metric.higher_is_better}, but perfect predictions score {best:g} "
+                f"and {label} {other:g}; check the direction, and that the metric "
+                f"reads the outputs as {meaning.kind}"
+            )
+
+
+def _are_labelled(outputs: Outputs, targets: Targets) -> bool:
+    """Return whether there is one class label for each of outputs [N, C]."""
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return False
+    if outputs.ndim != 2 or are_embeddings(outputs):
+        return False
+    if targets.ndim != 1 or not _is_integer(targets):
+        return False
+    low, high = targets.aminmax()
+    return bool((low >= 0) & (high < max(outputs.shape[1], 2)))
+
+
+def _is_integer(targets: Tensor) -> bool:
+    kinds = targets.is_floating_point() or targets.is_complex()
+    return not kinds and targets.dtype != torch.bool

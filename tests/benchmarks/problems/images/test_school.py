@@ -1,0 +1,82 @@
+"""Networks that a method trains: the same start, whole courses, clear refusals."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.experiments.learned_losses import ala_table1, reloss_cifar
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.images import school
+from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
+from benchmarks.problems.images.theta import fresh
+from benchmarks.problems.pretrained.theta import DIVERGED, trained_here
+from benchmarks.runs.spec import Unit
+from metricopt.errors import ConfigError, DivergedError
+from tests.benchmarks.problems.images.image_cases import spec_of
+
+
+def theta_of(row, table=ala_table1.TABLE):
+    return make_pipeline(spec_of(row, table).pipeline, 0).theta_spec
+
+
+def test_all_methods_begin_with_the_same_weights():
+    rows = ("ce", "self-paced", "ala", "ala-noise", "l2t-dlf")
+    starts = [fresh(theta_of(row))[0].state_dict() for row in rows]
+    for other in starts[1:]:
+        for name, value in starts[0].items():
+            assert torch.equal(value, other[name])
+    assert len({theta_of(row).digest for row in rows}) == len(rows)
+
+
+def test_tables_share_networks():
+    assert theta_of("ce").digest == theta_of("ce", reloss_cifar.TABLE).digest
+    assert "reloss-mcr" in theta_of("reloss", reloss_cifar.TABLE).name
+
+
+def test_the_course_is_that_of_the_last_training():
+    facts = trained_here(theta_of("reloss", reloss_cifar.TABLE)).facts
+    notes = facts["notes"]
+    assert len(notes["course_mcr"]) == len(notes["course_observe_loss"]) == 3
+    # It trains twice.
+    alone = trained_here(theta_of("ce")).facts
+    assert facts["gradient_steps"] == 2 * alone["gradient_steps"]
+    assert 0 < notes["train_error"] < 0.9
+    assert alone["queries"] == {}
+    assert sum(facts["queries"].values()) > notes["group_queries"] > 0
+
+
+def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
+    def diverge(*arguments, **more):
+        raise DivergedError("the loss became nan in epoch 1 of 3")
+
+    method = school.NETWORK_METHODS.get("self-paced")
+    monkeypatch.setattr(method, "train", diverge)
+    spec = theta_of("self-paced")
+    made = spec.train()
+    assert made.tensors == {}
+    assert made.facts == {DIVERGED: "the loss became nan in epoch 1 of 3"}
+
+
+def test_a_moved_threshold_is_refused(monkeypatch):
+    method = school.NETWORK_METHODS.get("self-paced")
+    train = method.train
+
+    def moved(*arguments, **more):
+        return replace(train(*arguments, **more), threshold=0.5)
+
+    monkeypatch.setattr(method, "train", moved)
+    with pytest.raises(ConfigError, match="self-paced moves the threshold"):
+        theta_of("self-paced").train()
+
+
+@pytest.mark.parametrize("tier", SIZES)
+def test_methods_have_the_settings_of_their_tier(tier):
+    size = SIZES[tier]
+    assert unit_of("ce", size) == Unit("surrogate-loss")
+    assert unit_of("ala-multi", size).settings["children"] == size.children
+    noisy = unit_of("ala-noise", size).settings
+    assert noisy == {**size.methods["ala"], "form": "noise"}
+    fitting = unit_of("reloss-regression", size).settings["fitting"]
+    assert fitting["objective"] == "regression" and fitting["unit_slope"]
+    assert "ce" in METRIC_FREE

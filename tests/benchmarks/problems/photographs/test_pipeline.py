@@ -1,0 +1,197 @@
+"""The pipeline of photographs: splits, networks, one generator, training, judging."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+
+from benchmarks.arms.contract import run_arm
+from benchmarks.arms.preparations import learned
+from benchmarks.data.contract import Dataset
+from benchmarks.experiments import table4
+from benchmarks.problems.choices import Adapted
+from benchmarks.problems.contract import SealedError, make_pipeline
+from benchmarks.problems.photographs import problem as problems
+from benchmarks.problems.photographs.pipeline import ImagenetPipeline
+from benchmarks.problems.photographs.problem import counted, load_problem
+from benchmarks.problems.photographs.settings import (
+    ClassifierTraining,
+    PhotographProblem,
+)
+from benchmarks.problems.photographs.theta import find_theta
+from benchmarks.problems.photographs.tiers import DRAWN, NETWORKS, OWN
+from benchmarks.problems.pretrained.theta import release_theta, trained_here
+from benchmarks.runs.spec import Unit
+from metricopt.errors import ConfigError, DataError
+
+
+def spec_of(row, replicate=0):
+    found = table4.specs("smoke", replicate + 1, True)
+    return next(s for s in found if (s.row, s.replicate) == (row, replicate))
+
+
+@cache
+def pipeline_of(row="rmsprop", replicate=0):
+    found = make_pipeline(spec_of(row, replicate).pipeline, replicate)
+    assert isinstance(found, ImagenetPipeline)
+    return found
+
+
+def test_the_data_set_says_which_images_are_the_test():
+    one, other = (load_problem(DRAWN, replicate) for replicate in (0, 1))
+    sizes = [len(part) for part in (one.train, one.observe, one.test)]
+    assert sizes == [240, 120, 120]
+    assert counted(DRAWN) == (360, 120, 6)
+    assert torch.equal(one.test.batch(slice(3)), other.test.batch(slice(3)))
+    assert not torch.equal(one.observe.targets, other.observe.targets)
+    shown = {tuple(image.flatten().tolist()) for image in one.observe.batch(slice(9))}
+    learned = one.train.batch(slice(None)).flatten(1).tolist()
+    assert not shown & {tuple(image) for image in learned}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"observed": 360}, DataError, "has 360 training images: expected fewer to"),
+        ({"observed": 357}, DataError, "the train split of drawn-folders must hold"),
+        ({"observed": 1}, DataError, "must hold every class, got none of"),
+        (
+            {"dataset": "digits", "variant": "full"},
+            ConfigError,
+            "digits-.* must hold colour|digits must hold colour",
+        ),
+    ],
+)
+def test_a_problem_that_cannot_be_split_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        load_problem(replace(DRAWN, **changes), 0)
+
+
+@pytest.mark.parametrize("settings", [{"side": 0}, {"observed": 0}])
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(ConfigError, match="side >= 1 and observed >= 1"):
+        PhotographProblem(
+            **({"dataset": "imagenet", "side": 8, "observed": 1} | settings)
+        )
+    with pytest.raises(
+        ConfigError, match=r"least_area in \(0, 1\] and batch_size >= 2"
+    ):
+        ClassifierTraining(1, 0.1, batch_size=1)
+
+
+def test_images_of_one_size_go_through_the_same_code(monkeypatch):
+    """CIFAR-10, say: bytes of 32 x 32 pixels, and an official test part."""
+    made = torch.Generator().manual_seed(0)
+    inputs = torch.randint(256, (60, 32, 32, 3), generator=made, dtype=torch.uint8)
+    targets = torch.arange(60) % 10
+    names = tuple(map(str, range(10)))
+    data = Dataset("cifar10", "full", "0" * 64, inputs, targets, names, "", 50)
+    monkeypatch.setattr(problems, "load_dataset", lambda *_, **__: data)
+    cifar = PhotographProblem("cifar10", 32, 20, "full")
+    splits = load_problem(cifar, 0)
+    assert [len(part) for part in (splits.train, splits.observe, splits.test)] == [
+        *(30, 20, 10)
+    ]
+    assert splits.test.batch(slice(None)).shape == (10, 3, 32, 32)
+    assert torch.equal(splits.test.pixels(0), inputs[50])
+    assert counted(cifar) == (50_000, 10_000, 10)
+    with pytest.raises(
+        ConfigError, match=r"of 48 x 48 pixels.*got torch.uint8 of \(32, 32, 3"
+    ):
+        load_problem(replace(cifar, side=48), 0)
+
+
+def test_the_adapter_is_cut_before_the_last_feature_map():
+    pipeline = pipeline_of()
+    assert pipeline.film.is_cut
+    assert pipeline.adapter.size == 256
+    assert pipeline.outputs().shape == (120, 6)
+
+
+def test_networks_share_the_generator_and_replicates_do_not():
+    own, slim = (pipeline_of(row).adapter_settings for row in ("rmsprop", "powersign"))
+    assert own["form"] == "shared"
+    assert own["seed"] == slim["seed"]
+    other = pipeline_of("rmsprop", 1).adapter_settings
+    assert own["seed"] != other["seed"]
+
+
+def test_another_number_of_classes_is_refused_before_training():
+    pipeline = pipeline_of()
+    spec = pipeline.theta_spec
+    wrong = replace(spec, backbone=replace(spec.backbone, classes=5))
+    with pytest.raises(ConfigError, match="drawn-folders has 6 classes, and the netwo"):
+        wrong.train()
+
+
+def test_released_weights_come_back(monkeypatch, tmp_path):
+    spec = pipeline_of().theta_spec
+    facts = trained_here(spec).facts
+    assert len(facts["losses"]) == spec.epochs
+    assert facts["losses"][-1] < facts["losses"][0]
+    path = release_theta(spec)
+    assert path.name == "drawn-folders-nasnet-a-tiny-rmsprop-r0.safetensors"
+    own = pipeline_of().pretrained.digest
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "empty"))
+    assert find_theta(spec).digest == own
+
+
+def test_a_value_function_is_learned_elsewhere_and_costs_nothing_here():
+    spec = spec_of("metricopt-resnet18")
+    source = make_pipeline(spec.arm.source, 0)
+    assert source.settings.backbone.network == "resnet18-slim"
+    known = learned(spec, source)
+    assert known.adapter["size"] == "256"
+    pipeline = pipeline_of("rmsprop")
+    chosen = run_arm(spec, pipeline)
+    own = run_arm(spec_of("metricopt"), pipeline)
+    # What is left are the trials of the step length.
+    assert chosen.queried == {"observe": 15} and not chosen.prepared
+    assert own.queries > chosen.queries
+    assert isinstance(chosen.choice, Adapted)
+
+
+def test_a_value_function_of_another_size_of_phi_is_refused():
+    spec = spec_of("metricopt-resnet18")
+    other = dict(spec.pipeline.settings)
+    other["adapter"] = other["adapter"] | {"size": 128}
+    pipeline = make_pipeline(Unit("imagenet", other), 0)
+    with pytest.raises(ConfigError, match="size d of phi: expected 128, got 256"):
+        run_arm(spec, pipeline)
+
+
+def test_theta_is_trained_on_with_phi_in_it():
+    pipeline = pipeline_of()
+    phi = torch.randn(256, generator=torch.Generator().manual_seed(0))
+    changes = {"epochs": 1, "rate": 1e-3, "schedule": "constant"}
+    moved = pipeline.continued(phi, changes, generator=torch.Generator().manual_seed(0))
+    assert moved.theta_digest != pipeline.theta_digest
+    images = pipeline.splits.observe.batch(slice(4))
+    # Its own phi = 0 is the trained network without what was in it.
+    with torch.no_grad():
+        plain = moved.theta(images)
+    torch.testing.assert_close(moved.predict(images, torch.zeros(256)), plain)
+    assert not torch.allclose(moved.predict(images, phi), plain, atol=1e-3)
+    assert moved.adapter_settings == pipeline.adapter_settings
+    with pytest.raises(SealedError):
+        moved.oracle_task(moved.metric(Unit("mcr")))
+    # The network it started from is as it was.
+    assert not any(weight.requires_grad for weight in pipeline.theta.parameters())
+
+
+def test_a_second_run_pays_for_both_and_starts_where_the_first_ended():
+    spec, pipeline = spec_of("second-run"), pipeline_of()
+    chosen = run_arm(spec, pipeline)
+    own = run_arm(spec_of("metricopt"), pipeline)
+    assert chosen.queries == own.queries + 15
+    assert chosen.gradient_steps == 2 * own.gradient_steps
+    images = pipeline.splits.observe.batch(slice(4))
+    assert chosen.choice.predict(images).shape == (4, 6)
+    with pytest.raises(ConfigError, match="needs one meta-test, as it trains a"):
+        run_arm(replace(spec, meta_tests=2), pipeline)
+
+
+def test_every_tier_has_a_network_for_each_source():
+    for networks in NETWORKS.values():
+        assert set(networks) == {OWN, *table4.SOURCES.values()}

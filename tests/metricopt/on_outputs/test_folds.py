@@ -1,0 +1,71 @@
+"""Folds and samples of examples, and of classes where examples are compared."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from metricopt.on_outputs.folds import (
+    bootstrap,
+    folds_of,
+    lacking,
+    parts_of,
+)
+from metricopt.statistics.detection import DetectionStatistics
+from metricopt.statistics.several import SeveralStatistics
+from tests.metricopt.embedding_network import embedding_task, observed, seeded
+
+
+def test_classes_stay_together_in_folds_and_parts():
+    statistics = observed(classes=20, each=4)
+    folds = folds_of(statistics, 5, seeded(0))
+    for label in statistics.targets.unique():
+        assert len(folds[statistics.targets == label].unique()) == 1
+    assert folds.bincount().tolist() == [16] * 5
+    parts = parts_of(embedding_task(classes=20, each=4), 5, seeded(0))
+    assert sorted(torch.cat(parts).tolist()) == list(range(80))
+    assert [len(part) for part in parts] == [16] * 5
+
+
+def test_bootstrap_samples_draw_classes():
+    statistics = observed(classes=20, each=4)
+    counts = bootstrap(statistics, 30, seeded(1))
+    assert counts.shape == (31, 80)
+    assert (counts[0] == 1).all()
+    assert (counts.sum(1) == 80).all()
+    for label in statistics.targets.unique():
+        own = counts[:, statistics.targets == label]
+        assert (own == own[:, :1]).all()
+    assert len(counts[1:].unique(dim=0)) == 30
+
+
+@pytest.mark.parametrize(
+    ("classes", "each", "said"),
+    [(20, 4, ""), (4, 5, "20 examples"), (9, 10, "9 classes")],
+)
+def test_what_is_too_small_is_said(classes, each, said):
+    found = lacking(observed(classes=classes, each=each))
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("images", "each", "difficult", "said"),
+    [
+        (41, 3, 0, ""),
+        (10, 5, 0, ""),
+        (10, 4, 0, "40 objects"),
+        (9, 30, 0, "9 images"),
+        (60, 2, 2, "0 objects"),
+    ],
+)
+def test_images_are_as_many_as_their_objects_and_go_together(
+    images, each, difficult, said
+):
+    truths = torch.ones(images, each, 6)
+    truths[..., 5] = 0.0
+    truths[:, :difficult, 5] = 1.0
+    kind = SeveralStatistics((DetectionStatistics(),))
+    found = lacking(SimpleNamespace(targets=truths, kind=kind))
+    assert said in found
+    assert bool(found) == bool(said)

@@ -1,0 +1,117 @@
+"""The value function of statistics: what it identifies, and what it says of itself."""
+
+import pytest
+import torch
+
+from metricopt.metrics.f1 import F1
+from metricopt.metrics.worst_class_error import WorstClassError
+from metricopt.on_outputs.statistics_value import StatisticsValueFunction
+from metricopt.statistics.confusion import ConfusionStatistics
+
+N, CLASSES = 400, 5
+STATISTICS = ConfusionStatistics()
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def situations(rows, classes=CLASSES, seed=0):
+    """Outputs [rows, N, C] of one network with its outputs shifted, and targets."""
+    targets = torch.randint(max(2, classes), (N,), generator=seeded(9))
+    outputs = torch.randn(N, classes, generator=seeded(10))
+    if classes > 1:
+        outputs += 2 * torch.nn.functional.one_hot(targets, classes)
+    else:
+        outputs += 2 * targets[:, None] - 1
+    shifts = 0.5 * torch.randn(rows, 1, classes, generator=seeded(seed))
+    shifts[0] = 0
+    return outputs + shifts, targets
+
+
+def fitted(cost, classes, points):
+    outputs, targets = situations(points + 50, classes)
+    groups = STATISTICS.exact(outputs, targets)
+    costs = cost(outputs, targets).double()
+    known = {name: values[:points] for name, values in groups.items()}
+    held_out = {name: values[points:] for name, values in groups.items()}
+    value = StatisticsValueFunction(known, costs[:points], STATISTICS.families(known))
+    return value, known, costs[:points], held_out, costs[points:]
+
+
+def error_rate(outputs, targets):
+    return (outputs.argmax(-1) != targets).float().mean(1)
+
+
+def weighted_cost(outputs, targets):
+    """Cost of a matrix that no statistic was made for."""
+    prices = torch.rand(CLASSES, CLASSES, generator=seeded(3))
+    return prices[targets, outputs.argmax(-1)].mean(1)
+
+
+def worst_class(outputs, targets):
+    return WorstClassError().values(outputs, targets)
+
+
+def one_minus_f(outputs, targets):
+    return 1 - F1().values(outputs, targets)
+
+
+@pytest.mark.parametrize(
+    ("cost", "classes", "points", "error"),
+    [
+        (one_minus_f, 1, 8, 0.02),
+        (error_rate, CLASSES, 8, 0.06),
+        (weighted_cost, CLASSES, 30, 0.001),
+        (worst_class, CLASSES, 10, 0.001),
+    ],
+)
+def test_metrics_of_decisions_are_identified(cost, classes, points, error):
+    value, _, _, held_out, costs = fitted(cost, classes, points)
+    mean, deviation = value.predict(held_out)
+    # Relative to how far the metric moves.
+    assert (mean - costs).abs().mean() < error * costs.std()
+    assert (deviation < 0.5 * costs.std()).all()
+
+
+def test_it_passes_through_what_was_observed():
+    value, known, costs, held_out, _ = fitted(weighted_cost, CLASSES, 12)
+    mean, deviation = value.predict(known)
+    torch.testing.assert_close(mean, costs, rtol=0, atol=1e-3)
+    assert deviation.mean() < value.predict(held_out)[1].mean()
+
+
+def test_deviations_are_honest_where_it_knows_little():
+    value, _, _, held_out, costs = fitted(weighted_cost, CLASSES, 10)
+    mean, deviation = value.predict(held_out)
+    scores = (mean - costs) / deviation
+    assert 0.3 < scores.square().mean().sqrt() < 3
+
+
+def test_what_is_no_function_of_the_statistics_is_not_identified():
+    noise = torch.rand(500, generator=seeded(5)).double()
+    value, _, _, held_out, costs = fitted(lambda o, _: noise[: len(o)], CLASSES, 20)
+    mean, _ = value.predict(held_out)
+    assert (mean - costs).abs().mean() > 0.5 * costs.std()
+    # The noise is no part of the deviation; it must not be taken for signal either.
+    assert (mean - costs.mean()).abs().mean() < 0.7 * costs.std()
+
+
+def test_a_constant_metric_is_predicted_as_constant():
+    value, _, _, held_out, _ = fitted(
+        lambda o, _: torch.full((len(o),), 0.25), CLASSES, 6
+    )
+    mean, deviation = value.predict(held_out)
+    torch.testing.assert_close(mean, torch.full_like(mean, 0.25), rtol=0, atol=1e-6)
+    assert torch.isfinite(deviation).all()
+
+
+def test_predictions_are_differentiable():
+    value, _, _, held_out, _ = fitted(weighted_cost, CLASSES, 10)
+    names = sorted(held_out)
+    inputs = [held_out[name][:3].clone().requires_grad_() for name in names]
+
+    def predict(*values):
+        return value.predict(dict(zip(names, values, strict=True)))
+
+    assert torch.autograd.gradcheck(predict, inputs, atol=1e-4, rtol=1e-3)
