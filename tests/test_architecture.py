@@ -17,7 +17,7 @@ from tests.source_tree import (
     where,
 )
 
-MAX_FILES = 14
+MAX_FILES = 18
 # What turns settings into JSON and back, and old records into new ones.
 CODECS = {"benchmarks.runs.codec", "benchmarks.runs.upgrade"}
 SETTINGS = {
@@ -27,7 +27,7 @@ SETTINGS = {
 # What a user may give for a method.
 USERS_ARGUMENT = {"str", "Method", "str | Method"}
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
-MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS = 300, 40, 6
+MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_ARGUMENTS = 400, 40, 6
 MAX_FILE_BYTES = 5 * 1024 * 1024
 # Written in pieces, so that this file does not hold what it looks for.
 MACHINE_PATHS = re.compile("(?<![\\w.])/(?:work|home|root)" + "/|\\.\\./" + "shared")

@@ -15,40 +15,57 @@ from tests.source_tree import (
     where,
 )
 
-# Each room with the rooms it may import from; every package's own face, its
-# `__init__`, stands on top of it.
+# Each room with the rooms it may import from, which stand above it in this list. A room
+# is a folder or a file; a file named here is not in the room of its folder. Every
+# package's own face, its `__init__`, stands on top of all.
 ROOMS = {
     "metricopt.errors": "",
     "metricopt.files": "errors",
-    "metricopt.reading.inputs": "errors",
-    "metricopt.reading.outputs": "errors",
     "metricopt.ranking": "",
     "metricopt.process": "",
-    "metricopt.registry": "errors",
-    "metricopt.meaning": "errors outputs",
-    "metricopt.adapters": "errors files inputs meaning outputs registry process",
-    "metricopt.detection": "errors outputs",
-    "metricopt.metrics": "errors meaning outputs registry detection",
-    "metricopt.losses": "errors outputs registry detection",
-    "metricopt.statistics": "errors metrics outputs registry detection",
-    "metricopt.tasks": "errors inputs meaning outputs registry process adapters losses "
-    "metrics statistics",
-    "metricopt.algorithm1": "errors files ranking process adapters metrics "
-    "statistics tasks",
-    "metricopt.methods": "errors outputs registry process metrics statistics "
-    "tasks values",
-    "metricopt.reading.doubts": "",
     "metricopt.figures": "",
-    "metricopt.finetuned": "errors adapters figures inputs meaning metrics tasks "
-    "values methods",
-    "metricopt.options": "errors inputs meaning outputs process adapters metrics tasks "
-    "values methods",
-    "metricopt.journal": "errors adapters metrics options tasks",
-    "metricopt.call": "meaning tasks journal",
-    "metricopt.improvement": "call doubts errors meaning options outputs process "
-    "adapters metrics tasks values methods finetuned journal",
-    "metricopt.finetune": "call errors inputs options outputs process adapters metrics "
-    "tasks finetuned journal improvement",
+    "metricopt.registry": "errors",
+    "metricopt.reading.inputs": "errors",
+    "metricopt.reading.outputs": "errors",
+    "metricopt.reading.meaning": "errors reading.outputs",
+    "metricopt.reading.examples": "errors reading.inputs reading.outputs",
+    "metricopt.tasks.sampling": "errors reading.inputs",
+    "metricopt.tasks.examples": "errors reading.examples reading.inputs "
+    "reading.outputs tasks.sampling",
+    "metricopt.tasks.row_losses": "errors reading.meaning reading.outputs",
+    "metricopt.adapters": "errors files process reading.inputs reading.meaning "
+    "reading.outputs",
+    "metricopt.detection": "errors reading.outputs",
+    "metricopt.metrics": "errors registry reading.outputs detection",
+    "metricopt.losses": "errors registry reading.outputs detection",
+    "metricopt.statistics": "errors registry reading.outputs detection metrics",
+    "metricopt.reading": "errors reading.inputs reading.outputs reading.meaning "
+    "tasks.sampling tasks.examples tasks.row_losses adapters metrics",
+    "metricopt.tasks": "errors registry process reading reading.inputs reading.outputs "
+    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics "
+    "losses statistics",
+    "metricopt.algorithm1": "errors files ranking process tasks",
+    "metricopt.methods": "errors files registry process statistics tasks algorithm1",
+    "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
+    "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "
+    "methods",
+    "metricopt.algorithm1.metricopt_literal": "tasks algorithm1 "
+    "algorithm1.meta_preparation methods",
+    "metricopt.on_outputs": "errors reading.outputs statistics tasks algorithm1 "
+    "methods",
+    "metricopt.finetuned": "errors figures reading.inputs reading.meaning adapters "
+    "metrics methods",
+    "metricopt.options": "errors process reading reading.inputs reading.outputs "
+    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics "
+    "methods",
+    "metricopt.journal": "errors reading tasks.examples tasks.row_losses adapters "
+    "metrics options",
+    "metricopt.call": "reading.meaning tasks tasks.examples tasks.row_losses journal",
+    "metricopt.improvement": "errors process reading reading.outputs tasks adapters "
+    "metrics algorithm1 methods on_outputs finetuned options journal call",
+    "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
+    "tasks.examples tasks.row_losses adapters metrics finetuned options journal call "
+    "improvement",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",
@@ -62,23 +79,25 @@ ROOMS = {
     "benchmarks.runs": "",
     "benchmarks.networks": "",
     "benchmarks.data": "runs",
-    "benchmarks.problems": "runs networks datasets",
-    "benchmarks.arms": "runs pipelines",
-    "benchmarks.execution": "runs pipelines arms",
     "benchmarks.report": "runs",
-    "benchmarks.experiments": "runs datasets pipelines report",
-    "benchmarks.cli": "runs networks datasets pipelines arms execution report "
-    "experiments",
-    "benchmarks.speed": "runs networks datasets pipelines arms execution report "
-    "experiments",
+    "benchmarks.problems": "runs networks data report experiments",
+    "benchmarks.arms": "runs problems",
+    "benchmarks.execution": "runs problems arms",
+    "benchmarks.experiments": "runs data problems report",
+    "benchmarks.cli": "runs networks data problems arms execution report experiments",
+    "benchmarks.speed": "runs networks data problems arms execution report experiments",
     "benchmarks.__main__": "cli",
 }
+# The one edge against the order of the list.
+UPWARDS = {("benchmarks.problems", "benchmarks.experiments")}
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
 
 
 def room(name):
-    """The room of a module: the first two parts of its name."""
-    return ".".join(name.split(".")[:2])
+    """The room of a module: the longest beginning of its name that is one."""
+    parts = name.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 1, -1))
+    return next((found for found in names if found in ROOMS), name)
 
 
 def allowed(source, target):
@@ -88,7 +107,13 @@ def allowed(source, target):
         return other in BELOW[package].split()
     if source == package or room(source) == room(target):
         return True
-    return room(target).split(".")[1] in ROOMS[room(source)].split()
+    return room(target) in below(room(source))
+
+
+def below(name):
+    """The rooms that a room may import from."""
+    package = name.split(".")[0]
+    return {f"{package}.{part}" for part in ROOMS[name].split()}
 
 
 def test_every_module_is_in_a_room():
@@ -99,6 +124,17 @@ def test_every_module_is_in_a_room():
 def test_rooms_import_in_the_given_directions_only():
     assert not [edge for edge in imports() if not allowed(edge.source, edge.target)]
     assert {edge.source.split(".")[0] for edge in imports()} == set(PACKAGES)
+
+
+def test_rooms_stand_above_those_they_are_imported_by():
+    order = list(ROOMS)
+    upwards = {
+        (name, other)
+        for name in ROOMS
+        for other in below(name)
+        if order.index(other) > order.index(name)
+    }
+    assert upwards == UPWARDS
 
 
 def test_units_of_one_registry_do_not_import_each_other():

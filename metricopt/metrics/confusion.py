@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ShapeError
+from metricopt.metrics.arguments import check_labels, check_outputs
 from metricopt.metrics.base import Metric
-from metricopt.reading.metric import check_labels, check_outputs
 
 
 class Counts(NamedTuple):

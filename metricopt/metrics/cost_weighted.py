@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError
+from metricopt.metrics.arguments import check_labels, check_outputs
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import confusion_matrices
-from metricopt.reading.metric import check_labels, check_outputs
 
 
 class CostWeightedError(Metric):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
-from metricopt.reading.metric import check_integers
+from metricopt.metrics.arguments import check_integers
 from metricopt.reading.outputs import Remembered, Targets
 
 QUERIES, HELD = 256, 2**24

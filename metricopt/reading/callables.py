@@ -108,7 +108,7 @@ class CallableMetric(Metric):
 class ForeignMetric(CallableMetric):
     """A metric of another package, which gets what it expects of the outputs.
 
-    Its function takes the meaning of outputs first; see `metricopt.reading.scikit_learn`.
+    The function takes the meaning of outputs first; see `reading.scikit_learn`.
     """
 
     takes_tuples = False

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError
+from metricopt.metrics.arguments import check_outputs
 from metricopt.metrics.confusion import predict_labels
 from metricopt.reading.as_given import implied_meaning, one_by_one, probabilities
 from metricopt.reading.meaning import Meaning, Truth
-from metricopt.reading.metric import check_outputs
 
 Predictions = Literal["labels", "scores", "decisions"]
 """Decided labels, probabilities, or logits."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from metricopt.reading import examples as reading
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from metricopt import DataError, finetune
+from metricopt.reading import examples as reading
 from metricopt.tasks.sampling import Sampler
 from tests.robustness.refused import (
     EXAMPLES,
