@@ -4,7 +4,7 @@ import math
 
 from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
 from tests.benchmarks.runs import record_cases
 
@@ -17,6 +17,27 @@ JAC = Column(
     paper_column="a9a/jac",
     not_comparable="another index",
 )
+
+
+def make_row(name, label="", base_row=None, **more):
+    """A row of a layout; its label is its name if none is told."""
+    return Row(name, label or name, base_row, **more)
+
+
+def make_finetuned(name, label, base_row=None, **more):
+    """A row of fine-tuning runs."""
+    return finetuned(name, label, base_row, **more)
+
+
+def make_layout(rows, columns=(), **more):
+    """A layout of one block without words around its tables."""
+    plain = {"title": "", "caption": "", "convention": ""}
+    plain["blocks"] = (Block("balanced", "Balanced"),)
+    return TableLayout(
+        experiment="table3", rows=tuple(rows), columns=tuple(columns), **plain | more
+    )
+
+
 LAYOUT = TableLayout(
     experiment="table3",
     title="Table 3",
@@ -27,10 +48,10 @@ LAYOUT = TableLayout(
         Block("natural", "Natural", not_comparable="other sampling"),
     ),
     rows=(
-        Row("loss-only", "loss only", paper_row="ce"),
-        Row("shift", "threshold shift", base_row="loss-only"),
-        Row("metricopt", "MetricOpt", base_row="loss-only", paper_row="metricopt"),
-        Row("metricopt-q50", "MetricOpt, 50 queries", base_row="loss-only"),
+        make_row("loss-only", "loss only", paper_row="ce"),
+        make_row("shift", "threshold shift", base_row="loss-only"),
+        make_row("metricopt", "MetricOpt", base_row="loss-only", paper_row="metricopt"),
+        make_row("metricopt-q50", "MetricOpt, 50 queries", base_row="loss-only"),
     ),
     columns=(MCR, F1, JAC),
     paper_table="Table 3",

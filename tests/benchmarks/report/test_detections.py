@@ -7,18 +7,13 @@ from PIL import Image
 
 from benchmarks.report.figures.detections import detections
 from benchmarks.report.figures.parts.panels import to_png
-from benchmarks.report.layout import Block, Row, TableLayout
-from tests.benchmarks.report.report_cases import make_record
+from benchmarks.report.layout import Block
+from tests.benchmarks.report.report_cases import make_layout, make_record, make_row
 
 BLOCK = Block("balanced", "detectors trained with cross-entropy")
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="",
-    caption="",
-    convention="",
+LAYOUT = make_layout(
+    (make_row("theirs", "their method"), make_row("ours", "our method")),
     blocks=(BLOCK, Block("other", "other")),
-    rows=(Row("theirs", "their method"), Row("ours", "our method")),
-    columns=(),
 )
 BOXES = [[2, 3, 20, 25, "cell", 0.9, True], [10, 4, 30, 20, "disc", 0.6, False]]
 

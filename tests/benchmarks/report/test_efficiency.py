@@ -6,29 +6,31 @@ import math
 import pytest
 
 from benchmarks.report.efficiency import Effort, Overall, goals, overall
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block
 from benchmarks.report.page import build
 from benchmarks.report.sections.queries_to_reach import (
     LEGEND,
     QUERIES_TO_REACH,
     queries_to_reach_table,
 )
-from tests.benchmarks.report.report_cases import F1, MCR, make_record
+from tests.benchmarks.report.report_cases import (
+    F1,
+    MCR,
+    make_layout,
+    make_record,
+    make_row,
+)
 
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="Two columns",
-    caption="",
-    convention="",
-    blocks=(Block("balanced", "Balanced"), Block("natural", "Natural")),
-    rows=(
-        Row("untouched", "untouched"),
-        Row("prior", "prior correction", sees="outputs and labels"),
-        Row("cma-es", "CMA-ES", sees="metric values"),
-        Row("metricopt", "MetricOpt", sees="loss gradients"),
-        Row("metricopt-q200", "MetricOpt, 200 queries", sees="loss gradients"),
+LAYOUT = make_layout(
+    (
+        make_row("untouched"),
+        make_row("prior", "prior correction", sees="outputs and labels"),
+        make_row("cma-es", "CMA-ES", sees="metric values"),
+        make_row("metricopt", "MetricOpt", sees="loss gradients"),
+        make_row("metricopt-q200", "MetricOpt, 200 queries", sees="loss gradients"),
     ),
-    columns=(MCR, F1),
+    (MCR, F1),
+    blocks=(Block("balanced", "Balanced"), Block("natural", "Natural")),
     untouched_row="untouched",
     query_budgets=(100, 500),
     query_arms=("prior", "cma-es", "metricopt"),

@@ -13,33 +13,33 @@ from benchmarks.report.figures.loss_and_metric import loss_and_metric
 from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
 from benchmarks.report.figures.parts.panels import NARROW, to_png
 from benchmarks.report.figures.query_curves import query_curves
-from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.runs.spec import Unit
-from tests.benchmarks.report.report_cases import make_record
+from tests.benchmarks.report.report_cases import (
+    make_finetuned,
+    make_layout,
+    make_record,
+    make_row,
+)
 
-BLOCK = Block("balanced", "Balanced")
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="Three columns",
-    caption="",
-    convention="",
-    blocks=(BLOCK,),
-    rows=(
-        finetuned("loss-only", "loss only"),
-        Row("metricopt-literal", "literal", "loss-only"),
-        finetuned("metricopt", "MetricOpt", "loss-only"),
-        Row("cma-es", "CMA-ES", "loss-only"),
-        Row("offsets", "offsets", "loss-only"),
+LAYOUT = make_layout(
+    (
+        make_finetuned("loss-only", "loss only"),
+        make_row("metricopt-literal", "literal", "loss-only"),
+        make_finetuned("metricopt", "MetricOpt", "loss-only"),
+        make_row("cma-es", "CMA-ES", "loss-only"),
+        make_row("offsets", base_row="loss-only"),
     ),
-    columns=(
+    (
         Column("served", "served", Unit("mcr")),
         Column("torn", "torn", Unit("f1")),
         Column("empty", "empty", Unit("mcr")),
     ),
+    title="Three columns",
     loss_only_row="loss-only",
     replicated=False,
     mismatch_rows=("metricopt", "cma-es"),
 )
+(BLOCK,) = LAYOUT.blocks
 PATHS = {
     "path_steps": [5.0, 15.0, 25.0],
     "path_loss_loss": [0.9, 0.8, 0.7],
@@ -243,7 +243,7 @@ def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
     names = [*FIXED_ARMS, *(f"arm-{number}" for number in range(100))][:count]
     layout = dataclasses.replace(
         LAYOUT,
-        rows=tuple(Row(name, name.title()) for name in names),
+        rows=tuple(make_row(name, name.title()) for name in names),
         loss_only_row=None,
         mismatch_rows=(),
     )
@@ -257,7 +257,7 @@ def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
 def test_a_further_fixed_arm_gets_the_next_look(monkeypatch):
     more = (*FIXED_ARMS, "class-offsets")
     monkeypatch.setattr("benchmarks.report.figures.parts.looks.FIXED_ARMS", more)
-    rows = tuple(Row(name, name) for name in (*more, "free"))
+    rows = tuple(make_row(name) for name in (*more, "free"))
     layout = dataclasses.replace(LAYOUT, rows=rows, mismatch_rows=())
     looks = arm_styles(layout)
     assert [looks[name] for name in more] == list(map(look, range(len(more))))

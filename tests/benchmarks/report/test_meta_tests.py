@@ -9,31 +9,30 @@ from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 from benchmarks.report import tables
 from benchmarks.report.cells import BETTER, UNTESTED, judge
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout, finetuned
 from benchmarks.report.page import build
 from benchmarks.report.sections.equal_queries import equal_queries_table
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
-from tests.benchmarks.report.report_cases import make_record
+from tests.benchmarks.report.report_cases import (
+    make_finetuned,
+    make_layout,
+    make_record,
+    make_row,
+)
 
 MCR = Column("a9a/mcr", "MCR", Unit("mcr"))
 F1 = Column("a9a/f1", "F1", Unit("f1"))
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="One network",
-    caption="Five arms.",
-    convention="none",
-    blocks=(Block("balanced", "Balanced"),),
-    rows=(
-        Row("untouched", "untouched"),
-        finetuned("loss-only", "loss only"),
-        finetuned("dense", "dense", "loss-only"),
-        Row("offsets", "offsets", "untouched"),
-        Row("cma-es", "CMA-ES", "loss-only"),
-        finetuned("metricopt", "MetricOpt", "loss-only"),
-        finetuned("metricopt-q50", "MetricOpt, 50 queries", "loss-only"),
+LAYOUT = make_layout(
+    (
+        make_row("untouched"),
+        make_finetuned("loss-only", "loss only"),
+        make_finetuned("dense", "dense", "loss-only"),
+        make_row("offsets", base_row="untouched"),
+        make_row("cma-es", "CMA-ES", "loss-only"),
+        make_finetuned("metricopt", "MetricOpt", "loss-only"),
+        make_finetuned("metricopt-q50", "MetricOpt, 50 queries", "loss-only"),
     ),
-    columns=(MCR, F1),
+    (MCR, F1),
     loss_only_row="loss-only",
     threshold_shift_row="offsets",
     query_budgets=(50, 150),
@@ -272,7 +271,7 @@ def test_equal_queries_table_of_single_and_several_meta_tests():
 
 def test_printed_deviations_stand_beside_ours():
     column = dataclasses.replace(MCR, paper_column="cifar10/mcr")
-    row = Row("metricopt", "MetricOpt", paper_row="metricopt-sgd")
+    row = make_row("metricopt", "MetricOpt", paper_row="metricopt-sgd")
     layout = dataclasses.replace(
         LAYOUT,
         paper_table="Table 1",

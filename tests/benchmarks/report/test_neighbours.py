@@ -8,18 +8,12 @@ from PIL import Image
 
 from benchmarks.report.figures.neighbours import RIGHT, WRONG, neighbours
 from benchmarks.report.figures.parts.panels import to_png
-from benchmarks.report.layout import Block, Row, TableLayout
-from tests.benchmarks.report.report_cases import make_record
+from benchmarks.report.layout import Block
+from tests.benchmarks.report.report_cases import make_layout, make_record, make_row
 
 BLOCK = Block("balanced", "networks trained with FastAP")
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="",
-    caption="",
-    convention="",
-    blocks=(BLOCK, Block("other", "other")),
-    rows=(Row("ours", "our method"),),
-    columns=(),
+LAYOUT = make_layout(
+    [make_row("ours", "our method")], blocks=(BLOCK, Block("other", "other"))
 )
 SIDE, ROWS, EACH = 8, 3, 4
 

@@ -8,8 +8,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.parts.looks import arm_styles
 from benchmarks.report.figures.queries_to_reach import queries_to_reach
 from benchmarks.report.figures.query_curves import query_curves
-from benchmarks.report.layout import Row
-from tests.benchmarks.report.report_cases import F1, MCR, make_record
+from tests.benchmarks.report.report_cases import F1, MCR, make_record, make_row
 from tests.benchmarks.report.test_efficiency import LAYOUT, OTHERS, RECORDS
 
 BLOCK, NATURAL = LAYOUT.blocks
@@ -59,7 +58,7 @@ def test_arms_of_which_nothing_is_told_have_no_heading():
         "CMA-ES",
         "MetricOpt",
     ]
-    some = (Row("untouched", "untouched"), Row("prior", "prior correction"))
+    some = (make_row("untouched"), make_row("prior", "prior correction"))
     layout = dataclasses.replace(LAYOUT, rows=(*some, *LAYOUT.rows[2:]))
     spent = make_record("prior", 0, [0.2], queries=7)
     legend = _legend(query_curves(layout, [*RECORDS[:2], spent], BLOCK))
@@ -139,7 +138,7 @@ def test_queries_to_reach_is_drawn_for_blocks_with_something_to_reach():
 
 
 def test_queries_to_reach_gets_higher_with_arms_and_columns():
-    rows = [Row(f"arm-{n}", f"arm {n}") for n in range(40)]
+    rows = [make_row(f"arm-{n}", f"arm {n}") for n in range(40)]
     layout = dataclasses.replace(LAYOUT, rows=(*LAYOUT.rows, *rows), query_arms=())
     records = [make_record(row.name, 0, [0.1], queries=9) for row in rows]
     low = queries_to_reach(LAYOUT, RECORDS, BLOCK).get_figheight()

@@ -15,13 +15,12 @@ from benchmarks.report.figures.parts.looks import arm_styles
 from benchmarks.report.figures.parts.panels import to_png
 from benchmarks.report.figures.predicted_against_true import predicted_against_true
 from benchmarks.report.figures.query_curves import query_curves
-from benchmarks.report.layout import Row
 from benchmarks.report.page import build, terminal_page, write_report
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.store import read_jsonl
 from metricopt.errors import DataError
 from tests.benchmarks.report.page_cases import BLOCK, LAYOUT, RECORDS
-from tests.benchmarks.report.report_cases import make_arm, make_record
+from tests.benchmarks.report.report_cases import make_arm, make_record, make_row
 
 NAMES = [
     "ablation_rows-balanced.png",
@@ -220,7 +219,7 @@ def test_the_figure_of_ablated_rows_gets_higher_with_them():
     names = [f"row-{number}" for number in range(30)]
     layout = dataclasses.replace(
         LAYOUT,
-        rows=(*LAYOUT.rows, *(Row(name, name) for name in names)),
+        rows=(*LAYOUT.rows, *(make_row(name) for name in names)),
         ablation_rows=tuple(names),
     )
     records = [make_record(name, 0, [0.1]) for name in ("loss-only", *names)]

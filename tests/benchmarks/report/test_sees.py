@@ -6,10 +6,10 @@ import pytest
 
 from benchmarks.report import remarks, tables
 from benchmarks.report.cells import judge
-from benchmarks.report.layout import SEES, Row
+from benchmarks.report.layout import SEES
 from benchmarks.report.page import build
 from metricopt.errors import ConfigError
-from tests.benchmarks.report.report_cases import ARMS, BALANCED, LAYOUT, MCR
+from tests.benchmarks.report.report_cases import ARMS, BALANCED, LAYOUT, MCR, make_row
 
 WORDS = {"shift": "outputs and labels", "metricopt": "loss gradients"}
 ROWS = tuple(dataclasses.replace(r, sees=WORDS.get(r.name, "")) for r in LAYOUT.rows)
@@ -46,7 +46,7 @@ def test_the_legend_explains_the_words_that_occur_most_hidden_first():
 
 
 def test_a_row_sees_one_of_the_known_words():
-    rows = (*LAYOUT.rows, Row("spy", "spy", sees="everything"))
+    rows = (*LAYOUT.rows, make_row("spy", sees="everything"))
     with pytest.raises(ConfigError, match=r"'spy' to see one of metric values, .* got"):
         dataclasses.replace(LAYOUT, rows=rows)
 

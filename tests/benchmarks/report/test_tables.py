@@ -5,7 +5,6 @@ import pytest
 
 from benchmarks.report import tables
 from benchmarks.report.cells import BETTER, judge
-from benchmarks.report.layout import Row
 from benchmarks.report.render import to_csv
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.report.report_cases import (
@@ -21,6 +20,7 @@ from tests.benchmarks.report.report_cases import (
     cell_of,
     make_arm,
     make_record,
+    make_row,
     p_value_of,
 )
 
@@ -198,7 +198,10 @@ def test_records_that_cannot_share_a_table():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rows": (Row("a", "A"), Row("a", "B"))}, "expected one row 'a', got two"),
+        (
+            {"rows": (make_row("a", "A"), make_row("a", "B"))},
+            "expected one row 'a', got two",
+        ),
         ({"loss_only_row": "none"}, "refers to the row 'none' it lacks"),
         ({"rival_row": "none"}, "refers to the row 'none' it lacks"),
         ({"mismatch_rows": ("shift", "none")}, "refers to the row 'none' it lacks"),

@@ -8,18 +8,23 @@ from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.curves import curve
-from benchmarks.report.layout import Row, finetuned
 from benchmarks.report.page import build
 from benchmarks.report.reading import Reading
-from tests.benchmarks.report.report_cases import LAYOUT, MCR, make_record
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    MCR,
+    make_finetuned,
+    make_record,
+    make_row,
+)
 
 ROWS = (
-    Row("untouched", "untouched"),
-    finetuned("loss-only", "loss only"),
-    Row("cma-es", "CMA-ES", "metricopt"),
-    finetuned("metricopt", "MetricOpt", "loss-only"),
-    finetuned("other", "the other MetricOpt", "metricopt"),
-    finetuned("plain", "MetricOpt against untouched", "untouched"),
+    make_row("untouched"),
+    make_finetuned("loss-only", "loss only"),
+    make_row("cma-es", "CMA-ES", "metricopt"),
+    make_finetuned("metricopt", "MetricOpt", "loss-only"),
+    make_finetuned("other", "the other MetricOpt", "metricopt"),
+    make_finetuned("plain", "MetricOpt against untouched", "untouched"),
 )
 TABLE = dataclasses.replace(
     LAYOUT,
