@@ -44,7 +44,7 @@ ROOMS = {
     "metricopt.tasks": "errors registry process reading reading.inputs reading.outputs "
     "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics "
     "losses statistics",
-    "metricopt.algorithm1": "errors files ranking process tasks",
+    "metricopt.algorithm1": "errors ranking process tasks",
     "metricopt.methods": "errors files registry process statistics tasks algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "

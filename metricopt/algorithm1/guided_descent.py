@@ -1,4 +1,4 @@
-"""Fine-tuning guided by a value function, with steps in units of the spread of phi."""
+"""Line 14: how long a guided step is, in units of the spread of phi."""
 
 import torch
 

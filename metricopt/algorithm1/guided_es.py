@@ -1,4 +1,4 @@
-"""Guided evolution strategies: a descent direction from values and past gradients.
+"""Lines 11 to 13: a descent direction from values and past gradients, eq. (3) and (4).
 
 Source: Maheswaranathan et al., ICML 2019; MetricOpt (Huang et al., CVPR 2021), eq. (3)
 and (4). Everything is batched over rows of phi.
@@ -15,7 +15,7 @@ COLLINEAR = 1e-6
 
 
 def subspace_basis(history: Tensor) -> Tensor:
-    """Return an orthonormal basis U of the span of past gradients.
+    """Return an orthonormal basis U of the span of past gradients (line 11).
 
     Zero and collinear gradients are dropped by zeroing their column, so that U U' is
     the projector on what is really spanned.
@@ -41,7 +41,7 @@ def subspace_basis(history: Tensor) -> Tensor:
 
 
 def search_covariance(basis: Tensor) -> Tensor:
-    """Return Sigma = I / (2d) + U U' / (2k), eq. (3), shape [B, d, d]; its trace is 1.
+    """Return Sigma = I / (2d) + U U' / (2k), eq. (3), shape [B, d, d]; the trace is 1.
 
     k is the number of directions really spanned; if there is none, Sigma = I / d.
     """
@@ -72,7 +72,7 @@ def perturbations(
 def descent_estimate(
     function: Callable[[Tensor], Tensor], phi: Tensor, delta: Tensor, variance: float
 ) -> Tensor:
-    """Return the descent direction u_t of eq. (4).
+    """Return the descent direction u_t of eq. (4) (line 13).
 
     u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)].
     To minimise f, step along minus u. E[u] is 2 Sigma grad f for small s.
@@ -97,7 +97,7 @@ def descent_estimate(
 def sample_perturbations(
     basis: Tensor, count: int, variance: float, generator: torch.Generator
 ) -> Tensor:
-    """Draw `count` perturbations per row of a basis [B, d, k], shape [B, count, d]."""
+    """Draw P perturbations per row of a basis [B, d, k], [B, P, d] (line 12)."""
     rows, size, spanned = basis.shape
     noise = torch.randn(rows, count, size, generator=generator)
     inside = torch.randn(rows, count, spanned, generator=generator)

@@ -1,4 +1,4 @@
-"""The health check of a value function: does it rank phi as the true metric does?
+"""Beside Algorithm 1: does a value function rank phi as the true metric does?
 
 If it does not, MetricOpt would follow noise. Trajectories along the loss and guided
 ones are judged apart: a rank correlation over both would measure the gap between them,
@@ -7,14 +7,12 @@ which is the easiest thing to predict and helps no step.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from metricopt.algorithm1.trajectories import GUIDED, KINDS, LOSS, Kind, Trajectories
 from metricopt.algorithm1.value_function import ValueFunction
-from metricopt.errors import ConfigError
 from metricopt.ranking import rank_correlation
 
 TRUSTED, DOUBTFUL = 0.8, 0.5
@@ -97,30 +95,3 @@ def verdict(notes: Mapping[str, float]) -> str | None:
         f"Do not trust it: {figures}. Train on more tasks, or the metric hardly moves "
         "along fine-tuning."
     )
-
-
-def draw_health(health: Mapping[Kind, Health], path: Path) -> None:
-    """Write a figure of predicted against observed cost, a colour for every kind.
-
-    Raises:
-        ConfigError: if matplotlib, which the extra `plot` installs, is missing.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(
-            "figures need matplotlib: pip install 'metricopt[plot]'"
-        ) from error
-
-    figure = Figure(figsize=(5, 5), layout="constrained")
-    axes = figure.subplots()
-    for kind, found in health.items():
-        label = f"{WORDED[kind]}: Spearman {found.spearman:.2f}"
-        axes.scatter(found.observed, found.predicted, s=10, alpha=0.6, label=label)
-    observed = torch.cat([found.observed for found in health.values()])
-    ends = [observed.min().item(), observed.max().item()]
-    axes.plot(ends, ends, color="black", linewidth=1, label="predicted = observed")
-    axes.set_xlabel("observed cost (lower is better)")
-    axes.set_ylabel("cost predicted by the value function")
-    axes.legend()
-    figure.savefig(path, dpi=110)

@@ -1,4 +1,4 @@
-"""Gaussian-process interpolation of sparse metric observations over time.
+"""Line 4: Gaussian-process interpolation of sparse metric observations over time.
 
 Source: Huang et al., CVPR 2021, Sec. 3.1, "Metric interpolation": an RBF kernel, the
 mean M_t and deviation sigma_t at every step. Differs: with a handful of observations a
@@ -7,8 +7,7 @@ trajectory cannot fit its own kernel, so hyper-parameters are pooled over trajec
 
 import math
 import warnings
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -95,15 +94,6 @@ def posterior(
         latent = process(times)
         covariance = latent.lazy_covariance_matrix
         return latent.mean, covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
-
-
-def log_marginal_likelihood(steps: Tensor, costs: Tensor, kernel: Kernel) -> Tensor:
-    """Return log p(costs | steps, kernel) of every row, shape [B]; zero prior mean."""
-    process = _Process(steps[..., None], costs, kernel)
-    observed = process.likelihood(process.forward(steps[..., None]))
-    with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
-        found: Tensor = observed.log_prob(process.train_targets)
-        return found
 
 
 def fit_kernel(steps: Tensor, costs: Tensor, iterations: int = 40) -> Kernel:
@@ -217,21 +207,3 @@ class Interpolator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gpytorch.utils.warnings.NumericalWarning)
             self.kernel = fit_kernel(pooled_times, pooled_costs)
-
-    def state(self) -> dict[str, Any]:
-        """Return what `restore` needs to continue."""
-        return {
-            "kernel": self.kernel and asdict(self.kernel),
-            "floor": self.floor,
-            "seen": self._seen,
-            "refit_at": self._refit_at,
-            "recent": list(self._recent),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
-        self.kernel = state["kernel"] and Kernel(**state["kernel"])
-        self.floor = state["floor"]
-        self._seen = state["seen"]
-        self._refit_at = state["refit_at"]
-        self._recent = list(state["recent"])

@@ -1,4 +1,4 @@
-"""What the two MetricOpt methods prepare: a value function, within a budget."""
+"""Inputs: tasks, K and T within a budget, and the value function prepared with them."""
 
 import math
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""A trained value function, with the spread and reach of phi that guidance needs."""
+"""Line 8: a trained value function, with the spread and reach of phi it knows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,11 +1,8 @@
-"""Meta-training of the value function on fine-tuning trajectories.
+"""Lines 1 to 8: meta-training of the value function on fine-tuning trajectories.
 
 Source: Huang et al., CVPR 2021, Alg. 1, lines 1-8, and Reptile (Nichol et al., 2018).
 The settings are in `recipe`, which also says which are the paper's.
 """
-
-import copy
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,11 +58,7 @@ def meta_train(
 
 
 class MetaTraining:
-    """The loop of Algorithm 1, one block of trajectories at a time.
-
-    Between blocks, `state` is all that is needed to continue elsewhere: a training that
-    was stopped and restored ends with the same weights as an uninterrupted one.
-    """
+    """The loop of lines 2 to 7, one block of trajectories at a time."""
 
     def __init__(
         self,
@@ -98,7 +91,7 @@ class MetaTraining:
         return self.tasks_done >= self.recipe.tasks
 
     def advance(self) -> None:
-        """Collect one block of trajectories and update the value function on it."""
+        """Collect a block of trajectories and update the value function on it."""
         rows = min(self.recipe.block, self.recipe.tasks - self.tasks_done)
         parts = self._collect(rows)
         trajectories = concatenate(list(parts.values()))
@@ -109,7 +102,7 @@ class MetaTraining:
             self._learn(self._interpolated(parts))
 
     def result(self) -> MetaTrained:
-        """Return the value function with the weights the recipe asks for."""
+        """Return the value function with the weights the recipe asks for (line 8)."""
         initial = self.recipe.returned == "initial"
         chosen = self.value_function if initial else self.adapted
         return MetaTrained(
@@ -120,41 +113,6 @@ class MetaTraining:
             self.reach,
             self.losses,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Return what `restore` needs, fit for `torch.save` and `weights_only`."""
-        return {
-            "value_function": copy.deepcopy(self.value_function.state_dict()),
-            "adapted": copy.deepcopy(self.adapted.state_dict()),
-            "interpolators": {k: one.state() for k, one in self.interpolators.items()},
-            "generator": self.generator.get_state(),
-            "memory": [(p.phi, p.mean, p.deviation) for p in self.memory],
-            "tasks_done": self.tasks_done,
-            "spread": self.spread,
-            "reach": self.reach,
-            "gamma": self.gamma,
-            "costs": self.costs,
-            "losses": list(self.losses),
-            "queries": self.queries,
-            "anchor": self.anchor,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of the same recipe and task."""
-        self.value_function.load_state_dict(state["value_function"])
-        self.adapted.load_state_dict(state["adapted"])
-        for kind, interpolator in self.interpolators.items():
-            interpolator.restore(state["interpolators"][kind])
-        self.generator.set_state(state["generator"])
-        self.memory = [Points(*tensors) for tensors in state["memory"]]
-        self.tasks_done = state["tasks_done"]
-        self.spread = state["spread"]
-        self.reach = state["reach"]
-        self.gamma = state["gamma"]
-        self.costs = state["costs"]
-        self.losses = list(state["losses"])
-        self.queries = state["queries"]
-        self.anchor = state["anchor"]
 
     def _collect(self, rows: int) -> dict[Kind, Trajectories]:
         guided = round(rows * self.recipe.on_policy) if self.tasks_done else 0
@@ -235,7 +193,7 @@ class MetaTraining:
             self.tasks_done += len(chosen)
 
     def _update(self, batch: Points) -> None:
-        """Reptile: w~ = inner steps from w on the batch; w <- w + eta (w~ - w)."""
+        """Lines 5, 6: w~ = inner steps from w on the batch; w <- w + eta (w~ - w)."""
         done = self.tasks_done / self.recipe.tasks
         eta = 1.0 - done if self.recipe.outer_rate == "linear" else 1.0
         joined = self._with_replay(batch)
@@ -253,6 +211,7 @@ class MetaTraining:
         return join_points(parts)
 
     def _adapt(self, value_function: ValueFunction, batch: Points) -> float:
+        """Line 5: take the inner steps on eq. (2), and return the last loss."""
         assert self.gamma is not None
         value_function.train()
         parameters = list(value_function.parameters())
@@ -273,7 +232,7 @@ class MetaTraining:
 def interpolate_weights(
     initial: ValueFunction, adapted: ValueFunction, eta: float
 ) -> None:
-    """Reptile's outer step w <- w + eta (w~ - w); batch-norm statistics are copied."""
+    """Line 6, Reptile: w <- w + eta (w~ - w); batch-norm statistics are copied."""
     for weight, after in zip(initial.parameters(), adapted.parameters(), strict=True):
         weight.lerp_(after, eta)
     for statistic, newest in zip(initial.buffers(), adapted.buffers(), strict=True):

@@ -1,4 +1,4 @@
-"""MetricOpt: learn a value function of phi, then fine-tune phi with its guidance.
+"""Algorithm 1 with steps that suit any metric: lines 1 to 8, then lines 9 to 16.
 
 Source: Huang et al., CVPR 2021, Alg. 1. Differs in the recipe of meta-training (see
 `metricopt.algorithm1.recipe`) and in the step length. Steps are a multiple of the

@@ -1,4 +1,4 @@
-"""MetricOpt's pseudocode exactly as published, for comparison.
+"""Algorithm 1 exactly as published, for comparison: lines 1 to 8, then lines 9 to 16.
 
 Source: Huang et al., CVPR 2021, Alg. 1.
 """

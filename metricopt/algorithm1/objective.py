@@ -1,4 +1,4 @@
-"""The objective of a value function on a batch of points, with its triplets mined.
+"""Line 5: the objective L_v of the value function, eq. (2), on a batch of points.
 
 Source: Huang et al., CVPR 2021, eq. (2).
 """
@@ -10,22 +10,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from metricopt.algorithm1.recipe import Mining, Recipe
-from metricopt.algorithm1.value_function import (
-    ValueFunction,
-    embedding_distances,
-    fisher_sets,
-    hardest_triplets,
-    multi_similarity_triplets,
-    ordinal_term,
-    random_triplets,
-    regression_term,
-    value_loss,
-)
+from metricopt.algorithm1.recipe import GAMMA, Recipe
+from metricopt.algorithm1.triplets import mine
+from metricopt.algorithm1.value_function import ValueFunction
 
-MINED_POINTS = 128
-"""Points of a batch that triplets are mined among."""
 LOG_2 = math.log(2.0)
 LEAST_SIZE = 1e-3
 """Below this size the regression term says nothing about its weight."""
@@ -57,6 +47,58 @@ def join_points(parts: Sequence[Points]) -> Points:
         torch.cat([part.mean for part in parts]),
         torch.cat([part.deviation for part in parts]),
     )
+
+
+def value_loss(
+    prediction: Tensor,
+    embedding: Tensor,
+    target: tuple[Tensor, Tensor],
+    triplets: Tensor,
+    gamma: float = GAMMA,
+) -> Tensor:
+    """Return L_v = gamma L_regress + L_oe, eq. (2).
+
+    Args:
+        prediction: f(phi_t), shape [T] or [B, T].
+        embedding: g(phi_t), shape [N, E].
+        target: mean and deviation of the interpolated cost, each like the prediction.
+        triplets: mined triplets, shape [M, 3].
+        gamma: weight of the regression term.
+    """
+    return gamma * regression_term(prediction, *target) + ordinal_term(
+        embedding, triplets
+    )
+
+
+def regression_term(prediction: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Return L_regress = sum_t |f_t - M_t| / sigma_t / sum_t 1 / sigma_t.
+
+    It is the mean over trajectories: one whose costs vary little, and are sure for that
+    reason, weighs no more than another.
+
+    Args:
+        prediction: f(phi_t), shape [T] or [B, T].
+        mean: interpolated cost M_t, of that shape.
+        deviation: its standard deviation sigma_t, of that shape, positive.
+    """
+    weight = 1.0 / deviation
+    error = (prediction - mean).abs() * weight
+    return (error.sum(-1) / weight.sum(-1)).mean()
+
+
+def ordinal_term(embedding: Tensor, triplets: Tensor) -> Tensor:
+    """Return L_oe = mean log(1 + exp(D(t, t_p) - D(t, t_n))) over triplets.
+
+    Args:
+        embedding: g(phi_t), shape [N, E].
+        triplets: anchor, positive, negative, shape [M, 3]; zero if M = 0.
+    """
+    if len(triplets) == 0:
+        return embedding.sum() * 0.0
+    anchor, positive, negative = (embedding[index] for index in triplets.unbind(1))
+    near = (anchor - positive).square().sum(1).clamp_min(1e-24).sqrt()
+    far = (anchor - negative).square().sum(1).clamp_min(1e-24).sqrt()
+    return functional.softplus(near - far).mean()
 
 
 def objective(
@@ -121,31 +163,3 @@ def _terms(
     triplets = mine(embedding.detach(), (mean, deviation), recipe.mining, generator)
     prediction = value_function.score(embedding).view_as(mean)
     return prediction, embedding, (mean, deviation), triplets
-
-
-def mine(
-    embedding: Tensor,
-    target: tuple[Tensor, Tensor],
-    mining: Mining,
-    generator: torch.Generator,
-) -> Tensor:
-    """Return triplets (anchor, positive, negative) of a batch, shape [M, 3].
-
-    They index the flattened points, and are mined among `MINED_POINTS` of the batch,
-    drawn at random: the work grows with the square of their number, but what a step
-    learns does not.
-    """
-    if mining == "none":
-        return torch.empty(0, 3, dtype=torch.long)
-    drawn = torch.randperm(len(embedding), generator=generator)[:MINED_POINTS]
-    positive, negative = fisher_sets(*(part.flatten()[drawn] for part in target))
-    if mining == "random":
-        triplets = random_triplets(positive, negative, generator)
-    else:
-        distance = embedding_distances(embedding[drawn])
-        triplets = (
-            hardest_triplets(distance, positive, negative)
-            if mining == "hardest"
-            else multi_similarity_triplets(distance, positive, negative, generator)
-        )
-    return drawn[triplets]

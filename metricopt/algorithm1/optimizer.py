@@ -1,4 +1,4 @@
-"""MetricOpt's guided step as a wrapper of any torch optimizer over phi.
+"""Lines 11 to 14: the guided step, as a wrapper of any torch optimizer over phi.
 
 One changed line turns a PyTorch training loop into one that follows the metric:
 

@@ -1,4 +1,4 @@
-"""How a value function is meta-trained, as one set of settings.
+"""Inputs of lines 1 to 8: how a value function is meta-trained, as one set of settings.
 
 `LITERAL` is the pseudocode of Huang et al., CVPR 2021, as published. `RECIPE` is what
 was found to work: targets standardised, several tasks per update, a start near the
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from metricopt.algorithm1.trajectories import Rollout
-from metricopt.algorithm1.value_function import GAMMA
 from metricopt.errors import ConfigError
 
+GAMMA = 10.0
+"""The paper's weight of the regression term, for costs in their own units."""
 Mining = Literal["multi-similarity", "hardest", "random", "none"]
 
 

@@ -1,4 +1,4 @@
-"""Choose the length of guided steps, by a few runs of each judged on observe."""
+"""Line 14: alpha_t, chosen by a few runs of each candidate, judged on observe."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Fine-tuning trajectories of phi, many in lock-step, with sparse metric queries."""
+"""Line 3: fine-tuning trajectories of phi, many in lock-step, with sparse queries."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from metricopt.algorithm1.objective import Points, objective
-from metricopt.algorithm1.recipe import Recipe
-from metricopt.algorithm1.value_function import GAMMA, Standardisation, ValueFunction
+from metricopt.algorithm1.recipe import GAMMA, Recipe
+from metricopt.algorithm1.value_function import Standardisation, ValueFunction
 from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees

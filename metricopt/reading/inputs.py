@@ -91,11 +91,6 @@ def count_of(inputs: Inputs) -> int:
     return len(tensors_of(inputs)[0])
 
 
-def numbers_of(inputs: Inputs) -> int:
-    """Return how many numbers all tensors of some inputs hold together."""
-    return sum(part.numel() for part in tensors_of(inputs))
-
-
 def described_inputs(inputs: object) -> str:
     """Return dtype and shape of every tensor of inputs, for a message."""
     if isinstance(inputs, dict):

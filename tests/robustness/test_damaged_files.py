@@ -19,7 +19,6 @@ from benchmarks.problems.pretrained import released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.upgrade import digest_of
 from metricopt import DynamicBias, load_known, load_phi, save_known, save_phi
-from metricopt.algorithm1.value_function import load_value_function
 from metricopt.errors import ConfigError, DataError
 from metricopt.files import read_tensors, read_text
 from metricopt.methods.known import KnownStatistics, KnownValueFunction
@@ -82,7 +81,6 @@ def test_every_loading_function_names_a_damaged_file(tmp_path, adapter, name):
         ConfigError: (lambda: load_phi(path, adapter), lambda: load_known(path)),
         DataError: (lambda: read_tensors(path), lambda: PairPolicy.load(path)),
     }
-    loading[ConfigError] += (lambda: load_value_function(path),)
     for kind, functions in loading.items():
         for load in functions:
             with within(megabytes=500), pytest.raises(kind) as caught:

@@ -1,7 +1,6 @@
 """The health check: rank correlation, error, and a plain sentence."""
 
 import math
-import sys
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from scipy.stats import spearmanr
 
 from metricopt.algorithm1.health import (
     check_health,
-    draw_health,
     health_notes,
     verdict,
 )
@@ -21,7 +19,6 @@ from metricopt.algorithm1.trajectories import (
     concatenate,
 )
 from metricopt.algorithm1.value_function import ValueFunction
-from metricopt.errors import ConfigError
 
 
 class Known(ValueFunction):
@@ -149,24 +146,3 @@ def test_the_gap_between_the_kinds_earns_no_trust(held_out):
         notes |= health_notes(kind, checked(part, only_the_gap))
     assert pooled.spearman > 0.6
     assert verdict(notes).startswith("Do not trust it")
-
-
-def test_the_figure_is_a_picture_with_a_colour_for_every_kind(held_out, tmp_path):
-    from matplotlib.image import imread
-
-    one, both = tmp_path / "one.png", tmp_path / "both.png"
-    health = checked(held_out, lambda phi: phi[:, 0])
-    draw_health({LOSS: health}, one)
-    draw_health({LOSS: health, GUIDED: health}, both)
-    colours = [len({*map(tuple, imread(path).reshape(-1, 4))}) for path in (one, both)]
-    assert colours[0] < colours[1]
-
-
-def test_without_matplotlib_the_extra_is_named(held_out, tmp_path, monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    health = checked(held_out, lambda phi: phi[:, 0])
-    message = r"figures need matplotlib: pip install 'metricopt\[plot\]'"
-    with pytest.raises(ConfigError, match=message):
-        draw_health({LOSS: health}, tmp_path / "health.png")
-    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,5 @@
 """The Gaussian process over time: exact posterior, pooled kernel, degenerate rows."""
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,16 +15,26 @@ from metricopt.algorithm1.interpolation import (
     NOISE_SHARE,
     Interpolator,
     Kernel,
+    _Process,
     fit_kernel,
-    log_marginal_likelihood,
     posterior,
 )
 from metricopt.algorithm1.trajectories import Trajectories
-from metricopt.algorithm1.value_function import fisher_sets
+from metricopt.algorithm1.triplets import fisher_sets
 from tests.golden import assert_golden, load_golden
 
 CASES = list(load_golden("gp_posterior"))
 KERNEL = Kernel(length_scale=0.3, signal_variance=0.04, noise_variance=1e-4)
+
+
+def log_marginal_likelihood(steps, costs, kernel):
+    """log p(costs | steps, kernel) of every row, [B], by the process of the product."""
+    import gpytorch  # it warns, unless the product imported it before
+
+    process = _Process(steps[..., None], costs, kernel)
+    observed = process.likelihood(process.forward(steps[..., None]))
+    with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
+        return observed.log_prob(process.train_targets)
 
 
 def rows_of(count, observations, seed=0):
@@ -269,24 +278,3 @@ def test_only_the_last_rows_of_the_pool_are_fitted():
     expected = fit_kernel(times, torch.cat([part.costs for part in last]))
     assert small.kernel == expected
     assert whole.kernel != expected
-
-
-def test_a_restored_interpolator_goes_on_as_the_original():
-    original, restored = Interpolator(), Interpolator()
-    for seed in range(3):
-        original.interpolate(trajectories_of(2, 4, seed=seed))
-    restored.restore(original.state())
-    for seed in range(3, 6):
-        block = trajectories_of(2, 4, seed=seed)
-        expected, found = original.interpolate(block), restored.interpolate(block)
-        assert torch.equal(expected[0], found[0])
-        assert torch.equal(expected[1], found[1])
-    assert restored.kernel == original.kernel
-
-
-def test_a_new_interpolator_has_a_state_too():
-    restored = Interpolator()
-    restored.restore(Interpolator().state())
-    assert restored.kernel is None
-    mean, _ = restored.interpolate(trajectories_of(2, 3))
-    assert math.isfinite(mean.sum().item())

@@ -9,9 +9,8 @@ from metricopt.algorithm1.health import check_health
 from metricopt.algorithm1.meta_preparation import pack
 from metricopt.algorithm1.meta_training import MetaTraining, meta_train
 from metricopt.algorithm1.metricopt import MetricOpt
-from metricopt.algorithm1.recipe import LITERAL, RECIPE
+from metricopt.algorithm1.recipe import GAMMA, LITERAL, RECIPE
 from metricopt.algorithm1.trajectories import GUIDED, LOSS, Rollout, collect
-from metricopt.algorithm1.value_function import GAMMA
 from metricopt.methods.budget import Budget
 from metricopt.methods.loss_only import LossOnly
 from metricopt.tasks.descent import loss_optimizer
@@ -251,37 +250,3 @@ def test_the_rate_of_reptile_falls_linearly_or_is_constant(monkeypatch):
     rates.clear()
     meta_train(QuadraticTask(), replace(TINY, outer_rate="constant"), FACTORY, seeded())
     assert rates == [1.0] * 6
-
-
-# Stopping and going on.
-
-
-@pytest.mark.parametrize("settings", [{}, {"replay": 2}, {"queries_on": "train"}])
-def test_a_training_stopped_and_restored_ends_as_an_undisturbed_one(tmp_path, settings):
-    recipe = replace(TINY, **settings)
-    undisturbed = meta_train(QuadraticTask(), recipe, FACTORY, seeded())
-    stopped = MetaTraining(QuadraticTask(), recipe, FACTORY, seeded())
-    for _ in range(2):
-        stopped.advance()
-    torch.save(stopped.state(), tmp_path / "state.pt")
-    resumed = MetaTraining(QuadraticTask(), recipe, FACTORY, seeded(123))
-    resumed.restore(torch.load(tmp_path / "state.pt", weights_only=True))
-    assert resumed.tasks_done == 8
-    while not resumed.finished:
-        resumed.advance()
-    found = resumed.result()
-    assert equal_weights(weights(found), weights(undisturbed))
-    assert found.losses == undisturbed.losses
-    assert (found.queries, found.spread) == (undisturbed.queries, undisturbed.spread)
-
-
-def test_a_state_does_not_change_while_training_goes_on():
-    training = MetaTraining(QuadraticTask(), TINY, FACTORY, seeded())
-    training.advance()
-    state, before = training.state(), weights(training.result())
-    before = {name: weight.clone() for name, weight in before.items()}
-    training.advance()
-    assert not equal_weights(before, weights(training.result()))
-    training.restore(state)
-    assert equal_weights(before, weights(training.result()))
-    assert training.tasks_done == 4

@@ -5,16 +5,18 @@ import math
 import pytest
 import torch
 
-from metricopt.algorithm1.value_function import (
+from metricopt.algorithm1.objective import (
+    ordinal_term,
+    regression_term,
+    value_loss,
+)
+from metricopt.algorithm1.triplets import (
     embedding_distances,
     fisher_ratio,
     fisher_sets,
     hardest_triplets,
     multi_similarity_triplets,
-    ordinal_term,
     random_triplets,
-    regression_term,
-    value_loss,
 )
 from tests.golden import assert_golden, load_golden
 

@@ -7,10 +7,7 @@ from torch import nn
 from metricopt.algorithm1.value_function import (
     Standardisation,
     ValueFunction,
-    load_value_function,
-    save_value_function,
 )
-from metricopt.errors import ConfigError
 
 
 def seeded(seed=0):
@@ -87,24 +84,3 @@ def test_the_network_has_the_gradient_of_finite_differences(value_function):
     exact = value_function.double()
     phi = torch.randn(3, 7, generator=seeded(6), dtype=torch.float64)
     assert torch.autograd.gradcheck(exact, (phi.requires_grad_(),), eps=1e-7)
-
-
-def test_save_and_load_give_the_same_predictions(value_function, tmp_path):
-    path = tmp_path / "value_function.safetensors"
-    save_value_function(value_function, path)
-    loaded = load_value_function(path)
-    assert not loaded.training
-    assert loaded.size == 7
-    phi = torch.randn(5, 7, generator=seeded())
-    assert torch.equal(loaded(phi), value_function(phi))
-
-
-def test_loading_something_else_names_the_file(tmp_path):
-    from safetensors.torch import save_file
-
-    path = tmp_path / "other.safetensors"
-    save_file({"weight": torch.ones(2)}, path)
-    with pytest.raises(
-        ConfigError, match=r"other\.safetensors holds no value function"
-    ):
-        load_value_function(path)
