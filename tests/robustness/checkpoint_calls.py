@@ -127,6 +127,12 @@ def told(found: Finetuned) -> dict[str, object]:
     }
 
 
+@cache
+def undisturbed(**changes: str) -> dict[str, object]:
+    """Return what a call without checkpoint and disturbance finds."""
+    return told(call(**changes))
+
+
 def logged_call(checkpoint: Path, log: Path, result: Path) -> None:
     """Call once, slowly, with a line in a log before each evaluation."""
 

@@ -1,10 +1,22 @@
-"""A finished call with a checkpoint, for all that is done to its file."""
+"""What is slow and always the same is made once for all tests here."""
 
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
-from tests.robustness.checkpoint_calls import call, told
+from tests.robustness.checkpoint_calls import call, told, undisturbed
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_are_read_once() -> Iterator[None]:
+    """Every call with a checkpoint reads the metadata of all installed packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        name = "metricopt.journal.run_facts.packages_distributions"
+        patch.setattr(name, cache(packages_distributions))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -12,7 +24,7 @@ def finished_call(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict
     """What a finished call wrote, and found."""
     path = tmp_path_factory.mktemp("finished") / "queries.txt"
     found = call(checkpoint=path)
-    assert told(found) == told(call())
+    assert told(found) == undisturbed()
     assert found.spent.replayed == 0
     return path.read_bytes(), told(found)
 

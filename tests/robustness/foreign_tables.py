@@ -7,59 +7,41 @@ On any other kind it has to be refused.
 
 # Name, what it is given, and where it is right. Without a letter it gives several
 # numbers, or needs more than predictions and targets.
-SKLEARN = {
-    "accuracy_score": ("labels", "bcs"),
-    "average_precision_score": ("scores", "bcs"),
-    "balanced_accuracy_score": ("labels", "bc"),
-    "brier_score_loss": ("scores", "bc"),
-    "class_likelihood_ratios": ("labels", ""),
-    "classification_report": ("labels", ""),
-    "cohen_kappa_score": ("labels", "bc"),
-    "confusion_matrix": ("labels", ""),
-    "confusion_matrix_at_thresholds": ("scores", ""),
-    "coverage_error": ("scores", "s"),
-    "d2_absolute_error_score": ("scores", "vw"),
-    "d2_brier_score": ("scores", "bc"),
-    "d2_log_loss_score": ("scores", "bc"),
-    "d2_pinball_score": ("scores", "vw"),
-    "d2_tweedie_score": ("scores", "v"),
-    "dcg_score": ("scores", "sw"),
-    "det_curve": ("scores", ""),
-    "explained_variance_score": ("scores", "vw"),
-    "f1_score": ("labels", "b"),
-    "fbeta_score": ("labels", ""),
-    "hamming_loss": ("labels", "bcs"),
-    "hinge_loss": ("decisions", "bc"),
-    "jaccard_score": ("labels", "b"),
-    "label_ranking_average_precision_score": ("scores", "s"),
-    "label_ranking_loss": ("scores", "s"),
-    "log_loss": ("scores", "bc"),
-    "matthews_corrcoef": ("labels", "bc"),
-    "max_error": ("scores", "v"),
-    "mean_absolute_error": ("scores", "vw"),
-    "mean_absolute_percentage_error": ("scores", "vw"),
-    "mean_gamma_deviance": ("scores", "v"),
-    "mean_pinball_loss": ("scores", "vw"),
-    "mean_poisson_deviance": ("scores", "v"),
-    "mean_squared_error": ("scores", "vw"),
-    "mean_squared_log_error": ("scores", "vw"),
-    "mean_tweedie_deviance": ("scores", "v"),
-    "median_absolute_error": ("scores", "vw"),
-    "metric_at_thresholds": ("scores", ""),
-    "multilabel_confusion_matrix": ("labels", ""),
-    "ndcg_score": ("scores", "sw"),
-    "precision_recall_curve": ("scores", ""),
-    "precision_recall_fscore_support": ("labels", ""),
-    "precision_score": ("labels", "b"),
-    "r2_score": ("scores", "vw"),
-    "recall_score": ("labels", "b"),
-    "roc_auc_score": ("scores", "bs"),
-    "roc_curve": ("scores", ""),
-    "root_mean_squared_error": ("scores", "vw"),
-    "root_mean_squared_log_error": ("scores", "vw"),
-    "top_k_accuracy_score": ("scores", "bc"),
-    "zero_one_loss": ("labels", "bcs"),
+_SKLEARN = {
+    ("decisions", "bc"): "hinge_loss",
+    ("labels", ""): (
+        "class_likelihood_ratios classification_report confusion_matrix fbeta_score "
+        "multilabel_confusion_matrix precision_recall_fscore_support"
+    ),
+    ("labels", "b"): "f1_score jaccard_score precision_score recall_score",
+    ("labels", "bc"): "balanced_accuracy_score cohen_kappa_score matthews_corrcoef",
+    ("labels", "bcs"): "accuracy_score hamming_loss zero_one_loss",
+    ("scores", ""): (
+        "confusion_matrix_at_thresholds det_curve metric_at_thresholds "
+        "precision_recall_curve roc_curve"
+    ),
+    ("scores", "bc"): (
+        "brier_score_loss d2_brier_score d2_log_loss_score log_loss "
+        "top_k_accuracy_score"
+    ),
+    ("scores", "bcs"): "average_precision_score",
+    ("scores", "bs"): "roc_auc_score",
+    ("scores", "s"): (
+        "coverage_error label_ranking_average_precision_score label_ranking_loss"
+    ),
+    ("scores", "sw"): "dcg_score ndcg_score",
+    ("scores", "v"): (
+        "d2_tweedie_score max_error mean_gamma_deviance mean_poisson_deviance "
+        "mean_tweedie_deviance"
+    ),
+    ("scores", "vw"): (
+        "d2_absolute_error_score d2_pinball_score explained_variance_score "
+        "mean_absolute_error mean_absolute_percentage_error mean_pinball_loss "
+        "mean_squared_error mean_squared_log_error median_absolute_error r2_score "
+        "root_mean_squared_error root_mean_squared_log_error"
+    ),
 }
+SKLEARN = {name: row for row, names in _SKLEARN.items() for name in names.split()}
 # Functions with arguments, given by `functools.partial`.
 SKLEARN_WITH = (
     ("accuracy_score", {"normalize": False}, "bcs"),
@@ -120,41 +102,31 @@ SKLEARN_OTHERS = {
     "v_measure_score",
 }
 
+
+def _pairs(text):
+    """Return what each name stands for, from `name=meaning`, with spaces between."""
+    return dict(pair.split("=") for pair in text.split())
+
+
 # Classes of torchmetrics.classification without Binary, Multiclass or Multilabel, and
 # their functions.
-TORCH = {
-    "Accuracy": "accuracy",
-    "AUROC": "auroc",
-    "AveragePrecision": "average_precision",
-    "CalibrationError": "calibration_error",
-    "CohenKappa": "cohen_kappa",
-    "CoverageError": "coverage_error",
-    "EER": "eer",
-    "ExactMatch": "exact_match",
-    "F1Score": "f1_score",
-    "FBetaScore": "fbeta_score",
-    "HammingDistance": "hamming_distance",
-    "HingeLoss": "hinge_loss",
-    "JaccardIndex": "jaccard_index",
-    "LogAUC": "logauc",
-    "MatthewsCorrCoef": "matthews_corrcoef",
-    "NegativePredictiveValue": "negative_predictive_value",
-    "Precision": "precision",
-    "RankingAveragePrecision": "ranking_average_precision",
-    "RankingLoss": "ranking_loss",
-    "Recall": "recall",
-    "Specificity": "specificity",
-}
-TORCH_NO_NUMBER = {
-    "ConfusionMatrix": "confusion_matrix",
-    "PrecisionAtFixedRecall": "precision_at_fixed_recall",
-    "PrecisionRecallCurve": "precision_recall_curve",
-    "ROC": "roc",
-    "RecallAtFixedPrecision": "recall_at_fixed_precision",
-    "SensitivityAtSpecificity": "sensitivity_at_specificity",
-    "SpecificityAtSensitivity": "specificity_at_sensitivity",
-    "StatScores": "stat_scores",
-}
+TORCH = _pairs(
+    "Accuracy=accuracy AUROC=auroc AveragePrecision=average_precision "
+    "CalibrationError=calibration_error CohenKappa=cohen_kappa "
+    "CoverageError=coverage_error EER=eer ExactMatch=exact_match F1Score=f1_score "
+    "FBetaScore=fbeta_score HammingDistance=hamming_distance HingeLoss=hinge_loss "
+    "JaccardIndex=jaccard_index LogAUC=logauc MatthewsCorrCoef=matthews_corrcoef "
+    "NegativePredictiveValue=negative_predictive_value Precision=precision "
+    "RankingAveragePrecision=ranking_average_precision RankingLoss=ranking_loss "
+    "Recall=recall Specificity=specificity"
+)
+TORCH_NO_NUMBER = _pairs(
+    "ConfusionMatrix=confusion_matrix PrecisionAtFixedRecall=precision_at_fixed_recall "
+    "PrecisionRecallCurve=precision_recall_curve ROC=roc "
+    "RecallAtFixedPrecision=recall_at_fixed_precision "
+    "SensitivityAtSpecificity=sensitivity_at_specificity "
+    "SpecificityAtSensitivity=specificity_at_sensitivity StatScores=stat_scores"
+)
 # They compare groups of examples, which are a third argument.
 TORCH_GROUPS = {
     "BinaryFairness": "binary_fairness",
@@ -176,37 +148,36 @@ TORCH_WITH = {
     "MultilabelLogAUC": {"average": "macro"},
 }
 # Class, function, arguments, and where it is right.
+_TORCH_REGRESSION = {
+    "v": _pairs(
+        "ConcordanceCorrCoef=concordance_corrcoef "
+        "KendallRankCorrCoef=kendall_rank_corrcoef LogCoshError=log_cosh_error "
+        "PearsonCorrCoef=pearson_corrcoef SpearmanCorrCoef=spearman_corrcoef"
+    ),
+    "": _pairs(
+        "ContinuousRankedProbabilityScore=continuous_ranked_probability_score "
+        "JensenShannonDivergence=jensen_shannon_divergence KLDivergence=kl_divergence"
+    ),
+    "vw": _pairs(
+        "ExplainedVariance=explained_variance MeanAbsoluteError=mean_absolute_error "
+        "MeanAbsolutePercentageError=mean_absolute_percentage_error "
+        "MeanSquaredError=mean_squared_error "
+        "MeanSquaredLogError=mean_squared_log_error "
+        "NormalizedRootMeanSquaredError=normalized_root_mean_squared_error "
+        "R2Score=r2_score RelativeSquaredError=relative_squared_error "
+        "SymmetricMeanAbsolutePercentageError=symmetric_mean_absolute_percentage_error "
+        "TweedieDevianceScore=tweedie_deviance_score "
+        "WeightedMeanAbsolutePercentageError=weighted_mean_absolute_percentage_error"
+    ),
+}
 TORCH_REGRESSION = {
-    "ConcordanceCorrCoef": ("concordance_corrcoef", {}, "v"),
-    "ContinuousRankedProbabilityScore": ("continuous_ranked_probability_score", {}, ""),
+    name: (function, {}, right)
+    for right, pairs in _TORCH_REGRESSION.items()
+    for name, function in pairs.items()
+} | {
     "CosineSimilarity": ("cosine_similarity", {"reduction": "mean"}, "w"),
     "CriticalSuccessIndex": ("critical_success_index", {"threshold": 1.0}, "vw"),
-    "ExplainedVariance": ("explained_variance", {}, "vw"),
-    "JensenShannonDivergence": ("jensen_shannon_divergence", {}, ""),
-    "KLDivergence": ("kl_divergence", {}, ""),
-    "KendallRankCorrCoef": ("kendall_rank_corrcoef", {}, "v"),
-    "LogCoshError": ("log_cosh_error", {}, "v"),
-    "MeanAbsoluteError": ("mean_absolute_error", {}, "vw"),
-    "MeanAbsolutePercentageError": ("mean_absolute_percentage_error", {}, "vw"),
-    "MeanSquaredError": ("mean_squared_error", {}, "vw"),
-    "MeanSquaredLogError": ("mean_squared_log_error", {}, "vw"),
     "MinkowskiDistance": ("minkowski_distance", {"p": 3.0}, "vw"),
-    "NormalizedRootMeanSquaredError": ("normalized_root_mean_squared_error", {}, "vw"),
-    "PearsonCorrCoef": ("pearson_corrcoef", {}, "v"),
-    "R2Score": ("r2_score", {}, "vw"),
-    "RelativeSquaredError": ("relative_squared_error", {}, "vw"),
-    "SpearmanCorrCoef": ("spearman_corrcoef", {}, "v"),
-    "SymmetricMeanAbsolutePercentageError": (
-        "symmetric_mean_absolute_percentage_error",
-        {},
-        "vw",
-    ),
-    "TweedieDevianceScore": ("tweedie_deviance_score", {}, "vw"),
-    "WeightedMeanAbsolutePercentageError": (
-        "weighted_mean_absolute_percentage_error",
-        {},
-        "vw",
-    ),
 }
 # A class that has to be told how many numbers there are, unlike its function.
 TORCH_NUM_OUTPUTS = {"RelativeSquaredError": {"w": 2}}

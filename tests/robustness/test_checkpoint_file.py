@@ -9,15 +9,7 @@ import pytest
 from metricopt import ConfigError, DataError, MetricError
 from metricopt.errors import MetricOptError
 from metricopt.journal.journal import Journal
-from tests.robustness.checkpoint_calls import (
-    QUERIES,
-    Judge,
-    call,
-    told,
-)
-
-ANSWERS = QUERIES
-"""Questions of an undisturbed call."""
+from tests.robustness.checkpoint_calls import QUERIES, Judge, call, told
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 60, -1])
@@ -63,7 +55,7 @@ DAMAGES: dict[str, tuple[int, Callable[[list[bytes]], list[bytes]]]] = {
         1,
         lambda lines: [lines[0].replace(b'"seed": "0"', b'"seed": "1"'), *lines[1:]],
     ),
-    "damaged end": (ANSWERS + 1, lambda lines: [*lines[:-1], b"x" + lines[-1]]),
+    "damaged end": (QUERIES + 1, lambda lines: [*lines[:-1], b"x" + lines[-1]]),
 }
 
 
@@ -127,11 +119,13 @@ def test_a_full_disk_costs_one_answer(
     assert caught.value.partial.spent.queries == 5
     metric = Judge()
     assert told(call(metric=metric, checkpoint=queries_file)) == finished_call[1]
-    assert metric.asked == ANSWERS - 5
+    assert metric.asked == QUERIES - 5
     assert queries_file.read_bytes() == finished_call[0]
 
 
-def test_names_that_are_no_files_are_refused(tmp_path: Path) -> None:
+def test_names_that_are_no_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
     for name in (tmp_path, tmp_path / "file" / "below", "a\0b", "/dev/full"):
@@ -145,7 +139,10 @@ def test_names_that_are_no_files_are_refused(tmp_path: Path) -> None:
         call(checkpoint=7)
     found = call(checkpoint=tmp_path / "new" / "folder" / "file")
     assert (tmp_path / "new" / "folder" / "file").stat().st_size > 1000
-    assert found.spent.queries == ANSWERS
+    assert found.spent.queries == QUERIES
+    monkeypatch.setenv("HOME", str(tmp_path))
+    call(checkpoint="~/queries.txt")
+    assert (tmp_path / "queries.txt").is_file()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,7 @@ import torch
 from safetensors.torch import save
 
 from baselines.learned_losses.ala_controller import PairPolicy
-from benchmarks.data.files.array_cache import (
-    CachedArrays,
-    read_arrays,
-    write_arrays,
-)
+from benchmarks.data.files.array_cache import CachedArrays, read_arrays, write_arrays
 from benchmarks.data.files.variants import array_digest
 from benchmarks.problems.pretrained import released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make

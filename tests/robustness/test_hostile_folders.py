@@ -7,11 +7,7 @@ import pytest
 from benchmarks.data.files.readers import LARGEST, FolderReader
 from benchmarks.data.folders.contract import in_folders
 from benchmarks.data.folders.imagenet import ImageNet
-from tests.benchmarks.data.folders.class_folders import (
-    CLASSES,
-    jpeg,
-    write_folders,
-)
+from tests.benchmarks.data.folders.class_folders import CLASSES, jpeg, write_folders
 from tests.robustness.hostile import assert_refused, within
 
 A, B, C = CLASSES

@@ -16,12 +16,7 @@ from tests.benchmarks.problems.pretrained.weight_cases import (
     saved,
     state_of,
 )
-from tests.robustness.hostile import (
-    assert_refused,
-    packed_again,
-    torch_bytes,
-    within,
-)
+from tests.robustness.hostile import assert_refused, packed_again, torch_bytes, within
 
 
 def nan(state):

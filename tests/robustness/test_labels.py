@@ -10,7 +10,7 @@ from torch.utils.data import TensorDataset
 
 from metricopt import DataError, LazySplit, Split
 from metricopt.tasks.examples import as_split
-from metricopt.tasks.row_losses import batched_loss
+from metricopt.tasks.row_losses import Loss, batched_loss
 from tests.metricopt.tasks.drawn import draw, labels
 from tests.robustness.refused import (
     INPUTS,
@@ -27,49 +27,35 @@ from tests.robustness.refused import (
 def test_labels_of_any_whole_type_give_what_int64_gives(kind: str) -> None:
     """Cross-entropy refused int32 labels with a traceback."""
     examples = (INPUTS, LABELS.to(getattr(torch, kind)))
-    for given in (
-        examples,
-        TensorDataset(*examples),
-        LazySplit(TensorDataset(*examples)),
-    ):
+    data = TensorDataset(*examples)
+    for given in (examples, data, LazySplit(data)):
         split = as_split(given, name="train", device=LABELS.device)
         assert split.targets.dtype == torch.int64
         for loss in (nn.CrossEntropyLoss(), functional.cross_entropy):
-            found = slopes(loss, split)
             expected = slopes(loss, Split(INPUTS, LABELS))
-            assert torch.equal(found[0], expected[0])
-            assert torch.equal(found[1], expected[1])
+            assert all(map(torch.equal, slopes(loss, split), expected))
     assert outcome(train=examples, observe=examples)[1] == outcome()[1]
 
 
-LABEL_LOSSES = {
-    "object": nn.CrossEntropyLoss(),
-    "function": functional.cross_entropy,
-    "partial": partial(functional.cross_entropy, label_smoothing=0.1),
-    "log-likelihood": nn.NLLLoss(),
-}
+SMOOTH = partial(functional.cross_entropy, label_smoothing=0.1)
+ENTROPY = nn.CrossEntropyLoss()
+SHIFTED = [(loss, 1) for loss in (ENTROPY, functional.cross_entropy, SMOOTH)]
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("loss", LABEL_LOSSES)
-def test_labels_out_of_range_are_refused(loss: str, split: str) -> None:
-    text = rf"on 3 outputs needs targets in \[0, 2\], got {split} targets from 1 to 3"
-    wrong = {split: (INPUTS, LABELS + 1)}
-    assert refusal(DataError, text, loss=LABEL_LOSSES[loss], **wrong)
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_negative_labels_are_refused(split: str) -> None:
-    text = rf"in \[0, 2\], got {split} targets from -1 to 1"
-    assert refusal(DataError, text, **{split: (INPUTS, LABELS - 1)})
+@pytest.mark.parametrize(
+    ("loss", "shift"), [*SHIFTED, (nn.NLLLoss(), 1), (ENTROPY, -1)]
+)
+def test_labels_out_of_range_are_refused(loss: Loss, shift: int, split: str) -> None:
+    got = f"{split} targets from {shift} to {2 + shift}"
+    text = rf"on 3 outputs needs targets in \[0, 2\], got {got}"
+    assert refusal(DataError, text, loss=loss, **{split: (INPUTS, LABELS + shift)})
 
 
 def test_labels_that_the_loss_ignores_are_not_out_of_range() -> None:
     ignored = LABELS.where(LABELS > 0, 255)
-    for loss in (
-        nn.CrossEntropyLoss(ignore_index=255),
-        partial(functional.cross_entropy, ignore_index=255),
-    ):
+    by_function = partial(functional.cross_entropy, ignore_index=255)
+    for loss in (nn.CrossEntropyLoss(ignore_index=255), by_function):
         assert outcome(loss=loss, train=(INPUTS, ignored))[0].isfinite().all()
     text = r"got train targets from 1 to 255"
     assert refusal(DataError, text, train=(INPUTS, ignored))
@@ -80,12 +66,8 @@ def test_labels_that_the_loss_ignores_are_not_out_of_range() -> None:
 def test_targets_of_binary_cross_entropy_are_shares(split: str, value: float) -> None:
     """Labels 0 to 9 of one logit were followed without a word."""
     targets = functional.one_hot(LABELS, 3).float()
-    right = (INPUTS, targets)
-    wrong = {
-        "train": right,
-        "observe": right,
-        split: (INPUTS, spoilt(targets, 5, value)),
-    }
+    wrong = dict.fromkeys(SPLITS, (INPUTS, targets))
+    wrong[split] = (INPUTS, spoilt(targets, 5, value))
     text = rf"BCEWithLogitsLoss on 3 outputs needs targets in \[0, 1\], got {split}"
     assert refusal(DataError, text, loss=nn.BCEWithLogitsLoss(), **wrong)
 

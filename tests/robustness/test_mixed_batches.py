@@ -10,29 +10,6 @@ from tests.robustness.heads import vectors
 from tests.robustness.test_process_state import convolutions, images, improve
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda: nn.Sequential(
-            nn.BatchNorm1d(64, track_running_stats=False), nn.Linear(64, 10)
-        ),
-        lambda: nn.Sequential(
-            nn.Linear(64, 4),
-            nn.BatchNorm1d(4, track_running_stats=False),
-            nn.Linear(4, 10),
-        ),
-        lambda: convolutions(nn.BatchNorm2d(4, track_running_stats=False)),
-    ],
-    ids=["before the site", "after the site", "far before the site"],
-)
-def test_batch_norm_without_running_statistics_is_refused(made):
-    model = made()
-    data = images() if isinstance(model[0], nn.Conv2d) else vectors("digits")
-    message = r"layer '\d', BatchNorm\dd, has no running statistics"
-    with pytest.raises(ConfigError, match=message):
-        improve(model, data)
-
-
 class Centred(nn.Module):
     """Subtracts the mean of the batch, as batch normalisation does."""
 
@@ -40,9 +17,57 @@ class Centred(nn.Module):
         return inputs - inputs.mean(0)
 
 
-def test_a_layer_that_mixes_examples_before_the_site_is_refused():
-    with pytest.raises(ConfigError, match="outputs depend on the other examples"):
-        improve(convolutions(Centred()), images())
+class Dropped(nn.Module):
+    """Dropout that is on in evaluation mode, too."""
+
+    def forward(self, inputs):
+        return dropout(inputs, 0.5, training=True)
+
+
+def unnormed(kind, size):
+    """A batch normalisation without running statistics."""
+    return kind(size, track_running_stats=False)
+
+
+def dropping(place):
+    model = convolutions()
+    return model.insert(place, Dropped())
+
+
+STATISTICS = r"layer '\d', BatchNorm\dd, has no running statistics"
+CHANCE = "they depend on chance: is there a dropout"
+REFUSED = {
+    "before the site": (
+        lambda: nn.Sequential(unnormed(nn.BatchNorm1d, 64), nn.Linear(64, 10)),
+        STATISTICS,
+    ),
+    "after the site": (
+        lambda: nn.Sequential(
+            nn.Linear(64, 4), unnormed(nn.BatchNorm1d, 4), nn.Linear(4, 10)
+        ),
+        STATISTICS,
+    ),
+    "far before the site": (
+        lambda: convolutions(unnormed(nn.BatchNorm2d, 4)),
+        STATISTICS,
+    ),
+    "a layer of one's own": (
+        lambda: convolutions(Centred()),
+        "outputs depend on the other examples",
+    ),
+    "dropout first": (lambda: dropping(0), CHANCE),
+    "dropout within": (lambda: dropping(1), CHANCE),
+    "dropout behind": (lambda: dropping(5), CHANCE),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_depends_on_more_than_the_example_is_refused(name):
+    made, text = REFUSED[name]
+    model = made()
+    images_taken = any(isinstance(each, nn.Conv2d) for each in model)
+    with pytest.raises(ConfigError, match=text):
+        improve(model, images() if images_taken else vectors("digits"))
 
 
 @pytest.mark.parametrize("statistics", [False, True])
@@ -56,18 +81,3 @@ def test_instance_norm_treats_examples_one_by_one(statistics):
     with torch.no_grad():
         wrong = [model(inputs[[i]])[0].argmax() != targets[i] for i in range(60)]
     assert found.metric_after == pytest.approx(sum(map(float, wrong)) / 60)
-
-
-class Dropped(nn.Module):
-    """Dropout that is on in evaluation mode, too."""
-
-    def forward(self, inputs):
-        return dropout(inputs, 0.5, training=True)
-
-
-@pytest.mark.parametrize("place", [0, 1, 5])
-def test_dropout_that_stays_on_is_refused(place):
-    model = convolutions()
-    model.insert(place, Dropped())
-    with pytest.raises(ConfigError, match="they depend on chance: is there a dropout"):
-        improve(model, images())

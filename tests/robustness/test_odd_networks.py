@@ -5,15 +5,15 @@ import inspect
 import pickle
 import types
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from metricopt import ConfigError, FinetuneOptions, finetune
-from tests.robustness.heads import network, vectors
-from tests.robustness.test_apply import INPUTS, QUICK, TARGETS, improve
+from metricopt import ConfigError
+from tests.robustness.heads import network
+from tests.robustness.refused import SPLITS, refusal
+from tests.robustness.test_apply import INPUTS, TARGETS, improve
 
 
 class Own(nn.Linear):
@@ -134,22 +134,8 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_right_is_refused_before_any_query(name: str) -> None:
     made, sentence = REFUSED[name]
-    asked = []
-
-    def metric(outputs: Tensor, targets: Tensor) -> float:
-        asked.append(1)
-        return 0.5
-
-    with pytest.raises(ConfigError, match=sentence):
-        finetune(
-            made(),
-            train=(INPUTS, TARGETS),
-            observe=(INPUTS, TARGETS),
-            loss=nn.CrossEntropyLoss(),
-            metric=metric,
-            options=replace(QUICK, higher_is_better=True),
-        )
-    assert not asked
+    data = dict.fromkeys(SPLITS, (INPUTS, TARGETS))
+    assert refusal(ConfigError, sentence, model=made(), **data)
 
 
 def reads_weights(net, x, prior):
@@ -236,18 +222,3 @@ def test_an_applied_model_has_its_signature_and_takes_one_example() -> None:
     assert inspect.signature(model.forward) == signature
     with torch.no_grad():
         torch.testing.assert_close(model(INPUTS[0]), model(INPUTS)[0])
-
-
-def test_a_checkpoint_at_home(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    data = vectors("digits")
-    finetune(
-        network(64, 10),
-        train=data,
-        observe=data,
-        loss=nn.CrossEntropyLoss(),
-        metric="mcr",
-        options=FinetuneOptions("cma-es", queries=4, no_harm=False, progress=False),
-        checkpoint="~/queries.txt",
-    )
-    assert (tmp_path / "queries.txt").is_file()

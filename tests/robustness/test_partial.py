@@ -12,7 +12,7 @@ import pytest
 from torch import Tensor
 from tqdm import tqdm
 
-from metricopt import Finetuned, Metric, MetricError
+from metricopt import DataError, Finetuned, Metric, MetricError
 from tests.robustness.checkpoint_calls import (
     QUERIES,
     Forward,
@@ -104,6 +104,8 @@ def test_the_error_comes_out_with_the_best(
     assert best.metric_after == max(best.values.tolist())
     if where is failing_metric:
         assert best.spent.queries == AT - 1
+    if wrapped and kind is SilentError:
+        assert str(caught.value) == "metric 'Judge' raised SilentError"
     assert "best so far, in `partial`: Judge on" in caught.value.__notes__[-1]
 
 
@@ -134,12 +136,6 @@ def test_a_metric_of_the_users_own_class_loses_no_answer() -> None:
     best = caught.value.partial
     assert best.spent.queries == len(best.values) + 1 == AT + 1  # one in another order
     assert best.metric_after == max(best.values.tolist())
-
-
-def test_a_metric_without_text_is_named() -> None:
-    with pytest.raises(MetricError) as caught:
-        call(metric=Judge(Raises(SilentError(), AT)))
-    assert str(caught.value) == "metric 'Judge' raised SilentError"
 
 
 class Terminal(io.StringIO):
@@ -188,20 +184,33 @@ def is_free(lock: object) -> bool:
     return taken == [True]
 
 
-def test_without_a_query_there_is_nothing_to_carry() -> None:
-    def broken() -> None:
-        raise KeyError
+class Hostile:
+    """Has no attribute, and says so by an error of another class."""
 
-    class Hostile:
-        def __getattr__(self, name: str) -> object:
-            raise LookupError(name)
+    def __getattr__(self, name: str) -> object:
+        raise LookupError(name)
 
-    for changes in (
-        {"metric": Judge(Raises(KeyError(), 1))},
-        {"metric": Hostile()},
-        {"train": Hostile()},
-        {"model": Forward(broken)},
-    ):
-        with pytest.raises(Exception) as caught:
-            call(**changes)
-        assert caught.value.partial is None
+
+def raises(error: BaseException) -> Later:
+    """Raise an error at once."""
+    return Later(error, Judge(), after=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (MetricError, {"metric": Judge(Raises(KeyError(), 1))}),
+        (Exception, {"metric": Hostile()}),
+        (Exception, {"train": Hostile()}),
+        (DataError, {"model": Forward(raises(KeyError()))}),
+        (KeyboardInterrupt, {"metric": Judge(Raises(KeyboardInterrupt(), 1))}),
+        (KeyboardInterrupt, {"model": Forward(raises(KeyboardInterrupt()))}),
+        (KeyboardInterrupt, {"loss": HookedLoss(raises(KeyboardInterrupt()))}),
+    ],
+)
+def test_without_a_query_there_is_nothing_to_carry(
+    kind: type[BaseException], changes: dict[str, Any]
+) -> None:
+    with pytest.raises(kind) as caught:
+        call(**changes)
+    assert caught.value.partial is None

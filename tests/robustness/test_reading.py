@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from metricopt import DataError, finetune
 from metricopt.reading import examples as reading
 from metricopt.tasks.sampling import Sampler
+from tests.robustness.forms import Listed
 from tests.robustness.refused import (
     EXAMPLES,
     INPUTS,
@@ -20,20 +21,6 @@ from tests.robustness.refused import (
     outcome,
     refusal,
 )
-
-
-class Listed(Dataset):
-    """Examples as they are listed."""
-
-    def __init__(self, examples: list) -> None:
-        self.examples = examples
-
-    def __len__(self) -> int:
-        return len(self.examples)
-
-    def __getitem__(self, place: int) -> object:
-        return self.examples[place]
-
 
 RAGGED = [(torch.zeros(3 + place % 2), 0) for place in range(6)]
 SINGLE = list(zip(INPUTS, LABELS, strict=True))

@@ -8,10 +8,12 @@ import torch
 import torchvision.models as tv
 from sklearn.datasets import load_digits
 from timm import create_model
-from timm.layers import GatedMlp
+from timm.layers import GatedMlp, GroupNorm1
 from timm.models.convmixer import ConvMixer
+from timm.models.metaformer import MetaFormer
 from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock, SpatialGatingBlock
 from torch import nn
+from torchvision.models.efficientnet import MBConvConfig
 from torchvision.models.maxvit import MaxVit
 from torchvision.models.swin_transformer import SwinTransformer
 from torchvision.models.vgg import make_layers
@@ -48,6 +50,20 @@ def _torchvision(name: str, **settings) -> Callable[[], nn.Module]:
 def _vgg() -> nn.Module:
     layers = make_layers([8, "M", 16, "M", 32, 32, "M"], batch_norm=True)
     return nn.Sequential(layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(32))
+
+
+def _efficientnet() -> nn.Module:
+    blocks = [(1, 3, 1, 8, 8, 1), (6, 3, 2, 8, 16, 2), (6, 5, 2, 16, 24, 1)]
+    made = [MBConvConfig(*each) for each in blocks]
+    return tv.EfficientNet(made, dropout=0.2, num_classes=CLASSES)
+
+
+def _poolformer() -> nn.Module:
+    scales = {"layer_scale_init_values": 1e-5, "res_scale_init_values": None}
+    norms = {"norm_layers": GroupNorm1, "downsample_norm": None}
+    layers = {"mlp_act": nn.GELU, "mlp_bias": True, "use_mlp_head": False}
+    sizes = {"depths": (1, 1, 2, 1), "dims": (16, 24, 32, 48)}
+    return MetaFormer(num_classes=CLASSES, **sizes, **scales, **norms, **layers)
 
 
 def _swin() -> nn.Module:
@@ -129,9 +145,11 @@ OF_IMAGES: dict[str, Callable[[], nn.Module]] = {
     ),
     "mobilenet_v2": _torchvision("mobilenet_v2", width_mult=0.25),
     "mobilenet_v3": _torchvision("mobilenet_v3_small", width_mult=0.5),
-    "shufflenet": _torchvision("shufflenet_v2_x0_5"),
+    "shufflenet": partial(
+        tv.ShuffleNetV2, [1, 2, 1], [8, 16, 24, 32, 64], num_classes=CLASSES
+    ),
     "squeezenet": _torchvision("squeezenet1_1"),
-    "efficientnet": _torchvision("efficientnet_b0"),
+    "efficientnet": _efficientnet,
     "googlenet": _torchvision("googlenet", aux_logits=False, init_weights=False),
     "inception": _torchvision("inception_v3", aux_logits=False, init_weights=False),
     "mnasnet": _torchvision("mnasnet0_5"),
@@ -162,13 +180,13 @@ OF_IMAGES: dict[str, Callable[[], nn.Module]] = {
     "convmixer": partial(ConvMixer, 24, 2, num_classes=CLASSES),
     "ghostnet": _timm("ghostnet_050"),
     "repvgg": _timm("repvgg_a0"),
-    "nfnet": _timm("nf_resnet26"),
+    "nfnet": _timm("nf_resnet26", channels=(16, 32, 48, 64)),
     "levit": _timm("levit_128s", img_size=64),
-    "poolformer": _timm("poolformer_s12"),
+    "poolformer": _poolformer,
     "coat": _timm("coat_lite_tiny", img_size=SMALL, embed_dims=(16, 16, 24, 32)),
     "edgenext": _timm("edgenext_xx_small"),
     "mobilevit": _timm("mobilevit_xxs"),
-    "resnest": _timm("resnest14d"),
+    "resnest": _timm("resnest14d", channels=(16, 32, 48, 64)),
     "dla": _timm("dla46_c"),
 }
 """Networks of images of three channels."""
