@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import recall_score
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from benchmarks.data.contract import DATASETS
 from metricopt.losses.portfolio import PORTFOLIO
 from metricopt.methods.budget import Budget

@@ -9,7 +9,7 @@ class is taken once, as in the authors' code, instead of drawn positives.
 import torch
 from torch import Tensor
 
-from baselines.embedding_losses.base import Triplets
+from baselines.embedding_losses.contract import Triplets
 
 NEAREST = 0.5
 """Distance below which negatives weigh no more, against noisy gradients."""

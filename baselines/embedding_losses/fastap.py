@@ -3,7 +3,7 @@
 from pytorch_metric_learning.losses import FastAPLoss
 from torch import Tensor
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, EmbeddingLoss
 from metricopt.errors import ConfigError
 
 

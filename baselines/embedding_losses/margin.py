@@ -3,7 +3,11 @@
 from pytorch_metric_learning.losses import MarginLoss
 from torch import Tensor
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss, Triplets
+from baselines.embedding_losses.contract import (
+    EMBEDDING_LOSSES,
+    EmbeddingLoss,
+    Triplets,
+)
 from baselines.embedding_losses.distance_weighted import draw_triplets
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator

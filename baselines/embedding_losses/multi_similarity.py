@@ -4,7 +4,7 @@ from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, EmbeddingLoss
 from metricopt.errors import ConfigError
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, EmbeddingLoss
 from baselines.losses.blackbox_ranking import recall_loss
 from metricopt.errors import ConfigError
 

@@ -6,7 +6,11 @@ from pytorch_metric_learning.miners import TripletMarginMiner
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, EmbeddingLoss, Triplets
+from baselines.embedding_losses.contract import (
+    EMBEDDING_LOSSES,
+    EmbeddingLoss,
+    Triplets,
+)
 from metricopt.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu, softplus
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from metricopt.errors import ConfigError
 from metricopt.losses.contract import LossProperties, RowLoss, one_versus_rest
 

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from baselines.losses.base import LOSSES
 from baselines.losses.blackbox_ranking import ap_loss, standardise
+from baselines.losses.contract import LOSSES
 from metricopt.losses.contract import LossProperties, RowLoss, one_versus_rest
 
 

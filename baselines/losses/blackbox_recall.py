@@ -3,8 +3,8 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
-from baselines.losses.base import LOSSES
 from baselines.losses.blackbox_ranking import recall_loss, standardise
+from baselines.losses.contract import LOSSES
 from metricopt.losses.contract import RowLoss, one_versus_rest
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from metricopt.losses.contract import check_arguments
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.linalg import vector_norm
 from torch.nn import functional
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from metricopt.errors import ConfigError
 from metricopt.losses.contract import LossProperties, RowLoss
 

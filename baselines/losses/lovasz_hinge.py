@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from baselines.losses.lovasz_extension import lovasz_extension
 from metricopt.errors import ShapeError
 from metricopt.losses.contract import check_arguments

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from baselines.losses.lovasz_extension import lovasz_extension
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.losses.contract import check_arguments

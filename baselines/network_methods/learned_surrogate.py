@@ -28,7 +28,7 @@ from baselines.learned_losses.set_surrogate import (
     enrich,
     metric_costs,
 )
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,

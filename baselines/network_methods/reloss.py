@@ -24,7 +24,7 @@ from baselines.learned_losses.reloss_surrogate import (
     fit_surrogate,
 )
 from baselines.learned_losses.set_surrogate import agreement
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,

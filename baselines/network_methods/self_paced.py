@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.learned_losses.example_weights import cross_entropies
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,

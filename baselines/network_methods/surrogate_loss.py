@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from baselines.losses.base import LOSSES, make_loss
+from baselines.losses.contract import LOSSES, make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     NetworkMethod,

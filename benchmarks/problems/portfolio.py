@@ -2,7 +2,7 @@
 
 import torch
 
-from baselines.losses.base import LOSSES, make_loss
+from baselines.losses.contract import LOSSES, make_loss
 from metricopt.errors import MetricOptError
 from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio

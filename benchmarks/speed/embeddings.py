@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 from benchmarks.networks.embedding.contract import build_embedding_network
 from benchmarks.speed.measurement import Measurement, as_table
 from benchmarks.speed.timing import interleaved

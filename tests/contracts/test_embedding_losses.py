@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
 from metricopt.errors import ConfigError, DataError, ShapeError
 
 NAMES = list(EMBEDDING_LOSSES)

@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from baselines.losses.base import LOSSES, make_loss
+from baselines.losses.contract import LOSSES, make_loss
 from metricopt.errors import ConfigError, DataError, ShapeError
 from metricopt.losses.contract import (
     LossProperties,

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.losses.large_margin import MarginHead
 from baselines.training.batches import PermutedBatches
 from baselines.training.loop import OnEpoch, TrainingRun

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
 from baselines.training.batches import Batches
 from baselines.training.optimization import Training
 from benchmarks.data.listed.registry import find_listed

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.training.batches import SampledBatches
 from baselines.training.loop import OnEpoch, TrainingRun
 from baselines.training.optimization import Training

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from baselines.post_hoc.prior_correction import uniform_shares
 from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import TrainingRun, train

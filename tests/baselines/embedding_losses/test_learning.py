@@ -5,7 +5,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from baselines.embedding_losses.base import EMBEDDING_LOSSES, make_embedding_loss
+from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
 from baselines.training.batches import SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training

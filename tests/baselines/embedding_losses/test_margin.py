@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.embedding_losses.distance_weighted import (
     draw_triplets,
     negative_probabilities,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 
 
 def naive(embeddings, targets, *, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.losses.blackbox_ranking import recall_loss
 from tests.golden import load_golden
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from baselines.embedding_losses.base import make_embedding_loss
+from baselines.embedding_losses.contract import make_embedding_loss
 from tests.golden import assert_golden, load_golden
 
 

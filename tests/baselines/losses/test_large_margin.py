@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.losses.large_margin import (
     Annealing,
     LargeMarginSoftmax,

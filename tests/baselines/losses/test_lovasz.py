@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from baselines.losses.lovasz_extension import jaccard_increments, lovasz_extension
 from baselines.losses.lovasz_hinge import lovasz_hinge
 from baselines.losses.lovasz_softmax import lovasz_softmax

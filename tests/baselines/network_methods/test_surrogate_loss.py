@@ -2,7 +2,7 @@
 
 import pytest
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from baselines.network_methods.surrogate_loss import SurrogateLoss
 from baselines.training.batches import SampledBatches
 from baselines.training.optimization import Training

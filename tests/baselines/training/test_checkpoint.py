@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.training.batches import PermutedBatches, SampledBatches
 from baselines.training.checkpoint import read_checkpoint, write_checkpoint
 from baselines.training.loop import Hooks, TrainingRun, train

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.optimizers.powersign import PowerSign
 from baselines.training.optimization import (
     Training,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from baselines.losses.base import LOSSES, make_loss
+from baselines.losses.contract import LOSSES, make_loss
 from baselines.training.batches import PermutedBatches, SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.training import team as teams
 from baselines.training.batches import PermutedBatches
 from baselines.training.loop import TrainingRun

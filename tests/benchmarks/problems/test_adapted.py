@@ -6,7 +6,7 @@ import types
 import pytest
 import torch
 
-from baselines.losses.base import LOSSES
+from baselines.losses.contract import LOSSES
 from benchmarks.problems.adapted import AdaptedPipeline
 from benchmarks.problems.choices import Adapted, Shifted, Trained
 from benchmarks.problems.contract import SealedError

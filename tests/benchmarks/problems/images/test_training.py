@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.base import make_loss
+from baselines.losses.contract import make_loss
 from baselines.training.batches import PermutedBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from benchmarks.networks.contract import build_network
