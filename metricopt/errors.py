@@ -3,7 +3,7 @@
 import difflib
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, get_args
 
@@ -131,6 +131,32 @@ def require_whole(name: str, value: object) -> int:
     except TypeError:
         pass
     raise ConfigError(f"{name} must be a whole number, got {described(value)}")
+
+
+def require_ranges(owner: str, settings: Mapping[str, Any], **ranges: str) -> None:
+    """Check that numbers are in their ranges.
+
+    Args:
+        owner: what is set, for the message.
+        settings: the numbers by name, among others; None passes.
+        **ranges: by name: ">= 1", "> 0", or an interval as in "in [0, 1)".
+
+    Raises:
+        ConfigError: if a number is outside, or NaN; the message names both.
+    """
+    for name, expected in ranges.items():
+        value = settings[name]
+        if value is not None and not _is_within(value, expected):
+            raise ConfigError(f"{owner} needs {name} {expected}, got {name}={value}")
+
+
+def _is_within(value: float, expected: str) -> bool:
+    kind, _, rest = expected.partition(" ")
+    if kind != "in":
+        return value >= float(rest) if kind == ">=" else value > float(rest)
+    low, high = map(float, rest[1:-1].split(", "))
+    above = value >= low if rest.startswith("[") else value > low
+    return above and (value <= high if rest.endswith("]") else value < high)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:

@@ -9,15 +9,10 @@ to old probabilities of their actions is clipped to [0.5, 2].
 import math
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
-
-from metricopt.errors import DataError
-from metricopt.files import read_tensors, told, write_atomically
 
 PAST = 10
 """Periods whose statistics a state holds."""
@@ -55,44 +50,19 @@ class PairPolicy(nn.Module):
         logits: Tensor = self.layers(states)
         return logits
 
-    def save(self, path: Path) -> None:
-        """Write the weights, for tasks with any number of classes."""
-        write_atomically(path, save(self.state_dict()))
-
-    @classmethod
-    def load(cls, path: Path) -> "PairPolicy":
-        """Return a policy that `save` wrote.
-
-        Raises:
-            DataError: if the file is missing or holds something else.
-        """
-        policy = cls()
-        try:
-            policy.load_state_dict(read_tensors(path).tensors)
-        except (OSError, RuntimeError, DataError) as error:
-            raise DataError(f"{path} holds no policy of ALA: {told(error)}") from error
-        if not all(
-            bool(value.isfinite().all()) for value in policy.state_dict().values()
-        ):
-            raise DataError(f"{path} holds a policy of ALA with weights not finite")
-        return policy
-
 
 class PairStates:
-    """What the controller sees of each pair of classes i < j, or i <= j.
+    """What the controller sees of each pair of classes i < j.
 
     The statistics of both directions over the last ten periods, their relative changes
     from their moving averages, Phi(i, j), and the share of the training that is done.
 
     Args:
         classes: number of classes C.
-        diagonal: whether a class makes a pair with itself.
     """
 
-    def __init__(self, classes: int, *, diagonal: bool) -> None:
-        self.first, self.second = torch.triu_indices(
-            classes, classes, offset=0 if diagonal else 1
-        )
+    def __init__(self, classes: int) -> None:
+        self.first, self.second = torch.triu_indices(classes, classes, offset=1)
         self._unit = math.log(classes)
         self._past: deque[Tensor] = deque(maxlen=PAST)
         self._average: Tensor | None = None

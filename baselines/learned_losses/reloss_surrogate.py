@@ -22,16 +22,16 @@ from baselines.learned_losses.logit_groups import (
     make_groups,
 )
 from baselines.learned_losses.set_surrogate import agreement
-from baselines.learned_losses.soft_ranks import (
-    NetworkRanks,
-    correlation,
-    hard_ranks,
-    projected_ranks,
+from baselines.learned_losses.soft_ranks import NetworkRanks, correlation, hard_ranks
+from metricopt.errors import (
+    DataError,
+    DivergedError,
+    require_choice,
+    require_ranges,
 )
-from metricopt.errors import ConfigError, DataError, DivergedError, require_choice
 from metricopt.ranking import rank_correlation
 
-Objective = Literal["correlation", "soft-rank", "regression"]
+Objective = Literal["correlation", "regression"]
 HELD_OUT = 10
 """One in so many recorded logits is held out."""
 HELD_OUT_GROUPS = 256
@@ -90,18 +90,16 @@ Costs = Callable[[Groups], Tensor]
 
 
 def gradient_penalty(
-    surrogate: ReLossSurrogate, groups: Groups, *, per_sample: bool = False
+    surrogate: ReLossSurrogate, groups: Groups
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of groups, and how far their slopes are from 1: a scalar.
 
     The mean of (norm - 1)^2, of the gradient of the group's mean loss with respect to
-    the logits of one example: this asks for slope n; with `per_sample`, for slope 1.
+    the logits of one example: this asks for slope n.
     """
     outputs = groups.outputs.detach().requires_grad_()
     losses = surrogate(outputs, groups.targets)
     (gradient,) = torch.autograd.grad(losses.sum(), outputs, create_graph=True)
-    if per_sample:
-        gradient = gradient * groups.targets.shape[-1]
     return losses, (gradient.norm(dim=-1) - 1).square().mean()
 
 
@@ -110,14 +108,12 @@ class Fitting:
     """How a surrogate is fitted.
 
     Attributes:
-        objective: "correlation" with the metric, ranks by a sorting network;
-            "soft-rank", the same with ranks by projection; or "regression", the squared
-            difference from the metric's cost.
+        objective: "correlation" with the metric, of ranks by a sorting network; or
+            "regression", the squared difference from the metric's cost.
         epochs: passes over the recorded logits.
         groups: groups in a step.
         group_size: examples in a group.
         penalty: weight of the gradient penalty.
-        per_sample: whether the penalty asks each example for a slope of 1.
         unit_slope: whether the loss is scaled in the end, so that its mean slope is 1
             per example.
         anchored: see `ReLossSurrogate`.
@@ -128,18 +124,19 @@ class Fitting:
     groups: int = 256
     group_size: int = 128
     penalty: float = 10.0
-    per_sample: bool = False
     unit_slope: bool = False
     anchored: bool = False
 
     def __post_init__(self) -> None:
         require_choice("objective", self.objective, Objective)
-        if min(self.epochs, self.group_size) < 1 or self.groups < 2 or self.penalty < 0:
-            raise ConfigError(
-                "a surrogate needs epochs >= 1, groups >= 2, group_size >= 1 and "
-                f"penalty >= 0, got epochs={self.epochs}, groups={self.groups}, "
-                f"group_size={self.group_size}, penalty={self.penalty}"
-            )
+        require_ranges(
+            "a surrogate",
+            vars(self),
+            epochs=">= 1",
+            groups=">= 2",
+            group_size=">= 1",
+            penalty=">= 0",
+        )
 
 
 class FittedSurrogate(NamedTuple):
@@ -230,9 +227,7 @@ class _Learning:
 
     def step(self, groups: Groups, costs: Tensor) -> None:
         """Take a step towards the metric's costs of groups."""
-        losses, penalty = gradient_penalty(
-            self.surrogate, groups, per_sample=self.fitting.per_sample
-        )
+        losses, penalty = gradient_penalty(self.surrogate, groups)
         value = self._objective(losses, costs.to(losses))
         value = value + self.fitting.penalty * penalty
         if not bool(value.isfinite()):
@@ -244,11 +239,6 @@ class _Learning:
     def _objective(self, losses: Tensor, costs: Tensor) -> Tensor:
         if self.fitting.objective == "regression":
             return (losses - costs).square().mean()
-        if self.fitting.objective == "soft-rank":
-            # In units in which the projection does not pool all of them.
-            apart = (losses - losses.mean()) / losses.std().clamp(min=1e-12)
-            ranks = projected_ranks(-apart, strength=1 / len(losses))
-            return -correlation(ranks, hard_ranks(-costs))
         return -correlation(self._ranks(-losses), hard_ranks(-costs))
 
 

@@ -10,10 +10,8 @@ end of a period, a sample of the last 20 steps, which hold 88 % of the weight in
 the epoch of best metric may be kept. `ala_controller` says what the paper leaves open.
 """
 
-import copy
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -35,16 +33,15 @@ from baselines.learned_losses.class_correlation import (
 )
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
+    Assignment,
     NetworkMethod,
     NetworkResult,
-    class_count,
+    Notes,
 )
-from baselines.training.batches import Batches
 from baselines.training.children import Children, siblings
-from baselines.training.loop import Hooks, TrainingRun, train
-from baselines.training.optimization import Training
-from baselines.validation import Validation, labels
-from metricopt.errors import ConfigError, require_choice
+from baselines.training.loop import Hooks, train
+from baselines.validation import labels
+from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
 Form = Literal["policy", "noise", "confusion"]
@@ -53,17 +50,6 @@ APART = 5
 """Steps between two measurements of the metric in a period."""
 NOISE = 0.1
 SNAPSHOTS = 9
-
-
-@dataclass(frozen=True)
-class AlaResult(NetworkResult):
-    """A trained network, with the policy that its loss was changed by.
-
-    Attributes:
-        policy: what `PairPolicy.save` can write; None where there is none.
-    """
-
-    policy: PairPolicy | None = None
 
 
 @NETWORK_METHODS.register("ala")
@@ -85,7 +71,6 @@ class AdaptiveLossAlignment(NetworkMethod):
         gamma: discount of the metric per step.
         measured: times the metric is measured in a period, at its end and before.
         updates: of the policy, after every period.
-        diagonal: whether Phi(i, i) changes, too; the paper does not say.
         literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
         form: what sets the loss parameters: the "policy"; "noise", the identity with
             10 % noise, fixed; or "confusion", eq. 7 in units of log C, at most 1.
@@ -94,8 +79,6 @@ class AdaptiveLossAlignment(NetworkMethod):
         batched: whether the children are computed as one; see `Children`.
         second: whether a second training follows, from the same start, whose policy is
             the first one's, fixed ("reuse") or learning on ("finetune").
-        policy: file of a policy to begin with; empty for a random one.
-        learns: whether the policy learns.
     """
 
     period: int = 200
@@ -103,73 +86,51 @@ class AdaptiveLossAlignment(NetworkMethod):
     gamma: float = 0.9
     measured: int = 4
     updates: int = 1
-    diagonal: bool = False
     literal: bool = False
     form: Form = "policy"
     children: int = 1
     batched: bool = False
     second: SecondRun = "none"
-    policy: str = ""
-    learns: bool = True
 
     def __post_init__(self) -> None:
-        counts = (self.period, self.measured, self.updates, self.children)
-        if min(counts) < 1 or not 0 < self.step <= 1:
-            raise ConfigError(
-                "ALA needs period, measured, updates and children >= 1 and step in "
-                f"(0, 1], got period={self.period}, measured={self.measured}, "
-                f"updates={self.updates}, children={self.children}, step={self.step}"
-            )
-        rewarded = self.form == "policy" and self.learns
-        if rewarded and APART * (self.measured - 1) >= self.period:
+        require_ranges(
+            "ALA",
+            vars(self),
+            period=">= 1",
+            step="in (0, 1]",
+            gamma="in (0, 1]",
+            measured=">= 1",
+            updates=">= 1",
+            children=">= 1",
+        )
+        require_choice("form", self.form, Form)
+        require_choice("second", self.second, SecondRun)
+        if self.form == "policy" and APART * (self.measured - 1) >= self.period:
             raise ConfigError(
                 f"a period of {self.period} steps is too short to measure the metric "
                 f"{self.measured} times, {APART} steps apart"
             )
-        if not 0 < self.gamma <= 1:
-            raise ConfigError(f"gamma must be in (0, 1], got {self.gamma}")
-        require_choice("form", self.form, Form)
-        require_choice("second", self.second, SecondRun)
 
-    def train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
-        *,
-        training: Training,
-        generator: torch.Generator,
-    ) -> AlaResult:
-        """Train a copy of the network; see `NetworkMethod.train`.
-
-        Raises:
-            DataError: if `policy` names no file with a policy.
-        """
-        self.check_problem(network, batches, validation)
-        with globally_seeded(drawn_seed(generator)):
-            policy = PairPolicy.load(Path(self.policy)) if self.policy else PairPolicy()
-            networks = siblings(network, self.children)
+    def _train(self, given: Assignment) -> NetworkResult:
+        with globally_seeded(drawn_seed(given.generator)):
+            policy = PairPolicy()
+            networks = siblings(given.network, self.children)
         if self.batched:
             # Stacked weights have a dimension more than images.
-            training = replace(training, channels_last=False)
+            training = replace(given.training, channels_last=False)
+            given = replace(given, training=training)
         runs = 1 if self.second == "none" else 2
         for number in range(runs):
-            learns = self.learns and (number == 0 or self.second == "finetune")
+            learns = number == 0 or self.second == "finetune"
             children = Children(networks, batched=self.batched)
             controller = Controller(
-                policy, generator, learns=learns, updates=self.updates
+                policy, given.generator, learns=learns, updates=self.updates
             )
-            alignment = _Alignment(self, controller, validation)
-            run = alignment.begin(children, batches, training, generator)
-            best = train(run, hooks=alignment)
-        return AlaResult(
-            children.network(0),
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=runs * self.children * run.steps,
-            notes=best.noted("observe_cost") | alignment.notes(),
-            policy=copy.deepcopy(policy) if self.form == "policy" else None,
-        )
+            alignment = _Alignment(self, controller, given, children)
+            best = train(alignment.run, hooks=alignment)
+        steps = runs * self.children * alignment.run.steps
+        notes = best.noted("observe_cost") | alignment.notes()
+        return given.result(children.network(0), steps, notes)
 
 
 class _Alignment(Hooks):
@@ -178,45 +139,30 @@ class _Alignment(Hooks):
     Args:
         settings: of the method.
         controller: decides for all networks.
-        validation: counts the queries.
+        given: what is trained, and what counts the queries.
+        children: the networks.
     """
-
-    run: TrainingRun
-    pairs: PairStates
-    phi: Tensor
 
     def __init__(
         self,
         settings: AdaptiveLossAlignment,
         controller: Controller,
-        validation: Validation,
+        given: Assignment,
+        children: Children,
     ) -> None:
         super().__init__(settings.on_epoch)
         self.settings, self.controller = settings, controller
-        self.validation = validation
+        self.validation, classes = given.validation, given.class_count()
         self.snapshots: dict[int, Tensor] = {}
         self.decision: Decision | None = None
         self.previous: Tensor | None = None
         self.costs: list[tuple[int, Tensor]] = []
-
-    def begin(
-        self,
-        children: Children,
-        batches: Batches,
-        training: Training,
-        generator: torch.Generator,
-    ) -> TrainingRun:
-        """Make the run of the networks, and the loss parameters they begin with."""
-        classes = class_count(children, batches)
-        self.pairs = PairStates(classes, diagonal=self.settings.diagonal)
-        noise = NOISE if self.settings.form == "noise" else 0.0
-        phi = noisy_identity(self.settings.children, classes, noise, generator)
-        self.phi = phi.to(batches.targets.device)
-        observe = self.observe if training.keep_best else None
-        self.run = TrainingRun(
-            children, self.loss, batches, training, generator=generator, observe=observe
-        )
-        return self.run
+        self.pairs = PairStates(classes)
+        noise = NOISE if settings.form == "noise" else 0.0
+        phi = noisy_identity(settings.children, classes, noise, given.generator)
+        self.phi = phi.to(given.batches.targets.device)
+        observe = self.observe if given.training.keep_best else None
+        self.run = given.run(children, self.loss, observe)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the networks' losses: each follows its own gradient."""
@@ -244,7 +190,7 @@ class _Alignment(Hooks):
             self._decide(outputs, step / steps)
         self.run.network.train()
 
-    def notes(self) -> dict[str, float | list[float]]:
+    def notes(self) -> Notes:
         """Return what the records say of the way."""
         self.snapshots[self.run.steps] = self.phi[0].cpu()
         phi = torch.stack(list(self.snapshots.values()))

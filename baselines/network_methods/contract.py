@@ -9,13 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from baselines.training.batches import Batches
-from baselines.training.loop import OnEpoch
+from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict
+from baselines.training.selection import (
+    ObserveLoss,
+    ObserveMetric,
+    Score,
+    balanced_once,
+)
 from baselines.validation import Validation, labels
 from metricopt.errors import DataError, ShapeError
+from metricopt.losses.contract import Loss
 from metricopt.reading.outputs import Outputs
 from metricopt.registry import Registry
+from metricopt.tasks.examples import Examples
+
+Notes = dict[str, float | list[float]]
+"""Figures that a method reports, numbers or lists of them."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +35,18 @@ class NetworkResult:
 
     Attributes:
         network: the trained network, in evaluation mode.
-        threshold: what is subtracted from the logits before they are judged.
         queries: metric queries made, as the validation counted them; each method says
             on how many examples.
         gradient_steps: steps taken on the network's weights.
-        notes: further figures that a method reports, numbers or lists of them.
+        threshold: number subtracted from the logits before they are judged.
+        notes: further figures that a method reports.
     """
 
     network: nn.Module
-    threshold: float
     queries: int
     gradient_steps: int
-    notes: dict[str, float | list[float]] = field(default_factory=dict)
+    threshold: float = 0.0
+    notes: Notes = field(default_factory=dict)
 
     def predict(self, inputs: Tensor) -> Outputs:
         """Return the outputs to be judged: [N, C], or a tuple with the logits first."""
@@ -44,6 +55,80 @@ class NetworkResult:
             return outputs - self.threshold
         logits, *others = outputs
         return (logits - self.threshold, *others)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one call of a network method is given; see `NetworkMethod.train`."""
+
+    network: nn.Module
+    batches: Batches
+    validation: Validation
+    training: Training
+    generator: torch.Generator
+    hooks: Hooks
+
+    def run(
+        self,
+        network: nn.Module,
+        loss: Loss,
+        observe: Examples | Score | None,
+        training: Training | None = None,
+    ) -> TrainingRun:
+        """Return a run that trains a network in place; see `TrainingRun`.
+
+        Args:
+            network: a copy of the given one, or one like it.
+            loss: maps outputs and labels to a scalar.
+            observe: how an epoch is scored.
+            training: length and rate, if they are not the given ones.
+        """
+        return TrainingRun(
+            network,
+            loss,
+            self.batches,
+            training or self.training,
+            generator=self.generator,
+            observe=observe,
+        )
+
+    def trained(
+        self,
+        network: nn.Module,
+        loss: Loss,
+        observe: Examples | Score | None,
+        training: Training | None = None,
+    ) -> TrainingRun:
+        """Return a finished run, with nothing done between its steps; see `run`."""
+        run = self.run(network, loss, observe, training)
+        train(run, hooks=self.hooks)
+        return run
+
+    def metric_score(self) -> ObserveMetric | None:
+        """Return the metric's cost as the score of an epoch, if the best is kept."""
+        return ObserveMetric(self.validation) if self.training.keep_best else None
+
+    def loss_score(self, loss: Loss) -> ObserveLoss | None:
+        """Return the loss on observe as the score of an epoch, if the best is kept.
+
+        Examples are resampled once to equal classes where mini-batches are balanced.
+        """
+        observe = self.validation.observe
+        if self.batches.balanced:
+            observe = balanced_once(observe, self.generator)
+        return ObserveLoss(loss, observe) if self.training.keep_best else None
+
+    def class_count(self) -> int:
+        """Return the number of classes C >= 2 that the network tells apart.
+
+        One output is the logit of the second of two classes.
+        """
+        inputs = self.batches.plain(2)
+        return max(2, int(predict(copy.deepcopy(self.network), inputs).shape[-1]))
+
+    def result(self, network: nn.Module, steps: int, notes: Notes) -> NetworkResult:
+        """Return a trained network, with the queries made so far."""
+        return NetworkResult(network, self.validation.queries, steps, notes=notes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +141,6 @@ class NetworkMethod(ABC):
 
     on_epoch: OnEpoch | None = None
 
-    @abstractmethod
     def train(
         self,
         network: nn.Module,
@@ -83,6 +167,15 @@ class NetworkMethod(ABC):
             DivergedError: if a loss is not finite.
             BudgetExceededError: if the metric queries would exceed their limit.
         """
+        self.check_problem(network, batches, validation)
+        hooks = Hooks(self.on_epoch)
+        return self._train(
+            Assignment(network, batches, validation, training, generator, hooks)
+        )
+
+    @abstractmethod
+    def _train(self, given: Assignment) -> NetworkResult:
+        """Train a copy of the given network, which the method suits."""
 
     def suits(self, outputs: Any, targets: Tensor) -> bool:
         """Return whether the method can work on such a problem.
@@ -132,19 +225,6 @@ class NetworkMethod(ABC):
         self.check_suits(learned, batches.targets)
         observed = predict(network, observe.batch(slice(1)))
         self.check_suits(observed, labels(observe))
-
-
-def class_count(network: nn.Module, batches: Batches) -> int:
-    """Return the number of classes C >= 2 that a network tells apart.
-
-    One output is the logit of the second of two classes.
-
-    Args:
-        network: left as it is.
-        batches: examples for it.
-    """
-    columns = predict(copy.deepcopy(network), batches.plain(2)).shape[-1]
-    return max(2, int(columns))
 
 
 NETWORK_METHODS: Registry[type[NetworkMethod]] = Registry(

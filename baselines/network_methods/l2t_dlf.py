@@ -25,18 +25,17 @@ from baselines.learned_losses.dynamic_loss import (
 )
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
+    Assignment,
     NetworkMethod,
     NetworkResult,
-    class_count,
+    Notes,
 )
-from baselines.training.batches import Batches
 from baselines.training.children import siblings
-from baselines.training.loop import Hooks, TrainingRun, train
-from baselines.training.optimization import Training
+from baselines.training.loop import Hooks, train
 from baselines.training.prediction import predict
-from baselines.training.selection import Epoch, ObserveMetric
-from baselines.validation import Validation, labels
-from metricopt.errors import ConfigError, DivergedError
+from baselines.training.selection import Epoch
+from baselines.validation import labels
+from metricopt.errors import DivergedError, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
 TEACHER_RATE = 1e-3
@@ -71,66 +70,35 @@ class LearningToTeach(NetworkMethod):
     literal: bool = False
 
     def __post_init__(self) -> None:
-        counts = (self.students, self.window, self.held_out, self.slots)
-        if min(counts) < 1 or self.teaching_epochs < 0 or self.student_rate <= 0:
-            raise ConfigError(
-                "L2T-DLF needs students, window, held_out and slots >= 1, "
-                "teaching_epochs >= 0 and student_rate > 0, got "
-                f"students={self.students}, window={self.window}, "
-                f"held_out={self.held_out}, slots={self.slots}, "
-                f"teaching_epochs={self.teaching_epochs}, "
-                f"student_rate={self.student_rate}"
-            )
+        require_ranges(
+            "L2T-DLF",
+            vars(self),
+            students=">= 1",
+            teaching_epochs=">= 0",
+            window=">= 1",
+            student_rate="> 0",
+            held_out=">= 1",
+            slots=">= 1",
+        )
 
-    def train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
-        *,
-        training: Training,
-        generator: torch.Generator,
-    ) -> NetworkResult:
-        """Train a copy of the network; see `NetworkMethod.train`.
-
-        Raises:
-            DivergedError: if all students diverge, or the last one does.
-        """
-        self.check_problem(network, batches, validation)
-        network = copy.deepcopy(network).to(batches.targets.device)
-        classes = class_count(network, batches)
+    def _train(self, given: Assignment) -> NetworkResult:
+        device, generator = given.batches.targets.device, given.generator
+        network = copy.deepcopy(given.network).to(device)
         with globally_seeded(drawn_seed(generator)):
-            teacher = Teacher(classes, self.slots).to(batches.targets.device)
-        school = _School(self, teacher, batches, validation, generator)
-        epochs = self.teaching_epochs or training.epochs
-        students = self._students(network, generator)
+            teacher = Teacher(given.class_count(), self.slots).to(device)
+        school = _School(self, teacher, given)
+        epochs = self.teaching_epochs or given.training.epochs
+        with globally_seeded(drawn_seed(generator)):
+            students = siblings(network, self.students + 1)[1:]
         courses = [school.course(student, epochs) for student in students]
         if not any(courses):
             raise DivergedError(f"all students of the teacher diverged: {school.error}")
         lesson = _Lesson(self, school, teacher.requires_grad_(False), network)
-        run = TrainingRun(
-            network,
-            lesson.loss,
-            batches,
-            training,
-            generator=generator,
-            observe=ObserveMetric(validation) if training.keep_best else None,
-        )
+        run = given.run(network, lesson.loss, given.metric_score())
         best = train(run, hooks=lesson)
         notes = lesson.notes() | best.noted("observe_cost")
-        return NetworkResult(
-            network,
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=run.steps + school.steps,
-            notes=notes | {f"student_{i}": c for i, c in enumerate(courses)},
-        )
-
-    def _students(
-        self, network: nn.Module, generator: torch.Generator
-    ) -> list[nn.Module]:
-        with globally_seeded(drawn_seed(generator)):
-            return siblings(network, self.students + 1)[1:]
+        notes |= {f"student_{i}": course for i, course in enumerate(courses)}
+        return given.result(network, run.steps + school.steps, notes)
 
 
 class _School:
@@ -142,15 +110,10 @@ class _School:
     """
 
     def __init__(
-        self,
-        settings: LearningToTeach,
-        teacher: Teacher,
-        batches: Batches,
-        validation: Validation,
-        generator: torch.Generator,
+        self, settings: LearningToTeach, teacher: Teacher, given: Assignment
     ) -> None:
-        self.settings, self.teacher, self.batches = settings, teacher, batches
-        self.observe, self.generator = validation.observe, generator
+        self.settings, self.teacher, self.batches = settings, teacher, given.batches
+        self.observe, self.generator = given.validation.observe, given.generator
         self.optimizer = torch.optim.Adam(teacher.parameters(), lr=TEACHER_RATE)
         self.steps, self.error = 0, ""
 
@@ -249,7 +212,7 @@ class _Lesson(Hooks):
         self.parameters = self.teacher(self.state.vector(step / steps).to(held.device))
         self.network.train()
 
-    def notes(self) -> dict[str, float | list[float]]:
+    def notes(self) -> Notes:
         """Return what the loss was in the end."""
         phi, offset = self.parameters
         values = [round(value, 4) for value in phi.flatten().tolist()]

@@ -28,19 +28,18 @@ from baselines.learned_losses.set_surrogate import (
     enrich,
     metric_costs,
 )
-from baselines.losses.contract import make_loss
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
+    Assignment,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.training.batches import Batches, SampledBatches
-from baselines.training.loop import Hooks, TrainingRun, train
-from baselines.training.optimization import Training
+from baselines.training.batches import SampledBatches
+from baselines.training.loop import Hooks, train
 from baselines.training.prediction import predict_examples
 from baselines.training.selection import ObserveMetric
-from baselines.validation import Validation, check_binary, labels
-from metricopt.errors import ConfigError
+from baselines.validation import check_binary, labels
+from metricopt.errors import require_ranges
 from metricopt.tasks.sampling import Split
 
 HELD_OUT_BATCHES = 100
@@ -62,7 +61,6 @@ class LearnedSurrogate(NetworkMethod):
     the plain predictions (0 where either is constant).
 
     Attributes:
-        pretrain_epochs: epochs of cross-entropy before; the source has none.
         warm_up: steps of the surrogate before the first one of the network.
         eager_share: share of the iterations, at the beginning, in which the surrogate
             takes more than one step.
@@ -71,7 +69,6 @@ class LearnedSurrogate(NetworkMethod):
         width: hidden units of the surrogate.
     """
 
-    pretrain_epochs: int = 0
     warm_up: int = 200
     eager_share: float = 0.1
     eager_steps: int = 5
@@ -79,70 +76,29 @@ class LearnedSurrogate(NetworkMethod):
     width: int = 30
 
     def __post_init__(self) -> None:
-        counts = (self.pretrain_epochs, self.warm_up, self.eager_steps - 1)
-        if min(counts) < 0 or not 0 <= self.eager_share <= 1:
-            raise ConfigError(
-                "a learned surrogate needs pretrain_epochs >= 0, warm_up >= 0, "
-                "eager_steps >= 1 and eager_share in [0, 1], got "
-                f"pretrain_epochs={self.pretrain_epochs}, warm_up={self.warm_up}, "
-                f"eager_steps={self.eager_steps}, eager_share={self.eager_share}"
-            )
-        if self.surrogate_rate <= 0 or self.width < 1:
-            raise ConfigError(
-                "a learned surrogate needs surrogate_rate > 0 and width >= 1, got "
-                f"surrogate_rate={self.surrogate_rate}, width={self.width}"
-            )
+        require_ranges(
+            "a learned surrogate",
+            vars(self),
+            warm_up=">= 0",
+            eager_share="in [0, 1]",
+            eager_steps=">= 1",
+            surrogate_rate="> 0",
+            width=">= 1",
+        )
 
     def check_suits(self, outputs: Tensor, targets: Tensor) -> None:
         """Check for one logit and two classes; see `NetworkMethod.check_suits`."""
         check_binary(outputs, targets, user="a learned surrogate")
 
-    def train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
-        *,
-        training: Training,
-        generator: torch.Generator,
-    ) -> NetworkResult:
-        """Train a copy of the network; see `NetworkMethod.train`.
-
-        Raises:
-            ShapeError: if the network has more than one output.
-            DataError: if a split lacks one of the classes.
-        """
-        self.check_problem(network, batches, validation)
-        network = copy.deepcopy(network)
-        if self.pretrain_epochs:
-            before = replace(training, epochs=self.pretrain_epochs)
-            run = TrainingRun(
-                network,
-                make_loss("cross-entropy", classes=1),
-                batches,
-                before,
-                generator=generator,
-                observe=validation.observe,
-            )
-            train(run, hooks=Hooks(self.on_epoch))
-        imitation = _Imitation(self, network, batches, validation)
-        run = imitation.begin(replace(training, schedule="constant"), generator)
-        best = train(run, hooks=imitation)
-        notes = imitation.correlations()
-        epochs = training.epochs + self.pretrain_epochs
-        return NetworkResult(
-            network,
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=epochs * batches.steps_per_epoch,
-            notes={
-                "best_epoch": best.epoch,
-                "observe_cost": best.score,
-                "batch_queries": validation.queries - training.epochs,
-                "observe_queries": training.epochs,
-                **notes,
-            },
-        )
+    def _train(self, given: Assignment) -> NetworkResult:
+        network = copy.deepcopy(given.network)
+        imitation = _Imitation(self, given, network)
+        best = train(imitation.run, hooks=imitation)
+        correlations = imitation.correlations()
+        queries, epochs = given.validation.queries, given.training.epochs
+        counts = {"batch_queries": queries - epochs, "observe_queries": epochs}
+        notes = best.noted("observe_cost") | counts | correlations
+        return given.result(network, imitation.run.steps, {**notes})
 
 
 class _Batch(NamedTuple):
@@ -160,46 +116,28 @@ class _Imitation(Hooks):
 
     Args:
         settings: of the method.
+        given: where mini-batches come from, and what counts the queries.
         network: what is trained.
-        batches: where mini-batches come from.
-        validation: counts the queries.
     """
 
-    run: TrainingRun
-    surrogate: SetSurrogate
-    optimizer: torch.optim.Optimizer
-
     def __init__(
-        self,
-        settings: LearnedSurrogate,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
+        self, settings: LearnedSurrogate, given: Assignment, network: nn.Module
     ) -> None:
         super().__init__(settings.on_epoch)
         self.settings, self.network = settings, network
-        self.batches, self.validation = batches, validation
-
-    def begin(self, training: Training, generator: torch.Generator) -> TrainingRun:
-        """Make the run and the surrogate, and warm the surrogate up."""
-        self.run = TrainingRun(
-            self.network,
-            self.loss,
-            self.batches,
-            training,
-            generator=generator,
-            observe=ObserveMetric(self.validation),
-        )
-        self.eager = math.ceil(self.settings.eager_share * self.run.steps)
+        self.batches, self.validation = given.batches, given.validation
+        training = replace(given.training, schedule="constant")
+        observe = ObserveMetric(self.validation)
+        self.run = given.run(network, self.loss, observe, training)
+        self.eager = math.ceil(settings.eager_share * self.run.steps)
         with self.run.randomness():
             inputs = self.batches.plain(1)
-            self.surrogate = SetSurrogate(self.settings.width).to(inputs)
+            self.surrogate = SetSurrogate(settings.width).to(inputs)
             self.optimizer = torch.optim.Adam(
-                self.surrogate.parameters(), lr=self.settings.surrogate_rate, fused=True
+                self.surrogate.parameters(), lr=settings.surrogate_rate, fused=True
             )
-            self.network.train()
-            self.fit_surrogate(self.settings.warm_up)
-        return self.run
+            network.train()
+            self.fit_surrogate(settings.warm_up)
 
     def before_step(self, step: int, steps: int) -> None:
         """Take the further steps of the surrogate that come before an early step."""

@@ -15,21 +15,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from baselines.learned_losses.example_weights import cross_entropies
-from baselines.losses.contract import make_loss
+from baselines.losses.cross_entropy import cross_entropy
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
+    Assignment,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.training.batches import Batches
-from baselines.training.loop import Hooks, TrainingRun, train
-from baselines.training.optimization import Training
-from baselines.training.selection import ObserveLoss, balanced_once
-from baselines.validation import Validation
-from metricopt.errors import ConfigError, require_choice
+from baselines.training.loop import Hooks, train
+from metricopt.errors import require_choice, require_ranges
 
 Form = Literal["mini-batch", "global"]
 
@@ -56,11 +53,9 @@ class SelfPaced(NetworkMethod):
 
     def __post_init__(self) -> None:
         require_choice("form", self.form, Form)
-        if not 0 < self.start <= 1 or not 0 <= self.until <= 1:
-            raise ConfigError(
-                "self-paced learning needs start in (0, 1] and until in [0, 1], got "
-                f"start={self.start}, until={self.until}"
-            )
+        require_ranges(
+            "self-paced learning", vars(self), start="in (0, 1]", until="in [0, 1]"
+        )
 
     def share(self, step: int, steps: int) -> float:
         """Return the share of the examples that are in, in (0, 1].
@@ -73,40 +68,13 @@ class SelfPaced(NetworkMethod):
         done = 1.0 if step >= rising else step / rising
         return self.start + (1 - self.start) * done
 
-    def train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
-        *,
-        training: Training,
-        generator: torch.Generator,
-    ) -> NetworkResult:
-        """Train a copy of the network; see `NetworkMethod.train`."""
-        self.check_problem(network, batches, validation)
-        network, pace = copy.deepcopy(network), _Pace(self, batches.steps_per_epoch)
-        loss, observe = make_loss("cross-entropy", classes=1), validation.observe
-        if batches.balanced:
-            observe = balanced_once(observe, generator)
-        run = TrainingRun(
-            network,
-            pace.loss,
-            batches,
-            training,
-            generator=generator,
-            observe=ObserveLoss(loss, observe) if training.keep_best else None,
-        )
+    def _train(self, given: Assignment) -> NetworkResult:
+        network = copy.deepcopy(given.network)
+        pace = _Pace(self, given.batches.steps_per_epoch)
+        run = given.run(network, pace.loss, given.loss_score(cross_entropy))
         best = train(run, hooks=pace)
-        return NetworkResult(
-            network,
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=run.steps,
-            notes={
-                **best.noted("observe_loss"),
-                "examples_in": pace.taken / max(1, pace.offered),
-            },
-        )
+        taken = {"examples_in": pace.taken / max(1, pace.offered)}
+        return given.result(network, run.steps, best.noted("observe_loss") | taken)
 
 
 class _Pace(Hooks):

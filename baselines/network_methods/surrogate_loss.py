@@ -7,21 +7,16 @@ rate and length are settings, because the paper does not give them.
 import copy
 from dataclasses import dataclass, replace
 
-import torch
-from torch import nn
-
 from baselines.losses.contract import LOSSES, make_loss
+from baselines.losses.cross_entropy import cross_entropy
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
+    Assignment,
     NetworkMethod,
     NetworkResult,
 )
-from baselines.training.batches import Batches
-from baselines.training.loop import Hooks, TrainingRun, train
-from baselines.training.optimization import Training
 from baselines.training.prediction import predict
-from baselines.validation import Validation
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ShapeError, require_ranges
 from metricopt.losses.contract import Loss, properties
 
 
@@ -40,48 +35,22 @@ class SurrogateLoss(NetworkMethod):
     pretrain_epochs: int = 0
 
     def __post_init__(self) -> None:
-        if self.pretrain_epochs < 0:
-            raise ConfigError(
-                f"pretrain_epochs must be at least 0, got {self.pretrain_epochs}"
-            )
+        require_ranges("surrogate-loss", vars(self), pretrain_epochs=">= 0")
 
-    def train(
-        self,
-        network: nn.Module,
-        batches: Batches,
-        validation: Validation,
-        *,
-        training: Training,
-        generator: torch.Generator,
-    ) -> NetworkResult:
-        """Train a copy of the network; see `NetworkMethod.train`."""
-        self.check_problem(network, batches, validation)
-        network = copy.deepcopy(network)
-        phases = [(self._made_for(network, batches), training)]
+    def _train(self, given: Assignment) -> NetworkResult:
+        network, training = copy.deepcopy(given.network), given.training
+        observe = given.validation.observe if training.keep_best else None
+        loss = self._made_for(given)
         if self.pretrain_epochs:
             before = replace(training, epochs=self.pretrain_epochs)
-            phases.insert(0, (make_loss("cross-entropy", classes=1), before))
-        for loss, settings in phases:
-            run = TrainingRun(
-                network,
-                loss,
-                batches,
-                settings,
-                generator=generator,
-                observe=validation.observe if settings.keep_best else None,
-            )
-            best = train(run, hooks=Hooks(self.on_epoch))
-        epochs = training.epochs + self.pretrain_epochs
-        return NetworkResult(
-            network,
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=epochs * batches.steps_per_epoch,
-            notes=dict(best.noted("observe_loss")),
-        )
+            given.trained(network, cross_entropy, observe, before)
+        run = given.trained(network, loss, observe)
+        steps = self.pretrain_epochs * given.batches.steps_per_epoch + run.steps
+        return given.result(network, steps, {**run.best.noted("observe_loss")})
 
-    def _made_for(self, network: nn.Module, batches: Batches) -> Loss:
-        columns = predict(network, batches.plain(2)).shape[1]
+    def _made_for(self, given: Assignment) -> Loss:
+        network = copy.deepcopy(given.network)
+        columns = predict(network, given.batches.plain(2)).shape[1]
         per_class = properties(LOSSES.get(self.loss)).outputs_per_class
         classes, left = divmod(columns, per_class)
         if left:

@@ -3,9 +3,15 @@
 import torch
 from torch import nn
 
-from baselines.training.batches import WHOLE
+from baselines.training.batches import WHOLE, PermutedBatches
+from baselines.training.optimization import Training
+from baselines.validation import Validation
+from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
 
 CLASSES = 4
+TRAINING = Training(3, 0.05, optimizer="sgd")
+"""12 steps of 16 examples."""
 
 
 class ToyImages:
@@ -41,3 +47,18 @@ def image_network(outputs=CLASSES, seed=0):
             nn.Flatten(),
             nn.Linear(8 * 3 * 3, outputs),
         )
+
+
+def train_on_images(
+    method, training=TRAINING, *, metric="mcr", observe=None, seed="toy"
+):
+    """Train by a network method; return the result and what counted its queries."""
+    validation = Validation(make_metric(metric), observe or ToyImages(seed=1))
+    result = method.train(
+        image_network(),
+        PermutedBatches(ToyImages(), 16),
+        validation,
+        training=training,
+        generator=make_generator(seed),
+    )
+    return result, validation

@@ -6,8 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from baselines.network_methods.contract import NetworkMethod, NetworkResult
-from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.network_methods.contract import (
+    Assignment,
+    NetworkMethod,
+    NetworkResult,
+)
 from baselines.training.prediction import predict_examples
 from benchmarks.problems.choices import Chosen, Point, Shifted
 from benchmarks.problems.contract import Pipeline
@@ -86,10 +89,7 @@ class MetricSelected(NetworkMethod):
         """Check for logits, alone or as the first of several outputs."""
         super().check_suits(leading(outputs), targets)
 
-    def train(self, network, batches, validation, *, training, generator):
-        """Train a copy of the network; see `NetworkMethod.train`."""
-        self.check_problem(network, batches, validation)
-
+    def _train(self, given: Assignment) -> NetworkResult:
         def loss(outputs: Outputs, targets: Tensor) -> Tensor:
             logits = leading(outputs)
             return nn.functional.cross_entropy(
@@ -97,25 +97,14 @@ class MetricSelected(NetworkMethod):
             )
 
         def score(network: nn.Module) -> float:
-            outputs = predict_examples(network, validation.observe)
-            return validation.costs(each(lambda part: part[None], outputs)).item()
+            outputs = predict_examples(network, given.validation.observe)
+            rows = each(lambda part: part[None], outputs)
+            return given.validation.costs(rows).item()
 
-        run = TrainingRun(
-            copy.deepcopy(network),
-            loss,
-            batches,
-            replace(training, keep_best=True),
-            generator=generator,
-            observe=score,
-        )
-        best = train(run, hooks=Hooks(self.on_epoch))
-        return NetworkResult(
-            run.network,
-            threshold=0.0,
-            queries=validation.queries,
-            gradient_steps=run.steps,
-            notes={"best_epoch": best.epoch},
-        )
+        network = copy.deepcopy(given.network)
+        training = replace(given.training, keep_best=True)
+        run = given.trained(network, loss, score, training)
+        return given.result(network, run.steps, {"best_epoch": run.best.epoch})
 
 
 @dataclass(frozen=True)

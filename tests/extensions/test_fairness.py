@@ -241,15 +241,14 @@ class HonestTraining(NetworkMethod):
     reported: int = 2
     private: int = 0
 
-    def train(self, network, batches, validation, *, training, generator):
+    def _train(self, given):
+        validation = given.validation
         outputs = torch.zeros(1, len(validation.observe), 1)
         for _ in range(2 + self.extra):
             validation.costs(outputs)
         for _ in range(self.private):
             validation._metric.values(outputs, validation.observe.targets)
-        return NetworkResult(
-            network.eval(), threshold=0.0, queries=self.reported, gradient_steps=0
-        )
+        return NetworkResult(given.network.eval(), self.reported, gradient_steps=0)
 
 
 @dataclass(frozen=True, kw_only=True)

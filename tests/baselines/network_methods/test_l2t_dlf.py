@@ -3,27 +3,14 @@
 import pytest
 
 from baselines.network_methods.l2t_dlf import LearningToTeach
-from baselines.training.batches import PermutedBatches
 from baselines.training.optimization import Training
-from baselines.validation import Validation
-from metricopt.errors import ConfigError, DivergedError
-from metricopt.process.seeding import make_generator
-from metricopt.reading.callables import make_metric
-from tests.baselines.toy_images import ToyImages, image_network
-
-TRAINING = Training(3, 0.05, optimizer="sgd")
+from metricopt.errors import DivergedError
+from tests.baselines.toy_images import TRAINING, train_on_images
 
 
 def trained(training=TRAINING, **settings):
-    validation = Validation(make_metric("mcr"), ToyImages(seed=1))
-    result = LearningToTeach(**{"students": 2, "held_out": 32} | settings).train(
-        image_network(),
-        PermutedBatches(ToyImages(), 16),
-        validation,
-        training=training,
-        generator=make_generator("l2t"),
-    )
-    return result, validation
+    settings = {"students": 2, "held_out": 32} | settings
+    return train_on_images(LearningToTeach(**settings), training, seed="l2t")
 
 
 def test_queries_are_one_an_epoch_of_the_last_student():
@@ -49,16 +36,3 @@ def test_students_learn():
 def test_students_that_diverge_are_reported():
     with pytest.raises(DivergedError, match="all students"):
         trained(student_rate=1e30)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"students": 0}, "students=0"),
-        ({"teaching_epochs": -1}, "teaching_epochs=-1"),
-        ({"student_rate": 0.0}, "student_rate=0.0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        LearningToTeach(**settings)

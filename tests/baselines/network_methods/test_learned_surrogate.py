@@ -17,7 +17,6 @@ from baselines.network_methods.learned_surrogate import (
 from baselines.training.batches import SampledBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
-from metricopt.errors import ConfigError
 from metricopt.metrics.base import to_cost
 from metricopt.metrics.f1 import F1
 from metricopt.process.seeding import make_generator
@@ -72,18 +71,6 @@ def test_queries_are_counted_by_kind(network, data):
     assert result.notes["observe_queries"] == 4
     assert result.queries == 3 * steps + 4
     assert result.gradient_steps == 40
-
-
-def test_pretraining_comes_first_and_is_counted(network, data):
-    metric = make_metric("f1")
-    training = Training(epochs=2, learning_rate=0.01)
-    epochs = []
-    method = LearnedSurrogate(pretrain_epochs=6, on_epoch=epochs.append)
-    result = run(method, network, data, metric=metric, training=training)
-    assert [epoch.number for epoch in epochs] == [1, 2, 3, 4, 5, 6, 1, 2]
-    assert result.gradient_steps == 8 * 10
-    value = metric.value(result.predict(data.test.inputs), data.test.targets)
-    assert value > 0.9
 
 
 def test_set_network_ignores_order_and_reads_every_row_alone():
@@ -141,17 +128,3 @@ def test_agreement_equals_scipy_and_survives_constants():
     assert agreement(first, second) == pytest.approx(expected)
     assert agreement(first.view(2, 2), second.view(2, 2)) == pytest.approx(expected)
     assert agreement(first, torch.ones(4)) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"eager_steps": 0}, "eager_steps >= 1 .*eager_steps=0"),
-        ({"eager_share": 1.5}, "eager_share=1.5"),
-        ({"warm_up": -1}, "warm_up=-1"),
-        ({"surrogate_rate": 0.0}, "surrogate_rate=0.0, width=30"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        LearnedSurrogate(**settings)

@@ -5,13 +5,9 @@ import torch
 
 from baselines.learned_losses.example_weights import cross_entropies
 from baselines.network_methods.self_paced import SelfPaced, _Pace
-from baselines.training.batches import PermutedBatches
+from baselines.network_methods.surrogate_loss import SurrogateLoss
 from baselines.training.optimization import Training
-from baselines.validation import Validation
-from metricopt.errors import ConfigError
-from metricopt.process.seeding import make_generator
-from metricopt.reading.callables import make_metric
-from tests.baselines.toy_images import ToyImages, image_network
+from tests.baselines.toy_images import train_on_images
 
 
 def test_the_share_rises_in_a_straight_line():
@@ -57,29 +53,13 @@ def test_one_threshold_is_that_of_the_epoch_before():
     assert torch.allclose(loss, cross_entropies(outputs([-5.0]), targets[:1])[0])
 
 
-def test_with_all_examples_from_the_start_it_is_cross_entropy():
-    results = []
-    for settings in ({"start": 1.0}, {"start": 1.0, "form": "global"}):
-        result = SelfPaced(**settings).train(
-            image_network(),
-            PermutedBatches(ToyImages(), 16),
-            Validation(make_metric("mcr"), ToyImages(seed=1)),
-            training=Training(2, 0.05, optimizer="sgd"),
-            generator=make_generator("paced"),
-        )
-        results.append(result)
-    assert results[0].notes["examples_in"] == 1
-    assert results[0].queries == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"start": 0.0}, "start=0.0"),
-        ({"until": 2.0}, "until=2.0"),
-        ({"form": "easy"}, "form must be one of 'mini-batch', 'global', got 'easy'"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        SelfPaced(**settings)
+@pytest.mark.parametrize("form", ["mini-batch", "global"])
+def test_with_all_examples_from_the_start_it_is_cross_entropy(form):
+    training = Training(2, 0.05, optimizer="sgd")
+    result, _ = train_on_images(SelfPaced(start=1.0, form=form), training)
+    plain, _ = train_on_images(SurrogateLoss(), training)
+    assert result.notes["examples_in"] == 1
+    assert result.queries == 0
+    weights = result.network.state_dict()
+    for name, weight in plain.network.state_dict().items():
+        torch.testing.assert_close(weights[name], weight)

@@ -50,9 +50,7 @@ def test_pretraining_comes_first_and_is_counted(network, data):
     assert result.notes["observe_loss"] == min(e.observe_score for e in epochs[3:])
 
 
-def test_bad_settings_are_named(network, data):
-    with pytest.raises(ConfigError, match="pretrain_epochs must be at least 0, got -1"):
-        SurrogateLoss(pretrain_epochs=-1)
+def test_losses_that_do_not_fit_are_named(network, data):
     with pytest.raises(ConfigError, match="unknown loss 'nope'; known: aucpr, "):
         run(SurrogateLoss(loss="nope"), network, data)
     with pytest.raises(ShapeError, match="'large-margin' needs 2 outputs per class, g"):

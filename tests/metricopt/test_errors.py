@@ -1,0 +1,31 @@
+"""Ranges of settings: what is inside, and what a message says of the rest."""
+
+import math
+
+import pytest
+
+from metricopt.errors import ConfigError, require_ranges
+
+INSIDE = [
+    (">= 1", 1),
+    ("> 0", 1e-9),
+    ("in [0, 1)", 0.0),
+    ("in (0, inf)", 5),
+    ("> 0", None),
+]
+OUTSIDE = [
+    *((">= 1", 0), ("> 0", 0.0), ("in [0, 1)", 1.0), ("in (0, 1]", 0.0)),
+    *(("in [-1, 1]", -1.5), ("in (0, inf)", math.inf), (">= 0", math.nan)),
+]
+
+
+@pytest.mark.parametrize(("expected", "value"), INSIDE)
+def test_numbers_in_their_range_pass(expected, value):
+    require_ranges("it", {"rate": value, "other": -1}, rate=expected)
+
+
+@pytest.mark.parametrize(("expected", "value"), OUTSIDE)
+def test_a_number_outside_is_named_with_its_range(expected, value):
+    with pytest.raises(ConfigError) as caught:
+        require_ranges("Adam", {"rate": value}, rate=expected)
+    assert str(caught.value) == f"Adam needs rate {expected}, got rate={value}"
