@@ -89,7 +89,7 @@ def failing(*_):
 
 
 @contextmanager
-def unchanged(model):
+def assert_unchanged(model):
     """Require that a model and the process are afterwards what they were before."""
     before = state_of_model(model) + state_of_process()
     yield
@@ -100,7 +100,7 @@ def unchanged(model):
 def test_everything_is_as_it_was_after_the_call(own):
     model = mixed_model()
     adapter = auto_adapter(model, vectors("digits")[0][:2]) if own else "auto"
-    with unchanged(model):
+    with assert_unchanged(model):
         improve(model, options=replace(QUICK, adapter=adapter))
 
 
@@ -120,7 +120,7 @@ def test_everything_is_as_it_was_after_an_exception(fault):
         other, expected = {"options": FinetuneOptions(sites=["9"])}, ConfigError
     else:
         model[2].register_forward_hook(failing)
-    with unchanged(model), pytest.raises(expected):
+    with assert_unchanged(model), pytest.raises(expected):
         improve(model, **({"options": options} | other))
 
 
@@ -154,7 +154,7 @@ AROUND = {
 def test_contexts_around_the_call(around):
     expected = improve(mixed_model())
     model = mixed_model()
-    with AROUND[around](), unchanged(model):
+    with AROUND[around](), assert_unchanged(model):
         found = improve(model)
     assert found.metric_before == expected.metric_before
     if around == "float64 by default":
@@ -170,7 +170,7 @@ def test_contexts_around_the_call(around):
 
 def test_the_default_method_works_where_float64_is_the_default():
     model = mixed(network(64, 16), network(16, 10))
-    with default_dtype(), unchanged(model):
+    with default_dtype(), assert_unchanged(model):
         found = improve(model, options=DEFAULT)
     assert found.metric_after < found.metric_before
 
