@@ -2,36 +2,43 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 
-from benchmarks.experiments.registry import find_experiment
-from benchmarks.report.cells import judge
+from benchmarks.cli.committed import committed, layout_of
+from benchmarks.cli.fair_tables import (
+    TOGETHER,
+    group_table,
+    short_lines,
+    summary_table,
+)
 from benchmarks.report.checks import data_variants
-from benchmarks.report.columns import NOTHING, Column
+from benchmarks.report.columns import NOTHING, Column, find_column
 from benchmarks.report.curves import at_budget, of_arm, of_row
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.reading import Reading
 from benchmarks.report.render import to_markdown
-from benchmarks.report.sections.gain_by_size import gain_by_size_table
 from benchmarks.report.tables import count_range, text_table
 from benchmarks.runs.record import RunRecord
-from benchmarks.runs.store import read_jsonl
 from metricopt.errors import DataError
 
-TIER = "local"
-
-FIRST_EXPERIMENT, FIRST_BLOCK = "table3", "balanced"
-FIRST_COLUMNS = ("a9a/mcr", "a9a/f1")
+FIRST_EXPERIMENT, FIRST_BLOCK, FIRST_COLUMN = "table3", "balanced", "a9a/mcr"
 SEARCHES = (
     "metricopt-outputs",
-    "metricopt",
-    "random-search",
+    "cma-offsets",
+    "adaptive-surrogates",
+    "portfolio",
     "cma-es",
-    "guided-cma",
+    "metricopt",
 )
-REFERENCES = ("cross-entropy", "loss-only", "threshold-shift", "prior-correction")
+REFERENCES = (
+    "cross-entropy",
+    "loss-only",
+    "prior-correction",
+    "threshold-grid",
+    "threshold-shift",
+)
 
 PAYS_COLUMNS = (
     ("table1", "cifar10/mcr"),
@@ -74,17 +81,15 @@ def first_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         records: all its records of one tier.
 
     Raises:
-        DataError: if there is no finished run of a search in one of its columns.
+        DataError: if there is no finished run of a search.
     """
-    lines, remarks = [], []
-    for column in layout.columns:
-        if column.name in FIRST_COLUMNS:
-            place = (FIRST_BLOCK, column.source)
-            own = [r for r in records if (r.spec.block, r.spec.column) == place]
-            lines += _first_lines(layout, own, column)
-            remarks.append(_remark(layout, own, column))
-    names = ["metric", "after", *(f"{q:,} queries" for q in layout.query_budgets)]
-    return "\n".join([to_markdown(text_table(lines, names)), "", *remarks])
+    column = find_column(layout.columns, FIRST_COLUMN)
+    place = (FIRST_BLOCK, column.source)
+    own = [r for r in records if (r.spec.block, r.spec.column) == place]
+    lines = _first_lines(layout, own, column)
+    names = [column.heading, *(f"{q:,} queries" for q in layout.query_budgets)]
+    table = to_markdown(text_table(lines, names))
+    return f"{table}\n\n{_remark(layout, own, column)}"
 
 
 def pays_table(records: Mapping[str, Sequence[RunRecord]]) -> str:
@@ -95,7 +100,7 @@ def pays_table(records: Mapping[str, Sequence[RunRecord]]) -> str:
     """
     lines = []
     for experiment, name in PAYS_COLUMNS:
-        columns = find_experiment(experiment).layout(TIER).columns
+        columns = layout_of(experiment).columns
         column = next(each for each in columns if each.name == name)
         own = [r for r in records[experiment] if r.spec.column == column.source]
         texts = (_pays_text(own, row, column) for row in PAYS_ROWS)
@@ -110,37 +115,17 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         layout: of an experiment with the arms of `UNSEEN`.
         records: all its records of one tier.
     """
-    lines, several = [], len(layout.blocks) > 1
+    lines = []
     for block, column in product(layout.blocks, layout.columns):
         place = (block.name, column.source)
         own = [r for r in records if (r.spec.block, r.spec.column) == place]
         if own:
             reading = layout.reading(column)
-            label = f"{block.label}: {column.heading}" if several else column.heading
             untouched = reading.all_finals(of_row(own, "cross-entropy"))
             found = (at_budget(own, arm, queries, reading) for arm, queries in UNSEEN)
-            lines.append([label, *map(column.summary, (untouched, *found))])
+            lines.append([column.heading, *map(column.summary, (untouched, *found))])
     after = (f"{layout.arms[arm]}, {queries}" for arm, queries in UNSEEN)
     return to_markdown(text_table(lines, ["on test", "untouched", *after]))
-
-
-def whole_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
-    """Return every row of a table with its metric queries as Markdown.
-
-    Args:
-        layout: of an experiment with one problem and several blocks.
-        records: all its records of one tier.
-    """
-    lines = []
-    for block, row in product(layout.blocks, layout.rows):
-        own = of_row([r for r in records if r.spec.block == block.name], row.name)
-        if own:
-            finals = (layout.reading(c).all_finals(own) for c in layout.columns)
-            texts = (c.summary(v) for c, v in zip(layout.columns, finals, strict=True))
-            queries = count_range([record.queries for record in own])
-            lines.append([block.name, row.label, queries, *texts])
-    headings = (column.heading for column in layout.columns)
-    return to_markdown(text_table(lines, ["loss", "method", "queries", *headings]))
 
 
 def _pays_table(results: Path) -> str:
@@ -151,11 +136,6 @@ def _pays_table(results: Path) -> str:
     """
     names = {experiment for experiment, _ in PAYS_COLUMNS}
     return pays_table({name: committed(results, name) for name in names})
-
-
-def _harm_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
-    """Return what small observe splits do."""
-    return to_markdown(gain_by_size_table(layout, judge(layout, records)))
 
 
 def _committed_table(
@@ -169,32 +149,21 @@ def _committed_table(
         DataError: if the report has no records, or too few for the table.
     """
     records = committed(results, experiment)
-    return make(find_experiment(experiment).layout(TIER).fitted(records), records)
+    return make(layout_of(experiment).fitted(records), records)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": partial(_committed_table, first_table, FIRST_EXPERIMENT),
     "when-it-pays": _pays_table,
     "unseen": partial(_committed_table, unseen_table, "unseen"),
-    "unseen-images": partial(_committed_table, unseen_table, "unseen-images"),
-    "retrieval": partial(_committed_table, whole_table, "table5"),
-    "detection": partial(_committed_table, whole_table, "table6"),
-    "little-to-observe": partial(_committed_table, _harm_table, "harmless"),
-    "little-to-observe-images": partial(
-        _committed_table, _harm_table, "harmless-images"
-    ),
+    "fair-lines": short_lines,
+    "fair-summary": summary_table,
+    "fair-table3": partial(group_table, "Table 3"),
+    "fair-images": partial(group_table, "images"),
+    "fair-aucpr": partial(group_table, "AUCPR"),
+    "fair-all": partial(group_table, TOGETHER),
 }
 """Name of every table of the pages, and what makes it of the folder of reports."""
-
-
-@cache
-def committed(results: Path, experiment: str) -> tuple[RunRecord, ...]:
-    """Return the committed records of an experiment, read once for all pages.
-
-    Raises:
-        DataError: if there are none.
-    """
-    return tuple(read_jsonl(results / experiment / TIER / "records.jsonl"))
 
 
 def _first_lines(
@@ -204,8 +173,8 @@ def _first_lines(
     for arm in SEARCHES:
         found = (at_budget(records, arm, q, reading) for q in layout.query_budgets)
         texts = [column.summary(values) for values in found]
-        lines.append([column.heading, layout.arms[arm], *texts])
-    if all(text == NOTHING for line in lines for text in line[2:]):
+        lines.append([layout.arms[arm], *texts])
+    if all(text == NOTHING for line in lines for text in line[1:]):
         raise DataError(f"there is no finished run of a search in {column.name!r} yet")
     return lines
 
@@ -219,10 +188,7 @@ def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -
         parts.append(f"{layout.arms[arm]} {column.summary(values)}")
     replicates = count_range(list(Counter(r.spec.row for r in records).values()))
     variants = ", ".join(sorted(data_variants(records, column)))
-    return (
-        f"- {column.heading} ({variants}, {replicates} replicates), to compare with: "
-        f"{'; '.join(parts)}."
-    )
+    return f"{variants}, {replicates} replicates. To compare with: {'; '.join(parts)}."
 
 
 def _pays_text(records: Sequence[RunRecord], row: str, column: Column) -> str:

@@ -16,12 +16,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.cli.committed import committed, layout_of
 from benchmarks.cli.manifest import write_manifest
-from benchmarks.cli.page_tables import TABLES, TIER, committed
-from benchmarks.experiments.registry import find_experiment
+from benchmarks.cli.page_tables import TABLES
 from benchmarks.problems.pretrained.released import released_problems
 from benchmarks.report import stats
-from benchmarks.report.columns import Column
+from benchmarks.report.columns import find_column
 from benchmarks.report.curves import at_budget, of_row
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import read_jsonl
@@ -73,8 +73,8 @@ def value(results: Path, what: str) -> str:
             f"a value needs an experiment, a block, a column and a row, got {what!r}"
         )
     experiment, block, name, arm = parts
-    layout = find_experiment(experiment).layout(TIER)
-    column = _column(layout.columns, name)
+    layout = layout_of(experiment)
+    column = find_column(layout.columns, name)
     records = [
         record
         for record in committed(results, experiment)
@@ -191,14 +191,6 @@ def _unfit(results: Path) -> Iterator[str]:
         except DataError as error:
             yield str(error)
     yield from released_problems(results / "weights")
-
-
-def _column(columns: tuple[Column, ...], name: str) -> Column:
-    for column in columns:
-        if column.name == name:
-            return column
-    known = ", ".join(column.name for column in columns)
-    raise DataError(f"there is no column {name!r}; known: {known}")
 
 
 if __name__ == "__main__":

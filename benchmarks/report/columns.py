@@ -8,6 +8,7 @@ from functools import cached_property
 from benchmarks.report import stats
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
+from metricopt.errors import DataError
 from metricopt.metrics.base import Metric
 
 DECIMALS = {"fraction": 4, "nats": 4}
@@ -124,3 +125,16 @@ class Column:
     def summary(self, values: Sequence[float]) -> str:
         """Return mean and sample standard deviation of some values, in the unit."""
         return self.spread(stats.mean(values), stats.sample_std(values))
+
+
+def find_column(columns: Sequence[Column], name: str) -> Column:
+    """Return the column of a name.
+
+    Raises:
+        DataError: if there is none.
+    """
+    for column in columns:
+        if column.name == name:
+            return column
+    known = ", ".join(column.name for column in columns)
+    raise DataError(f"there is no column {name!r}; known: {known}")
