@@ -21,7 +21,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize(("expected", "value"), INSIDE)
 def test_numbers_in_their_range_pass(expected, value):
-    require_ranges("it", {"rate": value, "other": -1}, rate=expected)
+    assert require_ranges("it", {"rate": value, "other": -1}, rate=expected) is None
 
 
 @pytest.mark.parametrize(("expected", "value"), OUTSIDE)
