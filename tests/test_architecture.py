@@ -18,8 +18,8 @@ from tests.source_tree import (
 )
 
 MAX_FILES = 18
-# What turns settings into JSON and back, and old records into new ones.
-CODECS = {"benchmarks.runs.codec", "benchmarks.runs.upgrade"}
+# What turns settings into JSON and back.
+CODECS = {"benchmarks.runs.codec"}
 SETTINGS = {
     *("settings", "spec", "arm", "backbone", "problem", "adapter", "finetune"),
     *("budget", "recipe", "rollout", "schedule", "pretraining", "options", "changes"),

@@ -5,7 +5,6 @@ same one share it, and a killed run finds what was finished.
 """
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -17,7 +16,6 @@ from typing import NamedTuple
 from safetensors.torch import save
 from torch import Tensor
 
-from benchmarks.runs.codec import canonical
 from benchmarks.runs.digests import content_digest
 from benchmarks.runs.paths import cache_root, store_root
 from metricopt.adapters.export import state_digest
@@ -58,8 +56,8 @@ def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifac
 
 def artifact_path(kind: str, key: object) -> Path:
     """Return where the artifact of a key is, or would be."""
-    digest = hashlib.sha256(canonical(key).encode()).hexdigest()
-    return cache_root() / "artifacts" / kind / f"{digest[:32]}.safetensors"
+    name = f"{content_digest(key)}.safetensors"
+    return cache_root() / "artifacts" / kind / name
 
 
 def find(kind: str, key: object) -> Artifact | None:

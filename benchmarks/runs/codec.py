@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NewType, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
@@ -13,6 +13,12 @@ from cattrs.v import transform_error
 from metricopt.errors import ConfigError
 
 T = TypeVar("T")
+Count = NewType("Count", int)
+"""A whole number of at least 0, for fields of records."""
+LARGEST = 1 << 63
+"""Bound of whole numbers that stand for a count or a float."""
+REASONS = 3
+"""Wrong fields that an error names."""
 LATER = "later"
 """Key in the metadata of a dataclass field that was added later."""
 
@@ -76,7 +82,7 @@ def decode(kind: type[T], content: object) -> T:
     try:
         return _converter().structure(content, kind)
     except BaseValidationError as error:
-        reasons = "; ".join(transform_error(error))
+        reasons = "; ".join(transform_error(error)[:REASONS])
         raise ConfigError(f"invalid settings for {kind.__name__}: {reasons}") from error
 
 
@@ -125,4 +131,23 @@ def _changed_value(before: Any, value: Any) -> Any:
 @cache
 def _converter() -> Converter:
     # Made once: it compiles a reader for every class it meets.
-    return Converter(forbid_extra_keys=True)
+    converter = Converter(forbid_extra_keys=True)
+    for kind in (str, int, float, bool):
+        converter.register_structure_hook(kind, _exactly)
+    converter.register_structure_hook(Count, _count)
+    return converter
+
+
+def _exactly(value: Any, kind: type[T]) -> T:
+    """Return a value of a plain type; cattrs would read the text "1" as a number."""
+    if type(value) is kind:
+        return value
+    if kind is float and type(value) is int and abs(value) < LARGEST:
+        return kind(value)
+    raise TypeError(f"expected {kind.__name__}")
+
+
+def _count(value: Any, _: type) -> int:
+    if type(value) is not int or not 0 <= value < LARGEST:
+        raise TypeError("expected a count")
+    return value

@@ -17,9 +17,22 @@ class AlteredError(DataError):
     """A record does not have the content that its digest was made of."""
 
 
+class SchemaError(DataError):
+    """A record has a schema that this code does not read."""
+
+
+class SpecMismatchError(DataError):
+    """A record belongs to another spec than the one it is filed under."""
+
+
+def digest_of(content: object) -> str:
+    """Return the SHA-256 of a value's canonical JSON, 64 hex digits."""
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
 def content_digest(content: object) -> str:
-    """Return the first 128 bits of the SHA-256 of a value's canonical JSON."""
-    return hashlib.sha256(canonical(content).encode()).hexdigest()[:32]
+    """Return the first 128 bits of `digest_of`."""
+    return digest_of(content)[:32]
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,29 +7,26 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from benchmarks.runs.codec import canonical
+from benchmarks.runs.codec import Count, canonical, decode
 from benchmarks.runs.digests import (
     FIELD,
-    AlteredError,
-    check_seal,
-    content_digest,
-    sealed,
-)
-from benchmarks.runs.record_types import check_types
-from benchmarks.runs.spec import RunSpec
-from benchmarks.runs.upgrade import (
-    SCHEMA,
     SchemaError,
     SpecMismatchError,
+    check_seal,
+    content_digest,
     digest_of,
-    upgrade,
+    sealed,
 )
+from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
 
+SCHEMA = 3
+"""Schema of records, the one that is written and read."""
 FAILED = "failed"
 """Status of a run that an error ended: nothing was measured."""
 STATUSES = ("done", "diverged", FAILED)
 QUERIED = ("observe", "train", "test")
+NONE_MADE = Count(0)
 VOLATILE = ("seconds", "environment")
 """Fields that differ when the same run is made again."""
 
@@ -57,8 +54,8 @@ class TracePoint:
         test: metrics on the test split.
     """
 
-    step: int
-    queries: int
+    step: Count
+    queries: Count
     observe: Values = field(default_factory=dict)
     test: Values = field(default_factory=dict)
 
@@ -104,10 +101,10 @@ class RunRecord:
     data: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     seeds: Mapping[str, int] = field(default_factory=dict)
-    queries: int = 0
-    shared_queries: int = 0
-    queried: Mapping[str, int] = field(default_factory=dict)
-    gradient_steps: int = 0
+    queries: Count = NONE_MADE
+    shared_queries: Count = NONE_MADE
+    queried: Mapping[str, Count] = field(default_factory=dict)
+    gradient_steps: Count = NONE_MADE
     seconds: Mapping[str, float] = field(default_factory=dict)
     trace: tuple[TracePoint, ...] = ()
     observe: Values = field(default_factory=dict)
@@ -173,27 +170,26 @@ class RunRecord:
 
     @classmethod
     def from_json(cls, text: str) -> "RunRecord":
-        """Read what `to_json` wrote, now or in an earlier schema.
+        """Read what `to_json` wrote.
 
         Raises:
-            DataError: if the text is no complete record; `SchemaError` if it is of a
-                newer schema; `SpecMismatchError` if its spec is not the one its digest
-                was made from; `AlteredError` if anything else was changed.
+            DataError: if the text is no complete record; `SchemaError` if it is of
+                another schema; `SpecMismatchError` if its spec is not the one its
+                digest was made from; `AlteredError` if anything else was changed.
         """
         try:
-            content = upgrade(json.loads(text, parse_constant=_reject))
-            _exactly("a record", {"schema", FIELD, *_names(cls)}, content)
-            stored = dict(content["spec"])
-            digest = stored.pop("digest")
-            for point in content["trace"]:
-                _exactly("a trace point", _names(TracePoint), point)
-            check_types(content)
-            parts = {name: content[name] for name in _names(cls)} | {
-                "spec": RunSpec.from_json(stored),
-                "trace": tuple(TracePoint(**point) for point in content["trace"]),
-            }
-            record = cls(**parts)
-        except (SchemaError, SpecMismatchError, AlteredError):
+            content = json.loads(text, parse_constant=_reject)
+            _check_schema(content.get("schema"))
+            # 1e999 is read as infinite, and half a surrogate pair cannot be written.
+            canonical(content).encode()
+            _check_complete(content)
+            own = {k: v for k, v in content.items() if k not in ("schema", FIELD)}
+            spec = dict(content["spec"])
+            digest = spec.pop(FIELD)
+            if not isinstance(digest, str):
+                raise TypeError("a record must have the digest of its spec")
+            record = decode(cls, own | {"spec": spec})
+        except SchemaError:
             raise
         except (
             ValueError,
@@ -213,20 +209,24 @@ class RunRecord:
         return record
 
 
-def _names(kind: type[RunRecord] | type[TracePoint]) -> set[str]:
-    return {item.name for item in fields(kind)}
+def _check_schema(found: object) -> None:
+    if type(found) is not int or found != SCHEMA:
+        raise SchemaError(
+            f"the record has schema {found!r}, and this code reads schema {SCHEMA} "
+            "alone; read it with the version that wrote it"
+        )
 
 
-def _exactly(what: str, expected: set[str], found: Mapping[str, Any]) -> None:
-    """Check that a dictionary has these keys and no other."""
-    missing, unknown = expected - set(found), set(found) - expected
-    parts = [
-        f"{kind}: {', '.join(sorted(names))}"
-        for kind, names in (("missing", missing), ("unknown", unknown))
-        if names
-    ]
-    if parts:
-        raise DataError(f"{what} must have exactly its own fields; {'; '.join(parts)}")
+def _check_complete(content: Mapping[str, Any]) -> None:
+    """Check that no field is missing, as one with a default could be."""
+    parts = [("a record", RunRecord, content)]
+    parts += [("a trace point", TracePoint, point) for point in content["trace"]]
+    for what, kind, part in parts:
+        missing = {item.name for item in fields(kind)} - part.keys()
+        if missing:
+            raise DataError(f"{what} lacks {', '.join(sorted(missing))}")
+    if FIELD not in content:
+        raise DataError(f"a record lacks {FIELD}")
 
 
 def _one_of(what: str, known: Sequence[str], found: Collection[str]) -> None:
@@ -241,8 +241,8 @@ def _check_metrics(part: RunRecord | TracePoint, labels: Sequence[str]) -> None:
 
 def _normalise(part: object, names: Sequence[str]) -> None:
     """Replace fields by what JSON would give back."""
-    for name in names:
-        value = json.loads(canonical(_finite(getattr(part, name))))
+    values = _finite({name: getattr(part, name) for name in names})
+    for name, value in json.loads(canonical(values)).items():
         object.__setattr__(part, name, value)
 
 

@@ -1,13 +1,13 @@
 """What to run: one frozen specification per run, and its identity."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from benchmarks.runs.codec import canonical, decode, encode, later
+from benchmarks.runs.codec import canonical, encode, later
+from benchmarks.runs.digests import digest_of
 from metricopt.errors import ConfigError
 
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -137,7 +137,7 @@ class RunSpec:
     @property
     def digest(self) -> str:
         """Identity of the run: sha256 of its canonical JSON, 64 hex digits."""
-        return hashlib.sha256(canonical(self.to_json()).encode()).hexdigest()
+        return digest_of(self.to_json())
 
     @property
     def cell(self) -> tuple[str, str, str, str, str, int]:
@@ -162,15 +162,6 @@ class RunSpec:
         """Return plain JSON values."""
         content: dict[str, Any] = encode(self)
         return content
-
-    @classmethod
-    def from_json(cls, content: object) -> Self:
-        """Return the spec that `to_json` made this content from.
-
-        Raises:
-            ConfigError: if the content is no spec; the message names the field.
-        """
-        return decode(cls, content)
 
 
 def check_unique(specs: Iterable[RunSpec]) -> None:

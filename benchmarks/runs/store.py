@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.runs.digests import AlteredError
+from benchmarks.runs.digests import AlteredError, SchemaError, SpecMismatchError
 from benchmarks.runs.paths import ensure_writable
 from benchmarks.runs.record import FAILED, RunRecord
 from benchmarks.runs.spec import RunSpec, check_unique
-from benchmarks.runs.upgrade import SchemaError, SpecMismatchError
 from metricopt.errors import DataError
 from metricopt.files import read_text, write_atomically
 
@@ -45,7 +44,7 @@ class RunStore:
             DataError: if the record is damaged. It is never made again unasked.
             SpecMismatchError: if the record was written for another spec.
             AlteredError: if the record was changed.
-            SchemaError: if newer code wrote the record.
+            SchemaError: if other code wrote the record.
         """
         path = self.path(spec)
         try:

@@ -30,8 +30,7 @@ from benchmarks.problems.images.problem import load_problem
 from benchmarks.problems.images.settings import ImageProblem
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
-from benchmarks.speed.measurement import Measurement, as_table
-from benchmarks.speed.timing import interleaved
+from benchmarks.speed.measurement import Line, as_table, interleaved
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
@@ -128,7 +127,7 @@ def of_rows(steps: int) -> Place:
     )
 
 
-def overhead(work: Work) -> list[Measurement]:
+def overhead(work: Work) -> list[Line]:
     """Return the lines of one network: ALA over cross-entropy."""
     place = of_images(work, work.steps)
     forms = {
@@ -141,9 +140,9 @@ def overhead(work: Work) -> list[Measurement]:
     plain, *others = _timed(place, methods, work.repeats)
     observed = len(place.validation.observe)
     return [
-        Measurement(f"plain training of {work.network}", f"{plain:.1f} s"),
+        (f"plain training of {work.network}", f"{plain:.1f} s"),
         *(
-            Measurement(
+            (
                 f"ALA, {name}; {observed:,} images observed",
                 f"{seconds / plain:.2f} x ({seconds:.1f} s)",
             )
@@ -152,7 +151,7 @@ def overhead(work: Work) -> list[Measurement]:
     ]
 
 
-def batched(work: Work) -> list[Measurement]:
+def batched(work: Work) -> list[Line]:
     """Return the lines of several networks: batched over one after another.
 
     Images keep their channels last only where the networks are not batched.
@@ -172,7 +171,7 @@ def batched(work: Work) -> list[Measurement]:
         ]
         looped, stacked = _timed(place, methods, work.repeats)
         found.append(
-            Measurement(
+            (
                 f"{CHILDREN} networks of {name}: one after another over batched",
                 f"{looped / stacked:.2f} x ({looped:.1f} s, {stacked:.1f} s)",
             )

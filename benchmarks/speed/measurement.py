@@ -1,35 +1,29 @@
-"""One line of a table of timings."""
+"""Timings side by side, and their table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """One line of the table.
-
-    Attributes:
-        what: what was measured.
-        found: the value, with its unit.
-        target: what it should be; empty if nothing was promised.
-        met: whether it is; None without a target.
-    """
-
-    what: str
-    found: str
-    target: str = ""
-    met: bool | None = None
-
-    def cells(self) -> tuple[str, str, str, str]:
-        """Return the texts of the table's line."""
-        verdict = {True: "met", False: "missed", None: ""}[self.met]
-        return self.what, self.found, self.target, verdict
+Line = tuple[str, str]
+"""What was measured, and the value with its unit."""
 
 
-def as_table(lines: Sequence[Measurement]) -> str:
+def as_table(lines: Sequence[Line]) -> str:
     """Return measurements as a table for the terminal."""
-    headings = ("what", "measured", "target", "")
-    rows = [line.cells() for line in lines]
-    return tabulate(rows, headings, tablefmt="plain", disable_numparse=True)
+    headings = ("what", "measured")
+    return tabulate(lines, headings, tablefmt="plain", disable_numparse=True)
+
+
+def interleaved(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Return the least seconds of each, all in turn, so that load hits them alike."""
+    for work in works:
+        work()
+    rounds = [[_seconds(work) for work in works] for _ in range(repeats)]
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

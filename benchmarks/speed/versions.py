@@ -21,10 +21,10 @@ from tqdm import tqdm
 
 from benchmarks.runs.paths import ROOT
 from benchmarks.speed import finetune_work
-from benchmarks.speed.measurement import Measurement, as_table
+from benchmarks.speed.measurement import Line, as_table
 from metricopt.errors import ConfigError
 
-Lines = list[Measurement]
+Lines = list[Line]
 TURNS = 7
 """Turns of every piece of work."""
 
@@ -87,9 +87,9 @@ def lines_of(name: str, revision: str, pairs: Sequence[tuple[float, float]]) -> 
     ratios = sorted(new / old for old, new in pairs)
     spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
     return [
-        Measurement(f"{name}, {revision}", f"{before:.2f} s"),
-        Measurement("  this version", f"{after:.2f} s"),
-        Measurement("  this version over the other", spread),
+        (f"{name}, {revision}", f"{before:.2f} s"),
+        ("  this version", f"{after:.2f} s"),
+        ("  this version over the other", spread),
     ]
 
 

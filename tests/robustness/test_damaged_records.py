@@ -39,7 +39,7 @@ DAMAGED = {
     "a list": b"[]",
     "a number": b"1",
     "null": b"null",
-    "no spec": b'{"schema":2}',
+    "no spec": b'{"schema":3}',
     "an overflow": changed(b"[0.5]", b"[1e999]"),
     "an overflow in a note": changed(b'"notes":{}', b'"notes":{"a":-1e999}'),
     "a whole number of 400 digits": changed(b"[0.5]", b"[1%b]" % (b"0" * 400)),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.runs.codec import decode
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec, Unit, check_unique
 from metricopt.errors import ConfigError
@@ -41,7 +42,7 @@ def test_the_number_of_value_functions_is_part_of_the_identity_unless_it_is_one(
     assert several.digest != SPEC.digest
     assert several.cell == SPEC.cell
     for spec in (SPEC, several):
-        assert RunSpec.from_json(spec.to_json()) == spec
+        assert decode(RunSpec, spec.to_json()) == spec
         record = make_record(spec)
         assert RunRecord.from_json(record.to_json()) == record
 

@@ -5,9 +5,9 @@ import multiprocessing
 
 import pytest
 
+from benchmarks.runs.digests import SchemaError, SpecMismatchError
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import RunStore, gather, read_jsonl, write_jsonl
-from benchmarks.runs.upgrade import SchemaError, SpecMismatchError
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
@@ -44,36 +44,24 @@ def test_a_torn_record_is_named_and_stays(tmp_path, keep):
     assert store.get(SPEC) == RECORD
 
 
-def test_record_with_nan_or_other_fields_is_damaged(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after", "error", "message"),
+    [
+        ("[0.5]", "[NaN]", DataError, "is damaged: .*NaN is no JSON number"),
+        ('"seeds"', '"sedes"', DataError, "is damaged: .*lacks seeds"),
+        ('"schema":3', '"schema":4', SchemaError, r"record\.json: .* has schema 4"),
+        ('"b":1', '"b":2', SpecMismatchError, "was changed: .* written for the spec"),
+    ],
+)
+def test_a_record_that_was_changed_is_told_and_stays(
+    tmp_path, before, after, error, message
+):
     store = RunStore(tmp_path)
     path = store.put(RECORD)
-    text = path.read_text()
-    path.write_text(text.replace("[0.5]", "[NaN]"))
-    with pytest.raises(DataError, match="NaN is no JSON number"):
-        store.get(SPEC)
-    path.write_text(text.replace('"seeds"', '"sedes"'))
-    with pytest.raises(DataError, match="missing: seeds; unknown: sedes"):
-        store.get(SPEC)
-
-
-def test_a_newer_record_stays_where_it_is(tmp_path):
-    store = RunStore(tmp_path)
-    path = store.put(RECORD)
-    path.write_text(path.read_text().replace('"schema":3', '"schema":4'))
-    with pytest.raises(SchemaError, match=r"record\.json: the record has schema 4"):
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(error, match=message):
         store.get(SPEC)
     assert names(path.parent) == ["record.json"]
-
-
-def test_changed_spec_is_an_error_and_the_record_stays(tmp_path):
-    store = RunStore(tmp_path)
-    path = store.put(RECORD)
-    path.write_text(path.read_text().replace('"b":1', '"b":2'))
-    with pytest.raises(
-        SpecMismatchError, match="was changed: the record was written for the spec"
-    ):
-        store.get(SPEC)
-    assert path.exists()
 
 
 def test_record_filed_under_another_spec_is_an_error(tmp_path):
