@@ -59,6 +59,11 @@ class Registry(Generic[T]):
         self._fill()
         return iter(sorted(self._units))
 
+    def in_order(self) -> tuple[str, ...]:
+        """Return the names in the order of registration, module by module."""
+        self._fill()
+        return tuple(self._units)
+
     def __contains__(self, name: str) -> bool:
         self._fill()
         return name in self._units

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from benchmarks.experiments.registry import find_experiment
+from benchmarks.tables.registry import find_experiment
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.experiments.registry import (
-    Experiment,
-    experiment_names,
-    find_experiment,
-)
 from benchmarks.runs.paths import COMMITTED_RESULTS, OWN_RESULTS
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore, gather, read_jsonl
+from benchmarks.tables.registry import (
+    Experiment,
+    experiment_names,
+    find_experiment,
+)
 from metricopt.errors import DataError
 
 MAX_WORKERS = 16

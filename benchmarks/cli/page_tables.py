@@ -169,7 +169,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
 def _first_lines(
     layout: TableLayout, records: Sequence[RunRecord], column: Column
 ) -> list[list[str]]:
-    lines, reading = [], Reading(column)
+    lines, reading = [], Reading(column, rows=layout.rows)
     for arm in SEARCHES:
         found = (at_budget(records, arm, q, reading) for q in layout.query_budgets)
         texts = [column.summary(values) for values in found]
@@ -181,9 +181,13 @@ def _first_lines(
 
 def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -> str:
     """Return the data, and what the arms reach that the table has no place for."""
-    parts, reading = [], Reading(column)
+    parts, reading = [], Reading(column, rows=layout.rows)
     for arm in REFERENCES:
-        runs = [record for record in of_arm(records, arm) if reading.finished(record)]
+        runs = [
+            record
+            for record in of_arm(records, arm, reading)
+            if reading.finished(record)
+        ]
         values = reading.all_finals(runs)
         parts.append(f"{layout.arms[arm]} {column.summary(values)}")
     replicates = count_range(list(Counter(r.spec.row for r in records).values()))

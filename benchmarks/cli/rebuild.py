@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from benchmarks.cli import pages
-from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.report.page import write_report
 from benchmarks.runs.paths import COMMITTED_RESULTS
 from benchmarks.runs.store import read_jsonl
+from benchmarks.tables.registry import experiment_names, find_experiment
 from metricopt.errors import MetricOptError
 
 

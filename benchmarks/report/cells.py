@@ -7,10 +7,11 @@ from itertools import groupby
 from benchmarks.report import stats
 from benchmarks.report.checks import check_records
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout, split_budget
+from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.paper_values import PaperValue
 from benchmarks.report.reading import REPLICATE, VALUE_FUNCTION, Reading
 from benchmarks.report.stats import LEVEL, Comparison
+from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records
 
@@ -72,7 +73,7 @@ class Cell:
     @property
     def tested(self) -> bool:
         """Whether it is tested: its row has a base row and no budget of its own."""
-        return self.row.base_row is not None and split_budget(self.row.name)[1] is None
+        return self.row.base_row is not None and self.row.budget is None
 
     @property
     def verdict(self) -> str:

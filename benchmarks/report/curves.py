@@ -7,7 +7,7 @@ from typing import Literal
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, split_budget
+from benchmarks.report.layout import Block
 from benchmarks.report.reading import Reading, Split
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records
@@ -47,14 +47,14 @@ def of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
     return sort_records(record for record in records if record.spec.row == row)
 
 
-def of_arm(records: Sequence[RunRecord], arm: str) -> list[RunRecord]:
-    """Return the records of an arm, its rows `<arm>-q<N>` included."""
-    return [record for record in records if split_budget(record.spec.row)[0] == arm]
+def of_arm(records: Sequence[RunRecord], arm: str, reading: Reading) -> list[RunRecord]:
+    """Return the records of an arm, its variants with other budgets included."""
+    return [record for record in records if reading.arm(record) == arm]
 
 
-def without_budget(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """Return the records of rows that have no budget of their own."""
-    return [r for r in records if split_budget(r.spec.row)[1] is None]
+def without_budget(records: Sequence[RunRecord], reading: Reading) -> list[RunRecord]:
+    """Return the records of rows that are no variant with another budget."""
+    return [record for record in records if reading.budget(record) is None]
 
 
 def values_at(
@@ -70,10 +70,10 @@ def values_at(
 
     Returns:
         The final values if they cost no more, else those at the last such point of its
-        trace. A row `<arm>-q<N>` has values at budget N only: its final ones. Empty if
-        there is none.
+        trace. A variant with another budget has values at that budget only: its final
+        ones. Empty if there is none.
     """
-    budget = split_budget(record.spec.row)[1]
+    budget = reading.budget(record)
     if budget in (None, queries) and record.queries <= queries:
         return reading.finals(record, split)
     if budget is not None:
@@ -91,8 +91,7 @@ def at_budget(
 ) -> list[float]:
     """Return the values of all finished runs of an arm at a budget of queries.
 
-    If there are rows `<arm>-q<N>` with that budget, only they count: they were tuned
-    for it.
+    If there are variants with that budget, only they count: they were tuned for it.
 
     Args:
         records: runs of one block and column.
@@ -101,8 +100,9 @@ def at_budget(
         reading: which metric, and what counts as one value.
         split: which values.
     """
-    runs = [record for record in of_arm(records, arm) if reading.finished(record)]
-    tuned = [r for r in runs if split_budget(r.spec.row)[1] == queries]
+    own = of_arm(records, arm, reading)
+    runs = [record for record in own if reading.finished(record)]
+    tuned = [record for record in runs if reading.budget(record) == queries]
     found = (values_at(record, split, queries, reading) for record in tuned or runs)
     return [value for values in found for value in values]
 
@@ -147,13 +147,13 @@ def curve(
 def budget_curve(
     records: Sequence[RunRecord], arm: str, reading: Reading, split: Split = "test"
 ) -> Curve | None:
-    """Join the final values of the rows `<arm>-q<N>` of an arm to one curve over N.
+    """Join the final values of an arm's variants to one curve over their budgets.
 
     The row without a budget, if there is one, stands at the queries it spent. None
-    below two points, or for an arm without such rows.
+    below two points, or for an arm without variants.
     """
-    runs = of_arm(records, arm)
-    budgets = [split_budget(record.spec.row)[1] for record in runs]
+    runs = of_arm(records, arm, reading)
+    budgets = [reading.budget(record) for record in runs]
     if not any(budgets):
         return None
     groups: dict[int, list[float]] = {}
@@ -173,8 +173,8 @@ def query_curve(
 ) -> Curve | None:
     """Return what an arm reaches over queries, from what its records know of it.
 
-    These are its rows `<arm>-q<N>`, else its traces, else its end alone, as a curve of
-    one point. None if there are no values.
+    These are its variants with other budgets, else its traces, else its end alone, as a
+    curve of one point. None if there are no values.
 
     Args:
         records: finished runs of one block and column.
@@ -182,8 +182,8 @@ def query_curve(
         reading: which metric, and what counts as one value.
         split: which values.
     """
-    runs = of_arm(records, arm)
-    plain = without_budget(runs)
+    runs = of_arm(records, arm, reading)
+    plain = without_budget(runs, reading)
     return (
         budget_curve(runs, arm, reading, split)
         or curve(plain, reading, axis="queries", split=split)

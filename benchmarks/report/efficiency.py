@@ -12,6 +12,7 @@ from benchmarks.report import stats
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
 from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 
 REFERENCE_ARM, REFERENCE_QUERIES = "cma-es", 500
@@ -130,7 +131,7 @@ def _goal(
 ) -> Goal | None:
     """Return the goal of a column, None if CMA-ES gains too little or is not there."""
     own, reading = of_place(records, block, column), layout.reading(column)
-    searches = of_arm(own, REFERENCE_ARM)
+    searches = of_arm(own, REFERENCE_ARM, reading)
     replicates = {record.spec.replicate for record in searches}
     own = [record for record in own if record.spec.replicate in replicates]
     line = query_curve(own, REFERENCE_ARM, reading)
@@ -142,11 +143,11 @@ def _goal(
         return None
     curves = {arm: query_curve(own, arm, reading) for arm in layout.compared_arms}
     efforts = {
-        arm: Effort(_needed(curve, value, column), _spent(own, arm))
+        arm: Effort(_needed(curve, value, column), _spent(own, arm, reading))
         for arm, curve in curves.items()
         if curve is not None
     }
-    queries = min(REFERENCE_QUERIES, _spent(own, REFERENCE_ARM))
+    queries = min(REFERENCE_QUERIES, _spent(own, REFERENCE_ARM, reading))
     return Goal(layout.experiment, block, column, value, queries, efforts)
 
 
@@ -163,5 +164,5 @@ def _needed(line: Curve, value: float, column: Column) -> float | None:
     return next((x for x, mean in points if column.sign * mean <= worst), None)
 
 
-def _spent(records: Sequence[RunRecord], arm: str) -> int:
-    return max(record.queries for record in of_arm(records, arm))
+def _spent(records: Sequence[RunRecord], arm: str, reading: Reading) -> int:
+    return max(record.queries for record in of_arm(records, arm, reading))

@@ -1,22 +1,16 @@
 """What a table looks like: its blocks, rows and columns, and what they are held to."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, get_args
 
 from benchmarks.report.columns import Column
 from benchmarks.report.paper_values import PaperValue, find_paper_value
 from benchmarks.report.reading import Reading
+from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.contract import Sees
-
-SEES: tuple[str, ...] = get_args(Sees)
-"""What an arm can know of a problem, most hidden first."""
-BUDGET_ROW = re.compile(r"(.+)-q(\d+)")
 
 
 @dataclass(frozen=True)
@@ -34,46 +28,6 @@ class Block:
     label: str
     not_comparable: str = ""
     paper_part: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method arm. A name `<arm>-q<N>` is that arm with a budget of N queries.
-
-    Attributes:
-        name: as in `RunSpec.row`.
-        label: as printed.
-        base_row: the row it is tested against, its base loss; None for no verdict.
-        paper_row: the row of the paper it reproduces, None if there is none.
-        note: what a reader must know, printed below the table.
-        rival_row: takes the place of the layout's rival row; None for that one.
-        same_starts: whether its meta-test i starts from the phi, and takes the batches,
-            of meta-test i of every other such row on its network, and so is paired
-            with it.
-        sees: what its arm knows of a problem besides its metric queries, one of `SEES`;
-            empty where it is not told.
-    """
-
-    name: str
-    label: str
-    base_row: str | None = None
-    paper_row: str | None = None
-    note: str = ""
-    rival_row: str | None = None
-    same_starts: bool = False
-    sees: str = ""
-
-
-def finetuned(
-    name: str,
-    label: str,
-    base_row: str | None = None,
-    paper_row: str | None = None,
-    **more: Any,
-) -> Row:
-    """Return a row of fine-tuning runs: they start alike, and see loss gradients."""
-    known = {"same_starts": True, "sees": "loss gradients", **more}
-    return Row(name, label, base_row, paper_row, **known)
 
 
 @dataclass(frozen=True)
@@ -104,8 +58,7 @@ class TableLayout:
         untouched_row: the network as it was before a run; None if it has no row.
         ablation_rows: rows of the ablation figure, empty for no figure.
         cloud_rows: rows of the figures of predictions and of curves; empty for all.
-        query_budgets, query_arms: budgets compared at equal queries, increasing, and
-            the arms; empty for all that spend queries.
+        query_budgets: budgets compared at equal queries, increasing.
         replicated: whether there are several replicates, which spread and tests are
             then over; records decide, see `fitted`.
         mixed: whether columns may have one replicate where others have several.
@@ -120,9 +73,8 @@ class TableLayout:
         notes: what an honest reader is told below the tables.
 
     Raises:
-        ConfigError: if a name is used twice, the layout refers to a row it lacks, a row
-            sees what nothing can see, the metric of a column is unknown, or its unit
-            is not that of the paper.
+        ConfigError: if a name is used twice, the layout refers to a row it lacks, the
+            metric of a column is unknown, or its unit is not that of the paper.
     """
 
     experiment: str
@@ -139,7 +91,6 @@ class TableLayout:
     ablation_rows: tuple[str, ...] = ()
     cloud_rows: tuple[str, ...] = ()
     query_budgets: tuple[int, ...] = (50, 150, 500, 1500, 5000)
-    query_arms: tuple[str, ...] = ()
     first_look: FirstLook | None = None
     replicated: bool = True
     mixed: bool = False
@@ -164,12 +115,6 @@ class TableLayout:
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:
                 raise ConfigError(f"the layout refers to the row {name!r} it lacks")
-        for row in self.rows:
-            if row.sees not in ("", *SEES):
-                known = ", ".join(SEES)
-                raise ConfigError(
-                    f"expected row {row.name!r} to see one of {known}; got {row.sees!r}"
-                )
         for column in self.columns:
             self._check_unit(column)
 
@@ -180,19 +125,18 @@ class TableLayout:
 
     @property
     def arms(self) -> dict[str, str]:
-        """Label of each arm by name; rows `<arm>-q<N>` belong to their arm."""
-        labels: dict[str, str] = {}
-        for row in self.rows:
-            arm, budget = split_budget(row.name)
-            if budget is None or arm not in self.row_names:
-                labels.setdefault(arm, row.label)
-        return labels
+        """Label of each arm by name; variants with other budgets belong to theirs."""
+        return {row.arm: row.label for row in self.rows if not self._varies(row)}
 
     @property
     def compared_arms(self) -> dict[str, str]:
         """Label of each arm that is compared at equal queries, by name."""
-        chosen = self.query_arms or tuple(self.arms)
-        return {arm: label for arm, label in self.arms.items() if arm in chosen}
+        compared = {row.arm for row in self.rows if row.compared}
+        return {arm: label for arm, label in self.arms.items() if arm in compared}
+
+    def _varies(self, row: Row) -> bool:
+        """Whether a row is a variant of another row of the table."""
+        return row.variant_of in self.row_names
 
     @property
     def sees(self) -> dict[str, str]:
@@ -218,7 +162,7 @@ class TableLayout:
 
     def reading(self, column: Column) -> Reading:
         """Return how the values of a column are read from records."""
-        return Reading(column, self.is_replicated(column))
+        return Reading(column, self.is_replicated(column), self.rows)
 
     def paper_row(self, row: Row, block: Block) -> str | None:
         """Return the row of the paper that a row of a block reproduces, if any."""
@@ -243,9 +187,3 @@ class TableLayout:
                     f"column {column.name!r} is in {unit}, "
                     f"and the paper prints {printed.unit}"
                 )
-
-
-def split_budget(name: str) -> tuple[str, int | None]:
-    """Split a row name `<arm>-q<N>` into arm and budget; the budget may be None."""
-    match = BUDGET_ROW.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name, None)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column
+from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord, TracePoint
 from benchmarks.runs.spec import RunSpec
 
@@ -24,10 +26,26 @@ class Reading:
         replicated: whether the table has several replicates, each of which counts as
             one value: the mean over its value functions and meta-tests. If not, each
             value function of a run counts, or each meta-test if there is only one.
+        rows: rows of the table, which say whose variant a row is and its budget.
     """
 
     column: Column
     replicated: bool = True
+    rows: tuple[Row, ...] = ()
+
+    @cached_property
+    def _variants(self) -> dict[str, Row]:
+        return {row.name: row for row in self.rows if row.budget is not None}
+
+    def arm(self, record: RunRecord) -> str:
+        """Return the name of the arm of a run, whatever its budget."""
+        name = record.spec.row
+        return self._variants[name].arm if name in self._variants else name
+
+    def budget(self, record: RunRecord) -> int | None:
+        """Return the budget that tells a run from others of its arm; None for none."""
+        row = self._variants.get(record.spec.row)
+        return None if row is None else row.budget
 
     def unit(self, spec: RunSpec) -> str:
         """Return what counts as one value of a run."""

@@ -9,11 +9,10 @@ from benchmarks.report.cells import Cell
 from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import (
-    SEES,
     Block,
     TableLayout,
-    split_budget,
 )
+from benchmarks.rows.contract import SEES
 from benchmarks.runs.digests import joint_digest
 from benchmarks.runs.record import RunRecord
 
@@ -29,7 +28,7 @@ SEEN = {
     "formula": "Also how the metric is computed: a ceiling.",
     "test": "The test split: a ceiling.",
 }
-"""What each word of `layout.SEES` means to a reader of a table."""
+"""What each word of `SEES` means to a reader of a table."""
 
 
 def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
@@ -258,7 +257,7 @@ def _base_notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
     shown = {cell.row for cell in cells}
     tested: dict[str, list[str]] = {}
     for row in layout.rows:
-        is_tested = row.base_row is not None and split_budget(row.name)[1] is None
+        is_tested = row.base_row is not None and row.budget is None
         if row in shown and is_tested:
             tested.setdefault(labels[row.base_row or ""], []).append(row.label)
     return [f"Tested against {base}: {'; '.join(own)}." for base, own in tested.items()]

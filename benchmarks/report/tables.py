@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.report import stats
 from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE, Cell
 from benchmarks.report.columns import NOTHING, Column
-from benchmarks.report.layout import Block, TableLayout, split_budget
+from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.paper_values import (
     ROW_LABELS,
     PaperValue,
@@ -39,7 +39,7 @@ def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Dat
     lines = []
     for row in layout.rows:
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
-        if in_row and split_budget(row.name)[1] is None:
+        if in_row and row.budget is None:
             texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
             queries = _queries(list(in_row.values()))
             lines.append([row.label, row.sees, *texts, queries])

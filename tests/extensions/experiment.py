@@ -1,24 +1,36 @@
 """The table and the figure that everything built here appears in."""
 
-from benchmarks.experiments.registry import Experiment, check_tier
-from benchmarks.experiments.shared import arms
-from benchmarks.experiments.shared.plans import Part, Plan, on_pipeline, table_specs
-from benchmarks.experiments.shared.problems import DIGITS
+from dataclasses import dataclass, replace
+
 from benchmarks.problems.images.tiers import (
+    DIGITS,
     ImageSize,
     TrainedNetwork,
-    image_pipeline,
     network_of,
 )
+from benchmarks.problems.problem import Problem
+from benchmarks.problems.tabular.tiers import TabularSize
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block
+from benchmarks.rows import controls
+from benchmarks.rows.contract import Row, Run
+from benchmarks.rows.controls import method
+from benchmarks.rows.metricopt import METRICOPT
 from benchmarks.runs.codec import encode
-from benchmarks.runs.spec import Arm, RunSpec, Unit
+from benchmarks.runs.spec import Arm, Unit
+from benchmarks.tables.table import Place, Table, experiment_of, table
 from tests.extensions.retrieval_pipeline import RetrievalSettings
 
 NAME, BLOCK = "extensions", "natural"
 QUERIES, STEPS, POINTS = 70, 10, 40
-SIZE = arms.Size(replicates=2, meta_tests=2, search_tests=1)
+SIZE = TabularSize(
+    replicates=2,
+    meta_tests=2,
+    steps=STEPS,
+    tasks=10,
+    queries=QUERIES,
+    metricopt_queries=QUERIES,
+)
 
 RECALL, RANK_3, RANK_10 = (
     Unit("recall-at-1"),
@@ -28,84 +40,77 @@ RECALL, RANK_3, RANK_10 = (
 ERROR = Unit("mcr")
 TO_RECALL, TO_RANK, ON_IMAGES = "unseen/recall", "unseen/rank", "digits/mcr"
 
-ROWS = (
-    Row("cross-entropy", "CE, untouched (phi = 0)"),
-    Row("loss-only", "CE fine-tune, last step", "cross-entropy"),
-    Row("loss-only-dense", "CE fine-tune, dense eval", "cross-entropy"),
-    Row("random-search", "random search", "cross-entropy"),
-    Row("cma-es", "CMA-ES", "cross-entropy"),
-    Row("guided-cma", "guided CMA-ES", "cross-entropy"),
-    Row("metricopt", "MetricOpt (SGD)", "cross-entropy"),
-    Row("ridge", "ridge descent", "cross-entropy"),
-    Row("ridge-short", "ridge descent, short", "cross-entropy"),
-    Row("stretch", "stretched embedding", "cross-entropy"),
-    Row("selected", "network, epoch by metric", "cross-entropy"),
-    Row("oracle", "oracle: CMA-ES on test"),
+
+@dataclass(frozen=True, kw_only=True)
+class UnseenDigits(Problem):
+    """Digits that no class of training shows; see `RetrievalPipeline` here."""
+
+    name: str = "unseen"
+    size: TabularSize = SIZE
+    deviation: float | None = 0.3
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it."""
+        return Unit("unseen-digits", encode(RetrievalSettings()))
+
+
+def _own(name: str, label: str, run: Run) -> Row:
+    return Row(name, label, run=lambda problem, metric: run, base=("cross-entropy",))
+
+
+def _shown(row: Row) -> Row:
+    base = () if row.name == "cross-entropy" else ("cross-entropy",)
+    return replace(row, base=base, sees="", compared=True)
+
+
+# The adapter of the rows before has frozen theta, from which the last one goes on.
+SMOOTH = Arm(
+    "network", "metric-selected", {"smoothing": 0.1}, {"epochs": 2}, from_theta=True
 )
+RIDGE = _own("ridge", "ridge descent", Run(method("ridge-descent"), QUERIES, 2))
+ROWS = (
+    *map(_shown, (controls.CROSS_ENTROPY, controls.LOSS_ONLY_ROW, controls.DENSE)),
+    *map(_shown, controls.SEARCHES),
+    _shown(METRICOPT.running(diagnose=False)),
+    RIDGE,
+    _own(
+        "ridge-short",
+        "ridge descent, short",
+        Run(method("ridge-descent", steps=9, length=1.0), QUERIES, 2),
+    ),
+    _own("stretch", "stretched embedding", Run(Arm("stretch-embedding"), QUERIES)),
+    _own(
+        "selected",
+        "network, epoch by metric",
+        Run(Arm("network", "metric-selected", schedule={"epochs": 4})),
+    ),
+    _own("oracle", "oracle: CMA-ES on test", Run(Arm("oracle", "cma-es"), 30)),
+)
+FEW = tuple(row for row in ROWS if row.name in ("cross-entropy", "random-search"))
 
 
-def plans() -> dict[str, Plan]:
-    """Return how the rows on unseen digits are filled."""
-    searches = arms.controls(SIZE, steps=STEPS, queries=QUERIES, deviation=0.3)
-    return searches | {
-        "metricopt": Plan(
-            arms.method("metricopt", recipe={"tasks": 10}), QUERIES, SIZE.meta_tests
-        ),
-        "ridge": Plan(arms.method("ridge-descent"), QUERIES, SIZE.meta_tests),
-        "ridge-short": Plan(
-            arms.method("ridge-descent", steps=9, length=1.0), QUERIES, SIZE.meta_tests
-        ),
-        "stretch": Plan(Arm("stretch-embedding"), QUERIES),
-        "selected": Plan(Arm("network", "metric-selected", schedule={"epochs": 4})),
-        "oracle": Plan(Arm("oracle", "cma-es"), 30),
-    }
-
-
-def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
-    """Return the runs, the same at every tier."""
-    check_tier(tier, replicates)
-    unseen = Unit("unseen-digits", encode(RetrievalSettings()))
-    images = image_pipeline(
+def extensions(tier: str) -> Table:
+    """Return the table, the same at every tier."""
+    unseen = UnseenDigits()
+    images = DIGITS.at(
         "smoke",
-        DIGITS.here(offline),
-        TrainedNetwork("digit-net"),
-        size=ImageSize(examples=200, batch_size=32, steps=STEPS),
+        size=SIZE,
+        deviation=0.3,
+        network=TrainedNetwork("digit-net"),
+        finetuning=ImageSize(examples=200, batch_size=32),
     )
-    all_plans = plans()
-    few = {row: all_plans[row] for row in ("cross-entropy", "random-search", "ridge")}
-    # The adapter of the rows before has frozen theta, from which this one goes on.
-    smooth = Arm(
-        "network", "metric-selected", {"smoothing": 0.1}, {"epochs": 2}, from_theta=True
-    )
-    on_images = {
-        "cross-entropy": arms.untouched(),
-        "random-search": all_plans["random-search"],
-        "selected": Plan(smooth),
-    }
-    parts = [
-        Part(
-            BLOCK,
-            TO_RECALL,
-            RECALL,
-            STEPS,
-            on_pipeline(unseen, all_plans),
-            also=(RANK_3, RANK_10),
-        ),
-        Part(BLOCK, TO_RANK, RANK_10, STEPS, on_pipeline(unseen, few)),
-        Part(BLOCK, ON_IMAGES, ERROR, STEPS, on_pipeline(images, on_images)),
-    ]
-    return table_specs(NAME, tier, parts, replicates=replicates or SIZE.replicates)
-
-
-def layout(tier: str) -> TableLayout:
-    """Return what the table looks like."""
-    return TableLayout(
+    smooth = _own("selected", "network, epoch by metric", Run(SMOOTH))
+    return table(
+        [
+            Place(BLOCK, unseen, RECALL, TO_RECALL, rows=ROWS, also=(RANK_3, RANK_10)),
+            Place(BLOCK, unseen, RANK_10, TO_RANK, rows=(*FEW, RIDGE)),
+            Place(BLOCK, images, ERROR, ON_IMAGES, rows=(*FEW, smooth)),
+        ],
         experiment=NAME,
         title="Extensions",
         caption="All of it is built in tests/extensions.",
         convention="Neighbours are by cosine.",
         blocks=(Block(BLOCK, "natural mini-batches"),),
-        rows=ROWS,
         columns=(
             Column(TO_RECALL, "unseen digits, recall at 1", RECALL),
             Column("rank-3", "unseen digits, rank of 3", RANK_3, runs=TO_RECALL),
@@ -114,9 +119,10 @@ def layout(tier: str) -> TableLayout:
             Column(ON_IMAGES, "digits MCR", ERROR),
         ),
         loss_only_row="loss-only",
+        untouched_row="cross-entropy",
         query_budgets=(10, 30, QUERIES),
         network_of=network_of,
     )
 
 
-EXTENSIONS = Experiment(NAME, layout, specs)
+EXTENSIONS = experiment_of(NAME, extensions)

@@ -11,13 +11,13 @@ import torch
 from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.execution.runner import execute, run_all
-from benchmarks.experiments.registry import EXPERIMENTS, find_experiment
 from benchmarks.problems.contract import PIPELINES, SealedError, make_pipeline
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.report.page import build, write_report
 from benchmarks.runs.environment import environment
 from benchmarks.runs.paths import cache_root
 from benchmarks.runs.store import RunStore, gather, read_jsonl
+from benchmarks.tables.registry import EXPERIMENTS, find_experiment
 from metricopt.methods.contract import METHODS
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.registry import Registry

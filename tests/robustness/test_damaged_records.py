@@ -7,10 +7,10 @@ import pytest
 from benchmarks.cli import method_table
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import plan as _plan  # noqa: F401 - before its parts are stood in for
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.report.page import terminal_page
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DataError
 from tests.benchmarks.cli.toy_suite import install, run
 from tests.benchmarks.runs.record_cases import make_record, make_spec, make_trace

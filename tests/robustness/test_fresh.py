@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cli.main import main
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.runs.store import RunStore
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DataError
 from tests.benchmarks.cli.toy_suite import install, run
 from tests.benchmarks.runs.record_cases import make_record, make_spec

@@ -9,9 +9,9 @@ import pytest
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import pretrain
 from benchmarks.data.files import download as downloads
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.runs import paths
 from benchmarks.runs.paths import ensure_writable
+from benchmarks.tables.registry import find_experiment
 from metricopt import files
 from metricopt.errors import ConfigError, DataError
 from metricopt.files import write_atomically

@@ -6,12 +6,12 @@ from pathlib import Path
 from benchmarks.cli.jobs import reference
 from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
-from benchmarks.experiments.registry import experiment_names, find_experiment
 from benchmarks.problems.pretrained.released import released_problems
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, store_root
 from benchmarks.runs.store import RunStore
 from benchmarks.runs.tiers import TIERS
+from benchmarks.tables.registry import experiment_names, find_experiment
 from metricopt.errors import DataError
 
 

@@ -4,11 +4,10 @@ A detector pre-trained with cross-entropy or the AP loss, FiLM of d = 128 parame
 its box head, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, Self
 
 from benchmarks.data.detection.contract import DETECTION
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
 from benchmarks.problems.detection.settings import (
     ClassLoss,
     DetectionProblem,
@@ -16,8 +15,13 @@ from benchmarks.problems.detection.settings import (
     DetectorBackbone,
     DetectorTraining,
 )
+from benchmarks.problems.detection.theta import fetch_base
 from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.images.tiers import DEVIATION
+from benchmarks.problems.network_names import SQUEEZENET, network_name
 from benchmarks.problems.pretrained.base_weights import BaseWeights
+from benchmarks.problems.problem import Problem
+from benchmarks.problems.size import FinetuningSize
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
 
@@ -139,19 +143,56 @@ def _of_detectron2(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
     return "r50-c4-narrow", BaseWeights(), DetectorTraining(10, rate=3e-3)
 
 
-def detection_pipeline(
-    back_end: BackEnd, tier: str, problem: DetectionProblem, loss: ClassLoss
-) -> Unit:
-    """Return the pipeline of a tier and problem, with the detector of a loss."""
-    settings = DetectionSettings(
-        problem,
-        backbone(back_end, tier, loss),
-        REVISION,
-        FILM,
-        SIZES[tier].batch_size,
-        PROPOSALS.get(tier, 100),
-    )
-    return Unit("detection", encode(settings))
+@dataclass(frozen=True, kw_only=True)
+class Detection(Problem):
+    """Images of objects with a detector that is trained on them.
+
+    Attributes:
+        data: the images.
+        network: the detector with its training.
+        size: how often, how long and with how many queries rows are run.
+        proposals: regions of an image that reach the box head.
+    """
+
+    data: DetectionProblem
+    network: DetectorBackbone
+    size: FinetuningSize = SIZES["local"]
+    deviation: float | None = DEVIATION
+    proposals: int = 100
+    has_offsets = False
+    is_pictured = True
+
+    @classmethod
+    def at(
+        cls, tier: str, data: DetectionProblem, back_end: BackEnd, loss: ClassLoss
+    ) -> Self:
+        """Return some images at a tier with the detector that a loss trains."""
+        return cls(
+            name=data.dataset,
+            data=data,
+            network=backbone(back_end, tier, loss),
+            size=SIZES[tier],
+            proposals=PROPOSALS.get(tier, 100),
+        )
+
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem; data and base weights are downloaded if they may be."""
+        if offline is False:
+            DETECTION.get(self.data.dataset)().load()
+            fetch_base(self.network)
+        return self
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it; average precision knows no offsets."""
+        settings = DetectionSettings(
+            self.data,
+            self.network,
+            REVISION,
+            FILM,
+            self.size.batch_size,
+            self.proposals,
+        )
+        return Unit("detection", encode(settings))
 
 
 def classes_of(tier: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The image protocol, shared by Tables 1 and 2 and the mismatch experiment.
+"""Image problems of ten or more classes, and the sizes of their tiers.
 
 A convolutional network pre-trained with a surrogate loss, FiLM of d = 128 parameters on
 its last feature map, and T steps of fine-tuning with K = 5 % of T queries.
@@ -6,10 +6,9 @@ its last feature map, and T steps of fine-tuning with K = 5 % of T queries.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.networks import network_name
+from benchmarks.data.registry import find_source, resolve_variant
 from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.settings import (
     Backbone,
@@ -18,12 +17,11 @@ from benchmarks.problems.images.settings import (
     ImageSettings,
     Pretraining,
 )
-from benchmarks.report.layout import Block
+from benchmarks.problems.network_names import network_name
+from benchmarks.problems.problem import UNRESOLVED, Problem
+from benchmarks.problems.size import FinetuningSize
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
-
-CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."
-BLOCKS = (Block("natural", "natural sampling"),)
 
 REVISION = 2
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -32,6 +30,9 @@ PRETRAINING_REVISION = 1
 """Raised when code changes pre-trained networks, so that no old one is taken."""
 
 CROSS_ENTROPY = "cross-entropy"
+CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."
+DEVIATION = 0.1
+"""Standard deviation of the first samples of a search where d exceeds 100."""
 
 
 @dataclass(frozen=True)
@@ -144,35 +145,84 @@ class AnyNetwork(Protocol):
         """Return the network with its training at a tier."""
 
 
-def image_pipeline(
-    tier: str,
-    problem: ImageProblem,
-    trained: AnyNetwork,
-    *,
-    adapter: FilmSettings = FILM,
-    size: ImageSize | None = None,
-    observed: int | None = None,
-) -> Unit:
-    """Return the pipeline of a problem and a network.
+@dataclass(frozen=True, kw_only=True)
+class Images(Problem):
+    """An image data set with a network that is trained on it.
 
-    Args:
-        tier: decides pre-training and size.
-        problem: the images.
-        trained: the network.
+    Attributes:
+        data: the images.
+        size: how often, how long and with how many queries rows are run.
+        tier: decides pre-training.
+        network: the network with its training.
         adapter: FiLM, its form and place.
-        size: of fine-tuning; None for the tier's.
+        finetuning: mini-batches and images of fine-tuning; None for those of the tier.
         observed: images of the observe split that are used; None for all.
     """
-    size = size or SIZES[tier]
-    settings = ImageSettings(
-        problem,
-        trained.backbone(tier, problem),
-        Finetuning(size.batch_size, size.examples),
-        REVISION,
-        adapter,
-        observed=observed,
-    )
-    return Unit("images", encode(settings))
+
+    data: ImageProblem
+    size: FinetuningSize | Any = SIZES["local"]
+    deviation: float | None = DEVIATION
+    tier: str = "local"
+    network: AnyNetwork = TrainedNetwork("resnet32")
+    adapter: FilmSettings = FILM
+    finetuning: ImageSize | None = None
+    observed: int | None = None
+
+    def at(self, tier: str, **changes: Any) -> Self:
+        """Return the problem at a tier with its network, and other fields changed."""
+        usual = {"size": SIZES[tier], "network": TrainedNetwork(default_network(tier))}
+        return replace(self, **{"tier": tier, **usual, **changes})
+
+    def trained(self, loss: str, *, warm: bool = False) -> Self:
+        """Return the problem with the same network, trained with another loss."""
+        other = replace(self.network, loss=loss, warm=warm)  # type: ignore[type-var]
+        return replace(self, network=other)
+
+    @property
+    def classes(self) -> int:  # type: ignore[override]
+        """Number of classes of the data set."""
+        return len(find_source(self.data.dataset).classes)
+
+    @property
+    def test_per_train(self) -> float:
+        """Test images per training image in random splits; 0 for a shared test."""
+        return self.data.test_per_train
+
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem with the data that is here."""
+        variant = resolve_variant(self.data.dataset, offline=offline)
+        return replace(self, data=replace(self.data, variant=variant))
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it."""
+        used = self.finetuning or SIZES[self.tier]
+        settings = ImageSettings(
+            self.data,
+            self.network.backbone(self.tier, self.data),
+            Finetuning(used.batch_size, used.examples),
+            REVISION,
+            replace(self.adapter, offsets=offsets or self.adapter.offsets),
+            observed=self.observed,
+        )
+        return Unit("images", encode(settings))
+
+
+def images(
+    name: str, dataset: str, *, imbalance: int = 1, label_noise: float = 0.0
+) -> Images:
+    """Return a problem; see `ImageProblem` for imbalance and label noise."""
+    data = ImageProblem(dataset, UNRESOLVED, imbalance, label_noise)
+    return Images(name=name, data=data)
+
+
+CIFAR10 = images("cifar10", "cifar10")
+CIFAR100 = images("cifar100", "cifar100")
+DIGITS = images("digits", "digits")
+
+
+def cifar10(tier: str, **changes: Any) -> Images:
+    """Return CIFAR-10 at a tier; digits stand for it at tier smoke."""
+    return (DIGITS if tier == "smoke" else CIFAR10).at(tier, **changes)
 
 
 def default_network(tier: str) -> str:

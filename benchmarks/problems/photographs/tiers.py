@@ -5,16 +5,20 @@ map, and T steps of fine-tuning with K = 5 % of T queries.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.networks import network_name
+from benchmarks.data.any_source import find_any
 from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.images.tiers import DEVIATION
+from benchmarks.problems.network_names import network_name
 from benchmarks.problems.photographs.settings import (
     Classifier,
     ClassifierTraining,
     ImagenetSettings,
     PhotographProblem,
 )
+from benchmarks.problems.problem import Problem
+from benchmarks.problems.size import FinetuningSize
 from benchmarks.runs.codec import changed, decode, encode
 from benchmarks.runs.spec import RunSpec, Settings, Unit
 
@@ -62,60 +66,66 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True)
-class Photographed:
-    """Photographs with a network that is trained on them, at a tier.
+@dataclass(frozen=True, kw_only=True)
+class ImageNet(Problem):
+    """Photographs of classes with a network that is trained on them.
 
     Networks share the generator of FiLM, so that a value function of phi can be
     transferred.
 
     Attributes:
-        problem: the photographs.
-        backbone: the network.
+        data: the photographs.
+        network: the network with its training.
+        size: how often, how long and with how many queries rows are run.
         examples: training images that fine-tuning uses; None for all.
-        size: number d of adapter parameters.
+        phi_size: number of parameters d of the adapter, without offsets.
     """
 
-    problem: PhotographProblem
-    backbone: Classifier
+    data: PhotographProblem
+    network: Classifier
+    size: FinetuningSize = SIZES["local"]
+    deviation: float | None = DEVIATION
     examples: int | None = None
-    size: int = 256
+    phi_size: int = 256  # type: ignore[misc]
 
-    def trained(self, changes: Settings) -> "Photographed":
-        """Return the same with a network whose training is changed."""
-        backbone = changed(self.backbone, {"training": changes})
-        return replace(self, backbone=backbone)
+    @property
+    def classes(self) -> int:  # type: ignore[override]
+        """Number of classes of the photographs."""
+        return self.network.classes
 
-    def pipeline(
-        self, tier: str, *, offsets: bool = False, batch_size: int | None = None
-    ) -> Unit:
-        """Return the pipeline at a tier.
+    def trained(self, changes: Settings) -> Self:
+        """Return the problem with a network whose training is changed."""
+        network = changed(self.network, {"training": changes})
+        return replace(self, network=network)
 
-        Args:
-            tier: decides the mini-batches of fine-tuning.
-            offsets: whether output offsets stand beside FiLM.
-            batch_size: of fine-tuning; None for the tier's.
-        """
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem; its data are downloaded if they may be."""
+        if offline is False:
+            find_any(self.data.dataset).load()
+        return self
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it."""
         settings = ImagenetSettings(
-            self.problem,
-            self.backbone,
+            self.data,
+            self.network,
             REVISION,
-            FilmSettings("shared", size=self.size, offsets=offsets),
-            batch_size or SIZES[tier].batch_size,
+            FilmSettings("shared", size=self.phi_size, offsets=offsets),
+            self.size.batch_size,
             self.examples,
         )
         return Unit("imagenet", encode(settings))
 
 
-def _photographed(
-    problem: PhotographProblem,
+def _photographs(
+    data: PhotographProblem,
     network: str,
     classes: int,
     training: ClassifierTraining,
     examples: int | None = None,
-) -> Photographed:
-    backbone = Classifier(network, classes, training, PRETRAINING_REVISION)
-    return Photographed(problem, backbone, examples)
+) -> ImageNet:
+    classifier = Classifier(network, classes, training, PRETRAINING_REVISION)
+    return ImageNet(name=data.dataset, data=data, network=classifier, examples=examples)
 
 
 IMAGENET = PhotographProblem("imagenet", side=224, observed=50_000)
@@ -139,15 +149,15 @@ _LARGE = ClassifierTraining(
 _TINY = ClassifierTraining(2, rate=0.03, batch_size=16, least_area=0.6)
 NETWORKS = {
     "paper": {
-        OWN: _photographed(IMAGENET, "nasnet-a-mobile", 1_000, _LARGE, 50_000),
-        SMALLER: _photographed(
+        OWN: _photographs(IMAGENET, "nasnet-a-mobile", 1_000, _LARGE, 50_000),
+        SMALLER: _photographs(
             IMAGENET,
             "resnet18",
             1_000,
             replace(_LARGE, epochs=90, optimizer="sgd", rate=0.1, weight_decay=1e-4),
             50_000,
         ),
-        ELSEWHERE: _photographed(
+        ELSEWHERE: _photographs(
             CIFAR10,
             "nasnet-a-cifar",
             10,
@@ -158,19 +168,19 @@ NETWORKS = {
         ),
     },
     "local": {
-        OWN: _photographed(
+        OWN: _photographs(
             IMAGENETTE,
             "nasnet-a-small",
             10,
             ClassifierTraining(60, 0.1, batch_size=32, optimizer="rmsprop"),
         ),
-        SMALLER: _photographed(
+        SMALLER: _photographs(
             IMAGENETTE,
             "resnet18-slim",
             10,
             ClassifierTraining(60, 0.1, batch_size=32),
         ),
-        ELSEWHERE: _photographed(
+        ELSEWHERE: _photographs(
             CIFAR10,
             "nasnet-a-cifar-small",
             10,
@@ -179,11 +189,11 @@ NETWORKS = {
         ),
     },
     "smoke": {
-        OWN: _photographed(
+        OWN: _photographs(
             DRAWN, "nasnet-a-tiny", 6, replace(_TINY, optimizer="rmsprop")
         ),
-        SMALLER: _photographed(DRAWN, "resnet18-slim", 6, _TINY),
-        ELSEWHERE: _photographed(DRAWN, "nasnet-a-tiny", 6, _TINY),
+        SMALLER: _photographs(DRAWN, "resnet18-slim", 6, _TINY),
+        ELSEWHERE: _photographs(DRAWN, "nasnet-a-tiny", 6, _TINY),
     },
 }
 """Photographs and networks of the tiers, by the names of what is learned on them."""
@@ -205,6 +215,17 @@ CAPTIONS = {
     ),
     "smoke": "a tiny NASNet-A on drawn shapes",
 }
+
+
+def problem_at(tier: str, name: str, **changes: Any) -> ImageNet:
+    """Return the photographs with one of the networks of a tier, by its name.
+
+    Args:
+        tier: decides the sizes.
+        name: key of `NETWORKS`.
+        **changes: other fields of the problem.
+    """
+    return replace(NETWORKS[tier][name], **{"size": SIZES[tier], **changes})
 
 
 def network_of(spec: RunSpec) -> str:

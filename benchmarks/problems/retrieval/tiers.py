@@ -5,17 +5,22 @@ parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queri
 """
 
 from dataclasses import dataclass
+from typing import Self
 
-from benchmarks.experiments.shared.arms import FinetuningSize
-from benchmarks.experiments.shared.networks import SQUEEZENET, network_name
+from benchmarks.data.listed.registry import find_listed
 from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.problems.images.tiers import DEVIATION
+from benchmarks.problems.network_names import SQUEEZENET, network_name
 from benchmarks.problems.pretrained.base_weights import BaseWeights
+from benchmarks.problems.problem import Problem
 from benchmarks.problems.retrieval.settings import (
     EmbeddingBackbone,
     EmbeddingTraining,
     RetrievalProblem,
     RetrievalSettings,
 )
+from benchmarks.problems.retrieval.theta import fetch_base
+from benchmarks.problems.size import FinetuningSize
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
 
@@ -121,18 +126,44 @@ def _backbone(
     return EmbeddingBackbone(network, size, base, loss, training, PRETRAINING_REVISION)
 
 
-def retrieval_pipeline(tier: str, loss: str) -> Unit:
-    """Return the pipeline of a tier with the network trained with a loss."""
-    size = SIZES[tier]
-    settings = RetrievalSettings(
-        PROBLEMS[tier],
-        backbone(tier, loss),
-        REVISION,
-        FILM,
-        size.batch_size,
-        size.per_class,
-    )
-    return Unit("retrieval", encode(settings))
+@dataclass(frozen=True, kw_only=True)
+class Retrieval(Problem):
+    """Photographs that are compared, with an embedding network trained on them.
+
+    Attributes:
+        data: the photographs.
+        network: the network with its training.
+        size: how often, how long and with how many queries rows are run.
+    """
+
+    data: RetrievalProblem
+    network: EmbeddingBackbone
+    size: RetrievalSize = SIZES["local"]
+    deviation: float | None = DEVIATION
+    has_offsets = False
+    is_pictured = True
+
+    @classmethod
+    def at(cls, tier: str, loss: str) -> Self:
+        """Return the problem of a tier with the network that a loss trains."""
+        data = PROBLEMS[tier]
+        network, size = backbone(tier, loss), SIZES[tier]
+        return cls(name=data.dataset, data=data, network=network, size=size)
+
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem; data and base weights are downloaded if they may be."""
+        if offline is False:
+            find_listed(self.data.dataset).load()
+            fetch_base(self.network)
+        return self
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it; an embedding has no offsets."""
+        size = self.size
+        settings = RetrievalSettings(
+            self.data, self.network, REVISION, FILM, size.batch_size, size.per_class
+        )
+        return Unit("retrieval", encode(settings))
 
 
 def network_of(spec: RunSpec) -> str:

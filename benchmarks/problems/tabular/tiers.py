@@ -1,16 +1,16 @@
-"""The UCI protocol, shared by the experiments on tabular data.
+"""Binary problems on tables, and the sizes of their tiers.
 
 70/10/20 random splits, an MLP 100-30-10-1 trained with cross-entropy, d = 16 dynamic
 input biases, T = 50 steps, K = 3 (5 % of T, rounded up) observations per trajectory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
-from benchmarks.experiments.shared.arms import Size
-from benchmarks.experiments.shared.plans import Part, Plans, on_pipeline
-from benchmarks.experiments.shared.problems import NamedProblem
+from benchmarks.data.registry import resolve_variant
+from benchmarks.problems.problem import UNRESOLVED, Problem
+from benchmarks.problems.size import Size
 from benchmarks.problems.tabular.settings import (
     BiasSettings,
     BinaryProblem,
@@ -25,14 +25,10 @@ REVISION = 2
 
 STEPS = 50
 QUERIES = 5_000
-QUERY_BUDGETS = (10, 20, 50, 150, 500, 1_500, 5_000)
-METRICOPT_BUDGETS = (50, 150, 500, 1_500)
 EPOCHS = {"a9a": 8, "covtype": 12, "digits": 30, "breast_cancer": 30}
 """Length of pre-training by data set, at tiers `local` and `smoke`."""
 
 Sampling = Literal["balanced", "natural"]
-ProblemMetrics = tuple[NamedProblem[BinaryProblem], tuple[str, ...]]
-"""A problem with the metrics it has columns for."""
 
 
 @dataclass(frozen=True)
@@ -40,36 +36,37 @@ class TabularSize(Size):
     """How large a tier is.
 
     Attributes:
+        literal_tasks: trajectories of meta-training by the literal Algorithm 1.
+        queries: metric queries that a search may make.
+        metricopt_queries: metric queries that MetricOpt may make.
         epochs_factor: multiplies the epochs of every problem.
-        tasks: trajectories of meta-training.
-        literal_tasks: the same for the literal row.
-        queries: budget of searches, class-balanced sampling, columns of the paper.
-        natural_queries: budget of searches under natural sampling.
-        own_queries: budget of searches in columns that are not the paper's.
-        surrogate_epochs: epochs of the learned surrogate loss, batches of 100.
-        batch_size: of pre-training.
+        surrogate_epochs: epochs of the learned surrogate loss, in batches of 100.
+        batch_size: examples in one mini-batch of pre-training.
     """
 
     replicates: int = 5
-    epochs_factor: float = 1.0
+    steps: int = STEPS
     tasks: int = 1_200
     literal_tasks: int = 600
     queries: int = QUERIES
-    natural_queries: int = 500
-    own_queries: int = 1_500
+    metricopt_queries: int = QUERIES
+    epochs_factor: float = 1.0
     surrogate_epochs: int = 3
     batch_size: int = 256
+
+    def recipe(self, method: str) -> dict[str, Any]:
+        """Return settings of a form of MetricOpt: how many tasks it learns from."""
+        literal = method == "metricopt-literal"
+        return {"recipe": {"tasks": self.literal_tasks if literal else self.tasks}}
 
 
 SIZES = {
     "paper": TabularSize(
         replicates=10,
         search_tests=10,
-        epochs_factor=4.0,
         tasks=1_600,
         literal_tasks=1_600,
-        natural_queries=QUERIES,
-        own_queries=QUERIES,
+        epochs_factor=4.0,
         surrogate_epochs=9,
     ),
     "local": TabularSize(),
@@ -79,71 +76,78 @@ SIZES = {
         tasks=48,
         literal_tasks=32,
         queries=60,
-        natural_queries=60,
-        own_queries=60,
         surrogate_epochs=2,
         batch_size=64,
     ),
 }
 
 
-def tabular_pipeline(
-    tier: str,
-    problem: BinaryProblem,
-    sampling: Sampling,
-    *,
-    epochs: int | None = None,
-    offsets: bool = False,
-) -> Unit:
-    """Return the pipeline of a problem.
+@dataclass(frozen=True, kw_only=True)
+class Binary(Problem):
+    """A data set with some of its classes against the rest.
 
-    Args:
+    Attributes:
+        data: the examples.
+        positives: what counts as positive, in words.
         tier: decides the size of pre-training.
-        problem: the data.
-        sampling: of mini-batches.
-        epochs: of pre-training, before the tier's factor; None for those of the data
-            set.
-        offsets: whether its adapter has output offsets.
+        sampling: class shares of mini-batches.
+        epochs: length of pre-training, before the tier's factor; None for the usual
+            length of the data set.
+        offsets: whether the adapter of every row has output offsets.
     """
-    size = SIZES[tier]
-    length = (epochs or EPOCHS[problem.dataset]) * size.epochs_factor
-    backbone = MLPBackbone(max(1, round(length)), size.batch_size)
-    adapter = BiasSettings(offsets=offsets)
-    settings = TabularSettings(problem, sampling, backbone, REVISION, adapter)
-    return Unit("tabular", encode(settings))
+
+    data: BinaryProblem
+    positives: str = field(default="", compare=False)
+    size: Size = SIZES["local"]
+    tier: str = "local"
+    sampling: Sampling = "balanced"
+    epochs: int | None = None
+    offsets: bool = False
+    classes = 2
+    phi_size = BiasSettings.size
+
+    def at(self, tier: str, **changes: Any) -> Self:
+        """Return the problem at a tier, with other fields changed."""
+        return replace(self, **{"tier": tier, "size": SIZES[tier], **changes})
+
+    @property
+    def test_per_train(self) -> float:
+        """Test examples per training example in the random splits."""
+        return self.data.test_per_train
+
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem with the data that is here."""
+        variant = resolve_variant(self.data.dataset, offline=offline)
+        return replace(self, data=replace(self.data, variant=variant))
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it."""
+        trained = SIZES[self.tier]
+        epochs = self.epochs or EPOCHS[self.data.dataset]
+        length = max(1, round(epochs * trained.epochs_factor))
+        settings = TabularSettings(
+            self.data,
+            self.sampling,
+            MLPBackbone(length, trained.batch_size),
+            REVISION,
+            BiasSettings(offsets=offsets or self.offsets),
+        )
+        return Unit("tabular", encode(settings))
 
 
-def tabular_parts(
-    tier: str,
-    problems: Sequence[ProblemMetrics],
-    plans: Callable[[str, str, str], Plans],
-    *,
-    offline: bool | None,
-    blocks: Sequence[Sampling] = ("balanced",),
-    epochs: Mapping[str, int] = EPOCHS,
-) -> list[Part]:
-    """Return the parts of a table: a column per problem and metric in every block.
+def _binary(name: str, dataset: str, positive: tuple[int, ...], words: str) -> Binary:
+    data = BinaryProblem(dataset, UNRESOLVED, positive)
+    return Binary(name=name, data=data, positives=words)
 
-    Args:
-        tier: decides the size of pre-training.
-        problems: with the metrics of their columns.
-        plans: how rows are filled, given the names of block, problem and metric.
-        offline: see `benchmarks.data.registry.resolve_variant`.
-        blocks: names of the blocks, which are the samplings.
-        epochs: of pre-training by data set, before the tier's factor.
-    """
-    found = []
-    for problem, metrics in problems:
-        data = problem.here(offline)
-        for block in blocks:
-            length = epochs[data.dataset]
-            plain, beside = (
-                tabular_pipeline(tier, data, block, epochs=length, offsets=offsets)
-                for offsets in (False, True)
-            )
-            for metric in metrics:
-                found_plans = plans(block, problem.name, metric)
-                rows = on_pipeline(plain, found_plans, with_offsets=beside)
-                column = f"{problem.name}/{metric}"
-                found.append(Part(block, column, metric, STEPS, rows))
-    return found
+
+A9A = _binary("a9a", "a9a", (1,), "income above 50K is positive")
+COVTYPE = _binary("covtype", "covtype", (1,), "class 2 against the rest")
+RARE = _binary("covtype-rare", "covtype", (3, 4, 5), "classes 4 to 6 against the rest")
+DIGIT = _binary("digit-8", "digits", (8,), "8 against the rest")
+CANCER = _binary("cancer", "breast_cancer", (0,), "malignant is positive")
+
+
+def convention(problems: Sequence[Binary]) -> str:
+    """Return what counts as positive in the problems of a table, and at which score."""
+    texts = (f"{problem.name}: {problem.positives}." for problem in problems)
+    return " ".join((*dict.fromkeys(texts), "Threshold 0.5."))

@@ -8,6 +8,7 @@ from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
 from benchmarks.report.figures.parts.panels import make_panels
 from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def first_look(
     columns = [column for column in layout.columns if column.name in chosen.columns]
     arms = (layout.untouched_row or "", chosen.arm, *chosen.others)
     shown = {
-        column: _of_all(of_place(records, block, column), arms) for column in columns
+        column: _of_all(of_place(records, block, column), arms, layout.reading(column))
+        for column in columns
     }
     panels = make_panels(column for column, own in shown.items() if own)
     if panels is None:
@@ -111,9 +113,14 @@ def _band(line: Curve) -> tuple[list[float], list[float]]:
     return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
 
 
-def _of_all(records: Sequence[RunRecord], arms: Sequence[str]) -> list[RunRecord]:
+def _of_all(
+    records: Sequence[RunRecord], arms: Sequence[str], reading: Reading
+) -> list[RunRecord]:
     """Return the records of the replicates that all arms have which have any."""
-    found = [{record.spec.replicate for record in of_arm(records, arm)} for arm in arms]
+    found = [
+        {record.spec.replicate for record in of_arm(records, arm, reading)}
+        for arm in arms
+    ]
     known = [replicates for replicates in found if replicates]
     common = set.intersection(*known) if known else set()
     return [record for record in records if record.spec.replicate in common]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.report.efficiency import Goal, goals
 from benchmarks.report.figures.parts.looks import Style, arm_styles
 from benchmarks.report.figures.parts.panels import finish, make_single_panel
-from benchmarks.report.layout import SEES, Block, TableLayout
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.rows.contract import SEES
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:

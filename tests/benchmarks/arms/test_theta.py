@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.experiments.learned_losses import ala_table1
 from benchmarks.problems.choices import Adapted, Chosen, NetworkCost, Point, charged
 from tests.benchmarks.arms.arm_cases import assert_values, record_of
 from tests.benchmarks.problems.images.image_cases import spec_of
@@ -14,7 +13,7 @@ STEPS = 3 * (1294 // 32)
 
 
 def record(row):
-    return record_of(spec_of(row, ala_table1.TABLE))
+    return record_of(spec_of(row, "ala-table1"))
 
 
 @pytest.mark.parametrize("row", ["ce", "ala"])

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.cli import jobs
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
-from benchmarks.experiments.registry import EXPERIMENTS
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
+from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.report.small_table import small_experiment
 
 RUN = ("table3", "--tier", "smoke", "--replicates", "1", "--workers", "1")

@@ -9,12 +9,12 @@ import torch
 from benchmarks.cli import jobs, pages, rebuild
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
-from benchmarks.experiments.registry import EXPERIMENTS
 from benchmarks.problems.pretrained import released
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.report.page import write_report
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.digests import digest_of
+from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.runs.store import RunStore, read_jsonl
 from tests.benchmarks.report.report_cases import ARMS, LAYOUT
 

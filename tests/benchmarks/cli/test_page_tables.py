@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.cli.page_tables import first_table, unseen_table
-from benchmarks.experiments.registry import find_experiment
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import make_arm
 

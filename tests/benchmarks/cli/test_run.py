@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from benchmarks.cli.main import main
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.runs import paths
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import write_jsonl
+from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.cli.toy_suite import install, run
 from tests.benchmarks.runs.record_cases import make_record
 

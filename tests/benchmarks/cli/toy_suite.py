@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from benchmarks.cli import jobs
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
-from benchmarks.experiments.registry import EXPERIMENTS
 from benchmarks.runs.store import RunStore, write_jsonl
+from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
 ROWS = ("loss-only", "metricopt")

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from benchmarks.execution.prepare import networks_of, release_all, train_all
-from benchmarks.experiments import table2
-from benchmarks.experiments.shared import problems
 from benchmarks.problems.contract import Prerequisite
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DivergedError
+from tests.benchmarks.problems.data_variants import variants_are_full
 from tests.benchmarks.problems.pipeline_cases import method_spec
 
 
@@ -38,9 +38,10 @@ class Network(Prerequisite):
 
 
 def test_networks_come_after_those_they_go_on_from(monkeypatch):
-    monkeypatch.setattr(problems, "resolve_variant", lambda *a, **o: "full")
-    names = [theta.name for theta in networks_of(table2.specs("local", 1, True))]
-    methods = {"cross-entropy", *table2.METHODS.methods}  # a network each
+    variants_are_full(monkeypatch)
+    specs = find_experiment("table2").specs("local", 1, True)
+    names = [theta.name for theta in networks_of(specs)]
+    methods = {spec.row for spec in specs if spec.column == "methods/aucpr"}
     assert len(names) == len(set(names)) == 9 + len(methods)
     for loss in ("blackbox-ap", "aucpr"):
         place = names.index(f"cifar10-resnet32-{loss}-r0")

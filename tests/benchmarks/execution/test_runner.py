@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from benchmarks.execution.runner import in_groups, run_all, run_group
-from benchmarks.experiments import mismatch, quick
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import Unit
 from benchmarks.runs.store import RunStore
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import ConfigError
 from tests.benchmarks.problems.pipeline_cases import method_spec
 
@@ -26,11 +26,11 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 
 def test_runs_that_share_a_value_function_stay_together():
-    specs = mismatch.specs("smoke", 1, offline=True)
+    specs = find_experiment("mismatch").specs("smoke", 1, offline=True)
     groups = in_groups(specs)
     assert sum(map(len, groups)) == len(specs)
     # With a value function of phi, without, and without but with output offsets.
-    assert len(groups) == 3 * len(mismatch.columns("smoke"))
+    assert len(groups) == 3 * len({spec.column for spec in specs})
     guided = {"metricopt", "metricopt-adam"}
     for group in groups:
         assert len({spec.column for spec in group}) == 1
@@ -39,7 +39,7 @@ def test_runs_that_share_a_value_function_stay_together():
 
 
 def test_runs_that_share_a_trained_network_stay_together():
-    specs = quick.specs("smoke", 2, offline=True)
+    specs = find_experiment("quick").specs("smoke", 2, offline=True)
     tables = [spec for spec in specs if spec.pipeline.name == "tabular"]
     groups = in_groups(tables)
     places = [(canonical(encode(g[0].pipeline)), g[0].replicate) for g in groups]

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from benchmarks.cli.main import main
-from benchmarks.experiments.registry import EXPERIMENTS, find_experiment
+from benchmarks.tables.registry import EXPERIMENTS, find_experiment
 
 ROWS = ("cross-entropy", "loss-only", "random-search", "metricopt-q50")
 PLACE = ("balanced", "digit-8/f1")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from benchmarks.report.columns import Column
 from benchmarks.report.curves import Curve, of_place
 from benchmarks.report.figures.parts.looks import Style
-from benchmarks.report.layout import SEES, Block, TableLayout
+from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.reading import Reading
+from benchmarks.rows.contract import SEES
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:

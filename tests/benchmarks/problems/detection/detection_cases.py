@@ -1,8 +1,8 @@
 """Detection pipelines of the smoke tier, on drawn cells."""
 
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.detection.pipeline import DetectionPipeline
+from benchmarks.tables.registry import find_experiment
 
 EXPERIMENT = find_experiment("table6")
 

@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 
-from benchmarks.experiments import table1
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.images.pipeline import ImagePipeline
+from benchmarks.tables.registry import find_experiment
 
 
-def spec_of(row, experiment=table1, column=None):
-    found = [spec for spec in experiment.specs("smoke", 1, True) if spec.row == row]
+def spec_of(row, experiment="table1", column=None):
+    found = [
+        spec
+        for spec in find_experiment(experiment).specs("smoke", 1, True)
+        if spec.row == row
+    ]
     return next(spec for spec in found if column in (None, spec.column))
 
 

@@ -9,7 +9,6 @@ from baselines.network_methods.surrogate_loss import SurrogateLoss
 from benchmarks.arms.contract import run_arm
 from benchmarks.execution.prepare import prepare
 from benchmarks.execution.runner import judge
-from benchmarks.experiments import mismatch, table2
 from benchmarks.problems.choices import Adapted, Trained
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.film_settings import FilmSettings
@@ -75,7 +74,7 @@ def test_the_observe_split_is_cut_to_what_is_observed():
 
 
 def test_training_shares_are_those_of_the_images_theta_was_trained_on():
-    tail = pipeline_of(experiment=mismatch, column="tail/f-macro")
+    tail = pipeline_of(experiment="mismatch", column="tail/f-macro")
     counts = torch.bincount(tail.problem.train.targets)
     assert counts[0] >= 9 * counts[-1]
     expected = (counts / counts.sum()).double().tolist()
@@ -86,14 +85,14 @@ def test_training_shares_are_those_of_the_images_theta_was_trained_on():
     ("kind", "made"), [("class-offsets", 40), ("cma-offsets", 40), ("cw-plugin", 38)]
 )
 def test_offsets_of_ten_classes_keep_a_budget(kind, made):
-    spec = spec_of("cross-entropy", experiment=mismatch, column="tail/f-macro")
+    spec = spec_of("cross-entropy", experiment="mismatch", column="tail/f-macro")
     _, found = judged(replace(spec, arm=Arm(kind), budget=Spending(40)))
     assert found["queries"] == made
     assert found["trace"][-1].observe["f-macro"] == found["observe"]["f-macro"]
 
 
 def test_probes_and_prior_correction_of_ten_classes():
-    spec = spec_of("cross-entropy", experiment=mismatch, column="tail/f-macro")
+    spec = spec_of("cross-entropy", experiment="mismatch", column="tail/f-macro")
     _, corrected = judged(replace(spec, arm=Arm("prior-correction")))
     _, untouched = judged(spec)
     assert corrected["observe"]["f-macro"] > untouched["observe"]["f-macro"]
@@ -104,7 +103,7 @@ def test_probes_and_prior_correction_of_ten_classes():
 
 
 def test_small_batches_are_refused_before_a_network_is_trained(monkeypatch):
-    small = changed(spec_of("aucpr", experiment=table2), "finetune", batch_size=4)
+    small = changed(spec_of("aucpr", experiment="table2"), "finetune", batch_size=4)
     monkeypatch.setattr(thetas, "train_theta", None)
     with pytest.raises(ConfigError, match="at least 10 examples, one per class, got 4"):
         prepare([small])
@@ -129,7 +128,7 @@ def test_the_rate_does_not_depend_on_who_asks_first():
 def test_losses_of_independent_outputs_are_ranked_by_raw_outputs():
     unit = Unit("aucpr")
     assert pipeline_of().metric(unit).name == "aucpr"
-    raw = pipeline_of("aucpr", experiment=table2)
+    raw = pipeline_of("aucpr", experiment="table2")
     assert raw.metric(unit).name == "aucpr-macro-logits"
     # The label stays that of the run, by which records know it.
     assert list(raw.metrics([unit])) == ["aucpr"]

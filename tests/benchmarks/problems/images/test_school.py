@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
 
-from benchmarks.experiments.learned_losses import ala_table1, reloss_cifar
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.images import school
-from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
 from benchmarks.problems.images.theta import fresh
 from benchmarks.problems.pretrained.theta import DIVERGED, trained_here
 from benchmarks.runs.spec import Unit
@@ -16,7 +15,7 @@ from metricopt.errors import ConfigError, DivergedError
 from tests.benchmarks.problems.images.image_cases import spec_of
 
 
-def theta_of(row, table=ala_table1.TABLE):
+def theta_of(row, table="ala-table1"):
     return make_pipeline(spec_of(row, table).pipeline, 0).theta_spec
 
 
@@ -30,12 +29,12 @@ def test_all_methods_begin_with_the_same_weights():
 
 
 def test_tables_share_networks():
-    assert theta_of("ce").digest == theta_of("ce", reloss_cifar.TABLE).digest
-    assert "reloss-mcr" in theta_of("reloss", reloss_cifar.TABLE).name
+    assert theta_of("ce").digest == theta_of("ce", "reloss-cifar").digest
+    assert "reloss-mcr" in theta_of("reloss", "reloss-cifar").name
 
 
 def test_the_course_is_that_of_the_last_training():
-    facts = trained_here(theta_of("reloss", reloss_cifar.TABLE)).facts
+    facts = trained_here(theta_of("reloss", "reloss-cifar")).facts
     notes = facts["notes"]
     assert len(notes["course_mcr"]) == len(notes["course_observe_loss"]) == 3
     # It trains twice.

@@ -8,7 +8,6 @@ import torch
 
 from benchmarks.execution.prepare import networks_of, prepare
 from benchmarks.execution.runner import run_all
-from benchmarks.experiments import table2
 from benchmarks.problems.images import theta as thetas
 from benchmarks.problems.images.theta import find_theta
 from benchmarks.problems.pretrained import released
@@ -223,6 +222,6 @@ def test_a_warm_network_goes_on_from_cross_entropy(spec):
 
 
 def test_what_the_aucpr_loss_learned_is_kept_and_frozen():
-    digits = pipeline_of("aucpr", experiment=table2)
+    digits = pipeline_of("aucpr", experiment="table2")
     assert digits.loss.multipliers.std() > 0
     assert not any(weight.requires_grad for weight in digits.loss.parameters())

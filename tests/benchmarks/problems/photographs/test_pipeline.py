@@ -9,7 +9,6 @@ import torch
 from benchmarks.arms.contract import run_arm
 from benchmarks.arms.preparations import learned
 from benchmarks.data.contract import Dataset
-from benchmarks.experiments import table4
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.contract import SealedError, make_pipeline
 from benchmarks.problems.photographs import problem as problems
@@ -20,14 +19,21 @@ from benchmarks.problems.photographs.settings import (
     PhotographProblem,
 )
 from benchmarks.problems.photographs.theta import find_theta
-from benchmarks.problems.photographs.tiers import DRAWN, NETWORKS, OWN
+from benchmarks.problems.photographs.tiers import (
+    DRAWN,
+    ELSEWHERE,
+    NETWORKS,
+    OWN,
+    SMALLER,
+)
 from benchmarks.problems.pretrained.theta import release_theta, trained_here
 from benchmarks.runs.spec import Unit
+from benchmarks.tables.registry import find_experiment
 from metricopt.errors import ConfigError, DataError
 
 
 def spec_of(row, replicate=0):
-    found = table4.specs("smoke", replicate + 1, True)
+    found = find_experiment("table4").specs("smoke", replicate + 1, True)
     return next(s for s in found if (s.row, s.replicate) == (row, replicate))
 
 
@@ -194,4 +200,4 @@ def test_a_second_run_pays_for_both_and_starts_where_the_first_ended():
 
 def test_every_tier_has_a_network_for_each_source():
     for networks in NETWORKS.values():
-        assert set(networks) == {OWN, *table4.SOURCES.values()}
+        assert set(networks) == {OWN, SMALLER, ELSEWHERE}

@@ -1,12 +1,12 @@
 """Retrieval pipelines of the smoke tier, on drawn shapes."""
 
-from benchmarks.experiments import table5
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.retrieval.pipeline import RetrievalPipeline
+from benchmarks.tables.registry import find_experiment
 
 
 def spec_of(row="untouched", block="fastap", replicate=0):
-    found = table5.specs("smoke", replicate + 1, True)
+    found = find_experiment("table5").specs("smoke", replicate + 1, True)
     return next(
         spec
         for spec in found

@@ -1,1 +1,0 @@
-"""Experiments, one table or figure per file."""

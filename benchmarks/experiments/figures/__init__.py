@@ -1,1 +1,0 @@
-"""Experiments whose result is a figure of a paper."""

@@ -1,1 +1,0 @@
-"""Experiments on methods that learn the loss, from ALA and ReLoss."""

@@ -1,0 +1,227 @@
+"""Image networks that network methods train towards a metric, and their sizes.
+
+Every method trains the same network on the same images from the same weights, for as
+many steps as cross-entropy. Tables share these networks: each is trained once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from benchmarks.data.registry import find_source
+from benchmarks.problems.images import tiers
+from benchmarks.problems.images.settings import (
+    Backbone,
+    ImageProblem,
+    Pretraining,
+    Taught,
+)
+from benchmarks.problems.images.tiers import (
+    CLASSIC,
+    PRETRAINING_REVISION,
+    SHORT,
+    Images,
+    ImageSize,
+)
+from benchmarks.runs.codec import merged
+from benchmarks.runs.spec import Settings, Unit
+
+MCR, AUCPR = "mcr", "aucpr"
+CE = "ce"
+METRIC_FREE = (CE, "self-paced", "self-paced-global")
+"""Methods that never query the metric: one network serves all of them."""
+
+
+@dataclass(frozen=True)
+class MethodSize(ImageSize):
+    """How large a tier is.
+
+    Attributes:
+        network: name of an image network.
+        images: training images; None for all.
+        pretraining: how each network is trained.
+        methods: settings of the network methods at this tier, by registered name.
+        children: networks of ALA that share a controller.
+    """
+
+    network: str = "resnet32"
+    images: int | None = None
+    pretraining: Pretraining = CLASSIC
+    methods: Mapping[str, Settings] = field(default_factory=dict, hash=False)
+    children: int = 10
+
+
+SIZES = {
+    "paper": MethodSize(
+        **vars(tiers.SIZES["paper"]) | {"replicates": 10, "value_functions": 1},
+        methods={
+            "ala": {"period": 200, "measured": 4, "literal": False},
+            "l2t-dlf": {"students": 3, "literal": False},
+            "moew": {"rounds": 10, "per_round": 20},
+            "reloss": {},
+        },
+    ),
+    "local": MethodSize(
+        **vars(tiers.SIZES["local"])
+        | {"replicates": 3, "value_functions": 1, "seeds": 1, "tasks": 160},
+        network="resnet8",
+        images=8_000,
+        pretraining=replace(SHORT, epochs=8),
+        methods={
+            # There are 496 steps. A controller that decides every 200 of them, and
+            # takes one small step a decision, would never leave its first policy.
+            "ala": {"period": 20, "measured": 1, "updates": 10},
+            "l2t-dlf": {"students": 1, "teaching_epochs": 2},
+            "moew": {"rounds": 2, "per_round": 4, "search_epochs": 2},
+            # Few logits, so fewer groups a step leave more steps.
+            "reloss": {
+                "recorded": 100_000,
+                "fitting": {"groups": 64, "epochs": 8},
+            },
+        },
+        children=3,
+    ),
+    "smoke": MethodSize(
+        **vars(tiers.SIZES["smoke"])
+        | {"replicates": 1, "value_functions": 1, "seeds": 1},
+        network="digit-net",
+        pretraining=replace(SHORT, epochs=3, batch_size=32),
+        methods={
+            "ala": {"period": 20, "measured": 2},
+            "l2t-dlf": {
+                "students": 1,
+                "teaching_epochs": 1,
+                "window": 5,
+                "literal": False,
+            },
+            "moew": {"rounds": 2, "per_round": 2, "search_epochs": 1},
+            "reloss": {
+                "fitting": {"epochs": 2, "groups": 16, "group_size": 32},
+            },
+        },
+        children=2,
+    ),
+}
+
+
+def unit_of(name: str, size: MethodSize) -> Unit:
+    """Return the registered method that a name of ours stands for, at a size.
+
+    Args:
+        name: of a method, some followed by what is different.
+        size: of the tier.
+    """
+    method, changes = variants(size).get(name, (name, {}))
+    return Unit(method, merged(size.methods.get(method, {}), changes))
+
+
+def variants(size: MethodSize) -> Mapping[str, tuple[str, Settings]]:
+    """Return the registered method of a name of ours, and changes to its settings."""
+    return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
+
+
+def _reloss(**fitting: str | bool) -> tuple[str, Settings]:
+    """Return ReLoss with a surrogate of slope 1, which rates of cross-entropy need.
+
+    Its own penalty asks for a slope of n per example, n in a group.
+    """
+    return "reloss", {"fitting": {"unit_slope": True, **fitting}}
+
+
+VARIANTS: dict[str, tuple[str, Settings]] = {
+    CE: ("surrogate-loss", {}),
+    "self-paced-global": ("self-paced", {"form": "global"}),
+    "ala-noise": ("ala", {"form": "noise"}),
+    "ala-confusion": ("ala", {"form": "confusion"}),
+    "ala-literal": ("ala", {"literal": True}),
+    "ala-reuse": ("ala", {"second": "reuse"}),
+    "ala-finetune": ("ala", {"second": "finetune"}),
+    "reloss": _reloss(),
+    "reloss-anchored": _reloss(anchored=True),
+    "reloss-regression": _reloss(objective="regression"),
+}
+
+
+@dataclass(frozen=True)
+class MethodNetwork:
+    """A network that a method trains, for any tier.
+
+    Attributes:
+        method: its name, see `unit_of`; or a loss that networks learn with.
+        metric: what it works towards; of no effect on methods without queries.
+        network: name of an image network; empty for the usual one of the tier.
+    """
+
+    method: str
+    metric: str = MCR
+    network: str = ""
+
+    @property
+    def _by_loss(self) -> bool:
+        return self.method in tiers.LOSS_SETTINGS or self.method in LOSSES
+
+    def trained_by(self, tier: str) -> str:
+        """Return the registered method that trains it, or the loss alone that does."""
+        return self.method if self._by_loss else unit_of(self.method, SIZES[tier]).name
+
+    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+        """Return the network with its training at a tier."""
+        size = SIZES[tier]
+        plain = Backbone(
+            network=self.network or size.network,
+            classes=len(find_source(problem.dataset).classes),
+            loss=tiers.CROSS_ENTROPY,
+            loss_settings={},
+            pretraining=size.pretraining,
+            revision=PRETRAINING_REVISION,
+        )
+        if self._by_loss:
+            settings = tiers.LOSS_SETTINGS.get(self.method, {})
+            return replace(plain, loss=self.method, loss_settings=settings)
+        free = self.method in METRIC_FREE
+        metric = MCR if free else self.metric
+        label = self.method if free else f"{self.method}-{metric}"
+        method = unit_of(self.method, size)
+        return replace(plain, taught=Taught(label, method, Unit(metric)))
+
+
+LOSSES = ("pairwise-aucroc", "aucpr")
+"""Losses of networks in the tables of AUCPR."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodImages(Images):
+    """Images on which every network method trains a network of its own.
+
+    Attributes:
+        metric: what the methods work towards.
+        architecture: name of an image network; empty for the usual one of the tier.
+    """
+
+    metric: str = MCR
+    architecture: str = ""
+
+    @classmethod
+    def of(cls, problem: Images, tier: str, **changes: Any) -> Self:
+        """Return images of a tier with the sizes of this protocol."""
+        size = SIZES[tier]
+        data = replace(problem.data, max_examples=size.images)
+        known = {"tier": tier, "size": size, "finetuning": size, **changes}
+        return cls(name=problem.name, data=data, **known).by(CE)
+
+    def by(self, method: str) -> Self:
+        """Return the same images with the network that a method trains."""
+        network = MethodNetwork(method, self.metric, self.architecture)
+        return replace(self, network=network)
+
+
+def described(tier: str, network: str = "", data: str = "CIFAR-10") -> str:
+    """Return what captions say of network and images."""
+    return {
+        "paper": f"{'ResNet-56' if network else 'ResNet-32'} on {data}",
+        "local": (
+            "ResNet-8 on 8,000 images of CIFAR-10, 8 epochs: small enough to train "
+            "every method on two cores"
+        ),
+        "smoke": "a small network on digits, 3 epochs",
+    }[tier]

@@ -1,0 +1,98 @@
+"""Sizes of a tier: how often runs are made, how long they are, what they may cost."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SMALL_STEPS = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
+"""Changes to the recipe for d = 128, where a trajectory covers little of the phi space.
+
+Every update sees earlier tasks again and is fitted for longer. On-policy steps are
+shorter: there are more of them, and in so many dimensions the random start is already
+long. Chosen for worst-class error on observe only: one half queried, the other judged.
+"""
+STEP_CANDIDATES = [0.05, 0.1, 0.2, 0.4, 0.8]
+"""Candidate lengths of the first step, in spreads of phi, around observe's choice."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How often and how long the runs of a tier are.
+
+    Attributes:
+        replicates: repetitions, each with a split, network, adapter and batches of its
+            own.
+        few_replicates: replicates of secondary rows, at most; None for all.
+        meta_tests: fine-tuning runs per replicate.
+        search_tests: searches by queries per replicate.
+        seeds: searches of MetricOpt on outputs per replicate.
+        value_functions: value functions that MetricOpt trains on one network, each with
+            its meta-tests.
+        steps: gradient steps of fine-tuning, T.
+        tasks: trajectories of meta-training.
+    """
+
+    replicates: int = 1
+    few_replicates: int | None = None
+    meta_tests: int = 10
+    search_tests: int = 1
+    seeds: int = 1
+    value_functions: int = 1
+    steps: int = 100
+    tasks: int = 480
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """Metric queries that a search may make."""
+
+    @property
+    @abstractmethod
+    def metricopt_queries(self) -> int:
+        """Metric queries that MetricOpt may make, meta-training included."""
+
+    @property
+    def oracle(self) -> int:
+        """Queries of an oracle: as many as 50 dense fine-tunings, or two searches."""
+        return max(50 * self.steps, 2 * self.queries)
+
+    @abstractmethod
+    def recipe(self, method: str) -> dict[str, Any]:
+        """Return settings of a form of MetricOpt: its recipe, and what goes with it."""
+
+
+@dataclass(frozen=True)
+class FinetuningSize(Size):
+    """How long large networks are fine-tuned at a tier, and with how many queries.
+
+    Attributes:
+        observations: metric queries on a trajectory, K.
+        batch_size: examples in one mini-batch of fine-tuning.
+        search_queries: queries of a search; None for as many as MetricOpt makes.
+    """
+
+    search_tests: int = 2
+    seeds: int = 5
+    value_functions: int = 3
+    observations: int = 5
+    batch_size: int = 128
+    search_queries: int | None = None
+
+    @property
+    def queries(self) -> int:
+        """Metric queries that a search may make."""
+        return self.search_queries or self.metricopt_queries
+
+    @property
+    def metricopt_queries(self) -> int:
+        """Queries of meta-training, and those by which MetricOpt chooses its step."""
+        return self.tasks * self.observations + 20
+
+    def recipe(self, method: str) -> dict[str, Any]:
+        """Return settings of a form of MetricOpt: its recipe, and its step lengths."""
+        rollout = {"steps": self.steps, "observations": self.observations}
+        recipe: Mapping[str, Any] = {"tasks": self.tasks, "rollout": rollout}
+        if method == "metricopt-literal":
+            return {"recipe": recipe}
+        return {"recipe": {**recipe, **SMALL_STEPS}, "steps": STEP_CANDIDATES}

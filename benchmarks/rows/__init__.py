@@ -1,0 +1,1 @@
+"""The rows of all tables, a family a file: how each is run, shown and compared."""

@@ -1,0 +1,160 @@
+"""The row: everything about one line of a table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
+
+from benchmarks.problems.problem import Problem
+from benchmarks.runs.spec import Arm, Settings, Unit
+from metricopt.errors import ConfigError
+from metricopt.methods.contract import Sees
+from metricopt.registry import Registry
+
+SEES: tuple[str, ...] = get_args(Sees)
+"""What an arm can know of a problem, most hidden first."""
+UNTOUCHED, LOSS_ONLY = "untouched", "loss-only"
+"""Bases by their part in a table, whatever name the row has there."""
+Family = Literal[
+    "untouched",
+    "networks",
+    "controls",
+    "metricopt",
+    "post hoc",
+    "rivals",
+    "on outputs",
+    "no harm",
+    "ceilings",
+]
+"""Families of rows, in the order of tables."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a row does on a problem.
+
+    Attributes:
+        arm: the registered arm that fills the row.
+        queries: metric queries that one result may cost.
+        meta_tests: repetitions within a run.
+        diagnose: whether a value function is checked on held-out trajectories.
+        value_functions: value functions trained on one network, by chance alone
+            different; each has its own meta-tests.
+        offsets: whether the adapter has output offsets, where outputs can have any.
+    """
+
+    arm: Arm
+    queries: int = 0
+    meta_tests: int = 1
+    diagnose: bool = False
+    value_functions: int = 1
+    offsets: bool = False
+
+
+Fill = Callable[[Problem, Unit], Run]
+"""What a row does on a problem, towards a metric."""
+Need = Callable[[Problem, Unit], str]
+"""Why a row does not suit a problem and a metric, in words; empty if it does."""
+
+
+def _nothing_to_do(problem: Problem, metric: Unit) -> Run:
+    raise ConfigError(f"a row without `run` cannot be run on {problem.name}")
+
+
+def _as_it_is(problem: Problem) -> Problem:
+    return problem
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: how it is run, shown, charged and compared.
+
+    Attributes:
+        name: name in records, `RunSpec.row`.
+        label: name as printed.
+        family: family of rows it stands with.
+        run: what it does on a problem, towards a metric.
+        base: rows it is tested against, the first that its table has; `UNTOUCHED` and
+            `LOSS_ONLY` stand for the row with that part. Empty for no verdict.
+        paper: row of the paper that it reproduces, by table of the paper.
+        sees: what its arm knows of a problem besides its metric queries, one of `SEES`;
+            empty where it is not told.
+        note: what a reader must know, printed below the table.
+        rival_row: row that it is also compared with; None for that of the table.
+        same_starts: whether meta-test i starts from the phi, and takes the batches, of
+            meta-test i of every other such row on its network, and so is paired with
+            it.
+        variant_of: row of which this one is a variant with another budget.
+        budget: metric queries of such a variant; None for the row with its own budget.
+        compared: whether it stands in comparisons at equal queries.
+        is_primary: whether it has all replicates of its table, not the fewer ones of
+            secondary rows.
+        is_brief: whether it stands for its family in tables that show few rows.
+        is_pictured: whether the first replicate keeps a picture of what it changed.
+        on: the problem as the row changes it: another network, or another adapter.
+        needs: what it needs of problem and metric.
+        short: changes to the settings of its arm at tier smoke, key by key.
+        base_row: `base` as its table resolves it.
+        paper_row: `paper` as its table resolves it.
+    """
+
+    name: str
+    label: str
+    family: Family = "controls"
+    run: Fill = field(default=_nothing_to_do, compare=False, repr=False)
+    base: tuple[str, ...] = ()
+    paper: Mapping[str, str] = field(default_factory=dict, hash=False)
+    sees: str = ""
+    note: str = ""
+    rival_row: str | None = None
+    same_starts: bool = False
+    variant_of: str = ""
+    budget: int | None = None
+    compared: bool = True
+    is_primary: bool = False
+    is_brief: bool = False
+    is_pictured: bool = False
+    on: Callable[[Problem], Problem] = field(
+        default=_as_it_is, compare=False, repr=False
+    )
+    needs: tuple[Need, ...] = field(default=(), compare=False, repr=False)
+    short: Settings = field(default_factory=dict, hash=False, repr=False)
+    base_row: str | None = None
+    paper_row: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sees not in ("", *SEES):
+            known = ", ".join(SEES)
+            raise ConfigError(
+                f"expected row {self.name!r} to see one of {known}; got {self.sees!r}"
+            )
+
+    @property
+    def arm(self) -> str:
+        """Name of the row that this one belongs to where budgets are compared."""
+        return self.variant_of or self.name
+
+    def why_not(self, problem: Problem, metric: Unit) -> str:
+        """Return why it does not suit a problem and a metric; empty if it does."""
+        return next(filter(None, (need(problem, metric) for need in self.needs)), "")
+
+    def running(self, **changes: Any) -> Self:
+        """Return the row with other fields of `Run`."""
+
+        def run(problem: Problem, metric: Unit) -> Run:
+            return replace(self.run(problem, metric), **changes)
+
+        return replace(self, run=run)
+
+    def tested_against(self, *base: str) -> Self:
+        """Return the row with other bases."""
+        return replace(self, base=base)
+
+
+ROWS: Registry[Row] = Registry("row", "benchmarks.rows")
+"""Rows that stand in every table in which they suit."""
+
+
+def register(*rows: Row) -> None:
+    """Let rows stand in every table in which they suit, in this order."""
+    for row in rows:
+        ROWS.register(row.name)(row)

@@ -1,0 +1,1 @@
+"""Tables: problems by metrics by rows, with the paper's numbers and notes."""

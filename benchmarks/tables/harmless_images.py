@@ -1,0 +1,93 @@
+"""Does it do harm? CIFAR-10 with small observe splits. Ours.
+
+The released ResNet-32, with 200, 500 and 2,000 of the images that other tables observe.
+Train split, test split and network stay as they are.
+"""
+
+from dataclasses import replace
+from itertools import product
+
+from benchmarks.problems.images.settings import ImageSettings
+from benchmarks.problems.images.tiers import (
+    DEVIATION,
+    FILM_AND_OFFSETS,
+    SIZES,
+    cifar10,
+    network_label,
+    network_of,
+)
+from benchmarks.rows.controls import CROSS_ENTROPY
+from benchmarks.runs.codec import decode
+from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.tables.columns import column_of
+from benchmarks.tables.small_observe import (
+    ASKS,
+    BUDGETS,
+    CAPTION,
+    NOTES,
+    OBSERVED,
+    QUERIES,
+    SEARCHED,
+    block_of,
+)
+from benchmarks.tables.table import Place, Table, register, table
+
+METRICS = {"mcr": "MCR", "worst-class-error": "worst-class error", "f-macro": "macro F"}
+SMOKE_METRICS = {"f-macro": "macro F"}
+SMOKE_OBSERVED = (60, 120)
+TESTS = {"paper": 3, "local": 2, "smoke": 1}
+"""Searches of the network, which the spread is over."""
+
+
+def harmless_images(tier: str) -> Table:
+    """Return the table on harm, on images, at a tier."""
+    metrics = SMOKE_METRICS if tier == "smoke" else METRICS
+    observed = SMOKE_OBSERVED if tier == "smoke" else OBSERVED
+    size, tests = SIZES[tier], TESTS[tier]
+    sized = replace(size, search_queries=QUERIES[tier], search_tests=tests, seeds=tests)
+    problem = cifar10(tier, size=sized, adapter=FILM_AND_OFFSETS)
+    searched = (row.running(meta_tests=tests) for row in SEARCHED)
+    rows = (CROSS_ENTROPY, *searched)
+    return table(
+        [
+            Place(
+                block_of("natural", count).name,
+                replace(problem, observed=count),
+                Unit(name),
+                rows=rows,
+                asks=ASKS,
+            )
+            for count, name in product(observed, metrics)
+        ],
+        experiment="harmless-images",
+        title="Harm and gain with small observe splits, on images",
+        caption=(
+            f"{network_label(tier)}, FiLM on the last batch norm and an offset for "
+            f"every output, T = {size.steps}. {CAPTION}"
+        ),
+        convention="Training and test images are those of Table 1.",
+        blocks=tuple(block_of("natural", count) for count in observed),
+        columns=tuple(
+            column_of(problem, Unit(name), label) for name, label in metrics.items()
+        ),
+        untouched_row="cross-entropy",
+        query_budgets=BUDGETS,
+        network_of=network_of,
+        observed_of=observed_of,
+        notes=(
+            *NOTES,
+            f"There is one network, searched {tests} times on the same images, "
+            "the first of the 5,000 that other tables observe. The spread does not "
+            "hold what other images would change.",
+            f"First samples of CMA-ES have a standard deviation of {DEVIATION}, "
+            "because d exceeds 100.",
+        ),
+    )
+
+
+def observed_of(spec: RunSpec) -> int:
+    """Return the images of the observe split of a run, which is always cut here."""
+    return decode(ImageSettings, spec.pipeline.settings).observed or 0
+
+
+register("harmless-images", harmless_images)

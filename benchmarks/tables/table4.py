@@ -1,0 +1,180 @@
+"""Table 4 of MetricOpt: top-1 and top-5 accuracy on ImageNet, and transfer to it.
+
+Source: Huang et al., CVPR 2021, Table 4 and Sec. 4.3. All runs work towards the error
+rate. The control arms, MetricOpt on outputs, the oracle and the arms at equal queries
+are ours.
+"""
+
+from dataclasses import replace
+
+from benchmarks.problems.photographs.tiers import (
+    CAPTIONS,
+    ELSEWHERE,
+    OWN,
+    POWERSIGN,
+    SECOND,
+    SIZES,
+    SMALLER,
+    ImageNet,
+    network_of,
+    problem_at,
+)
+from benchmarks.problems.problem import Problem
+from benchmarks.report.columns import Column
+from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
+from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
+from benchmarks.rows.metricopt import METRICOPT
+from benchmarks.runs.spec import Unit
+from benchmarks.tables.columns import NATURAL
+from benchmarks.tables.image_notes import query_budgets
+from benchmarks.tables.table import Place, Table, brief_rows, in_order, register, table
+
+METRIC = Unit("mcr")
+SHOWN = (Unit("top-1"), Unit("top-5"))
+NOT_IMAGENET = "other data and another network than the paper's"
+SECOND_QUERIES = 20
+"""More queries of a second run: it chooses its step again."""
+TRANSFER_NOTE = (
+    "the queries that its value function was learned with were made on that network, "
+    "and are not counted here"
+)
+
+RMSPROP = replace(
+    CROSS_ENTROPY,
+    name="rmsprop",
+    label="RMSProp + CE, untouched (phi = 0)",
+    paper={"Table 4": "rmsprop"},
+)
+
+
+def _powersign(tier: str) -> Row:
+    def on(problem: Problem) -> Problem:
+        assert isinstance(problem, ImageNet)
+        return problem.trained(POWERSIGN[tier])
+
+    return Row(
+        "powersign",
+        "PowerSign-cd",
+        "networks",
+        run=CROSS_ENTROPY.run,
+        base=(UNTOUCHED,),
+        paper={"Table 4": "powersign-cd"},
+        note="another network, trained with it from the start",
+        compared=False,
+        on=on,
+    )
+
+
+def _transferred(tier: str, source: str, words: str, paper_row: str) -> Row:
+    """Return MetricOpt with the value function of another network."""
+
+    def run(problem: Problem, metric: Unit) -> Run:
+        own = METRICOPT.run(problem, metric)
+        pipeline = problem_at(tier, source).pipeline()
+        return replace(own, arm=replace(own.arm, source=pipeline), diagnose=False)
+
+    return finetuned(
+        f"metricopt-{source}",
+        f"MetricOpt (SGD), f of {words}",
+        family="metricopt",
+        run=run,
+        base=(LOSS_ONLY,),
+        paper={"Table 4": paper_row},
+        note=TRANSFER_NOTE,
+        compared=True,
+    )
+
+
+def _second_run(problem: Problem, metric: Unit) -> Run:
+    own = METRICOPT.run(problem, metric)
+    return replace(
+        own,
+        arm=replace(own.arm, kind="second-run", schedule=SECOND),
+        queries=own.queries + SECOND_QUERIES,
+        meta_tests=1,
+        diagnose=False,
+    )
+
+
+SECOND_RUN = Row(
+    "second-run",
+    "MetricOpt + 2nd run",
+    "metricopt",
+    run=_second_run,
+    base=(LOSS_ONLY,),
+    paper={"Table 4": "metricopt-second"},
+    note="theta is trained for another epoch with the tuned phi in it, then phi is "
+    "fine-tuned again from there with the same value function",
+    sees="loss gradients",
+    compared=False,
+)
+
+
+def table4(tier: str) -> Table:
+    """Return Table 4 at a tier."""
+    size, problem = SIZES[tier], problem_at(tier, OWN)
+    rows = in_order(
+        [
+            RMSPROP,
+            _powersign(tier),
+            _transferred(tier, SMALLER, "ResNet-18", "metricopt-resnet18"),
+            _transferred(tier, ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
+            *brief_rows(problem, METRIC, CROSS_ENTROPY),
+            SECOND_RUN,
+        ]
+    )
+    return table(
+        [
+            Place(
+                "natural",
+                problem,
+                METRIC,
+                problem.name,
+                rows=rows,
+                also=SHOWN,
+            )
+        ],
+        experiment="table4",
+        title="Table 4 of MetricOpt (CVPR 2021): accuracy on ImageNet",
+        caption=(
+            f"{CAPTIONS[tier]}. FiLM on the last feature map, d = 256, "
+            f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
+            "of meta-training count."
+        ),
+        convention="All runs work towards the error rate, 1 - top-1.",
+        blocks=NATURAL,
+        columns=tuple(
+            Column(
+                f"{problem.name}/{metric.label}",
+                metric.label,
+                metric,
+                runs=problem.name,
+                paper_column=f"imagenet/{metric.label}",
+                not_comparable="" if tier == "paper" else NOT_IMAGENET,
+            )
+            for metric in SHOWN
+        ),
+        paper_table="Table 4",
+        loss_only_row="loss-only",
+        untouched_row=RMSPROP.name,
+        rival_row="loss-only-dense",
+        query_budgets=(15, *query_budgets(size)),
+        network_of=network_of,
+        notes=NOTES,
+    )
+
+
+NOTES = (
+    "The paper does not say how a value function of phi can be used on another "
+    "network. Here all networks have one generator of FiLM by replicate: the first "
+    "channels of their last feature maps take the same rows of it. Nothing makes the "
+    "channels of two networks mean the same.",
+    "The paper does not say on which images the error is queried. Here they are "
+    "training images that training does not see, drawn anew for every replicate; the "
+    "test images are the same for all.",
+    "Fine-tuning sees training images without augmentation, so everything before FiLM "
+    "is computed only once.",
+    "Rows that see outputs and labels search FiLM with an offset for every output.",
+)
+
+register("table4", table4)

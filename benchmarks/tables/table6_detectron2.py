@@ -1,0 +1,8 @@
+"""Table 6 of MetricOpt with the detectors of detectron2, as in the paper."""
+
+from functools import partial
+
+from benchmarks.tables.table import register
+from benchmarks.tables.table6 import table6
+
+register("table6-detectron2", partial(table6, "table6-detectron2", "detectron2"))
