@@ -51,7 +51,7 @@ def test_the_files_belong_where_units_are_looked_for():
         "metricopt/metrics",
         "baselines/losses",
         "metricopt/methods",
-        "benchmarks/datasets",
+        "benchmarks/data",
     ]
     assert all((ROOT / path).parent.is_dir() for path in paths)
     assert not any((ROOT / path).exists() for path in paths)

@@ -3,10 +3,10 @@
 from functools import cache
 from pathlib import Path
 
-from benchmarks.tables.registry import find_experiment
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
+from benchmarks.tables.registry import find_experiment
 
 TIER = "local"
 

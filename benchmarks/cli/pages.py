@@ -25,7 +25,6 @@ from benchmarks.report.columns import find_column
 from benchmarks.report.curves import at_budget, of_row
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import read_jsonl
-from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DataError, MetricOptError
 from metricopt.files import read_text, write_atomically
 

@@ -1,10 +1,10 @@
 """Sizes of a tier: how often runs are made, how long they are, what they may cost."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+LITERAL = "metricopt-literal"
 SMALL_STEPS = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
 """Changes to the recipe for d = 128, where a trajectory covers little of the phi space.
 
@@ -59,7 +59,11 @@ class Size:
 
     @abstractmethod
     def recipe(self, method: str) -> dict[str, Any]:
-        """Return settings of a form of MetricOpt: its recipe, and what goes with it."""
+        """Return how a form of MetricOpt, by its name, learns a value function."""
+
+    def step_lengths(self, method: str) -> dict[str, Any]:
+        """Return the setting of a form of MetricOpt that says which steps it tries."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,11 @@ class FinetuningSize(Size):
         return self.tasks * self.observations + 20
 
     def recipe(self, method: str) -> dict[str, Any]:
-        """Return settings of a form of MetricOpt: its recipe, and its step lengths."""
+        """Return how a form of MetricOpt, by its name, learns a value function."""
         rollout = {"steps": self.steps, "observations": self.observations}
-        recipe: Mapping[str, Any] = {"tasks": self.tasks, "rollout": rollout}
-        if method == "metricopt-literal":
-            return {"recipe": recipe}
-        return {"recipe": {**recipe, **SMALL_STEPS}, "steps": STEP_CANDIDATES}
+        found = {"tasks": self.tasks, "rollout": rollout}
+        return found if method == LITERAL else found | SMALL_STEPS
+
+    def step_lengths(self, method: str) -> dict[str, Any]:
+        """Return the setting of a form of MetricOpt that says which steps it tries."""
+        return {} if method == LITERAL else {"steps": STEP_CANDIDATES}

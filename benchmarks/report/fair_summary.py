@@ -12,8 +12,9 @@ from statistics import fmean, median
 
 from benchmarks.report.columns import NOTHING, find_column
 from benchmarks.report.curves import at_budget, of_arm, of_place, of_row, values_at
-from benchmarks.report.layout import Row, TableLayout
+from benchmarks.report.layout import TableLayout
 from benchmarks.report.reading import Reading
+from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord
 from metricopt.errors import DataError
 
@@ -180,7 +181,7 @@ def fraction(value: float) -> str:
 
 def _match(place: Place, arms: Iterable[str], queries: int) -> Match:
     """Compare some arms in one column, on the replicates that all of them have."""
-    runs = {arm: of_arm(place.records, arm) for arm in arms}
+    runs = {arm: of_arm(place.records, arm, place.reading) for arm in arms}
     groups = [place.untouched, *runs.values()]
     numbers = [{record.spec.replicate for record in own} for own in groups]
     common = set.intersection(*numbers)
@@ -191,7 +192,7 @@ def _match(place: Place, arms: Iterable[str], queries: int) -> Match:
         costs[arm] = _cost(place, at_budget(shared, arm, queries, place.reading))
         spent[arm] = max(
             _spent(record, queries)
-            for record in of_arm(shared, arm)
+            for record in of_arm(shared, arm, place.reading)
             if values_at(record, "test", queries, place.reading)
         )
     untouched = _cost(place, place.reading.all_finals(base))

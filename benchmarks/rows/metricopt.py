@@ -14,22 +14,27 @@ from benchmarks.runs.spec import Unit
 ONE_BUDGET = "where d exceeds 32, 500 queries stand for all smaller budgets"
 
 
-def metricopt(name: str = "metricopt", *, diagnose: bool = True, **chosen: Any) -> Fill:
+def metricopt(
+    name: str = "metricopt",
+    *,
+    diagnose: bool = True,
+    recipe: dict[str, Any] | None = None,
+    **chosen: Any,
+) -> Fill:
     """Return what a form of MetricOpt does.
 
     Args:
         name: name of the method.
         diagnose: whether its value function is checked on held-out trajectories.
-        **chosen: settings of the method; a `recipe` changes that of the problem.
+        recipe: changes to the recipe of the problem.
+        **chosen: further settings of the method.
     """
-    changes = chosen.pop("recipe", {})
 
     def run(problem: Problem, metric: Unit) -> Run:
         size = problem.size
-        settings = size.recipe(name) | chosen
-        settings["recipe"] = {**settings["recipe"], **changes}
+        learned = size.recipe(name) | (recipe or {})
         return Run(
-            method(name, **settings),
+            method(name, recipe=learned, **size.step_lengths(name), **chosen),
             size.metricopt_queries,
             size.meta_tests,
             diagnose=diagnose,

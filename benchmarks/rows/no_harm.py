@@ -19,7 +19,7 @@ def _search(name: str) -> Fill:
 
 def _metricopt(problem: Problem, metric: Unit) -> Run:
     size = problem.size
-    recipe = {**size.recipe("metricopt")["recipe"], "block": 16}
+    recipe = {**size.recipe("metricopt"), "block": 16}
     arm = Arm("no-harm", "metricopt", {"recipe": recipe})
     queries, tests = min(size.queries, 500), min(size.meta_tests, 3)
     return Run(arm, queries, tests, offsets=True)

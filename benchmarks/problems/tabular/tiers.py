@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from benchmarks.data.registry import resolve_variant
 from benchmarks.problems.problem import UNRESOLVED, Problem
-from benchmarks.problems.size import Size
+from benchmarks.problems.size import LITERAL, Size
 from benchmarks.problems.tabular.settings import (
     BiasSettings,
     BinaryProblem,
@@ -55,9 +55,8 @@ class TabularSize(Size):
     batch_size: int = 256
 
     def recipe(self, method: str) -> dict[str, Any]:
-        """Return settings of a form of MetricOpt: how many tasks it learns from."""
-        literal = method == "metricopt-literal"
-        return {"recipe": {"tasks": self.literal_tasks if literal else self.tasks}}
+        """Return how a form of MetricOpt, by its name, learns a value function."""
+        return {"tasks": self.literal_tasks if method == LITERAL else self.tasks}
 
 
 SIZES = {

@@ -28,8 +28,9 @@ def cost_curves(
     chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.arms))
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Curve]:
+        plain = without_budget(own, reading)
         lines = {
-            label: curve(without_budget(of_arm(own, arm)), reading, axis="step")
+            label: curve(of_arm(plain, arm, reading), reading, axis="step")
             for arm, label in layout.arms.items()
             if arm in chosen
         }

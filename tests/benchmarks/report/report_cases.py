@@ -4,7 +4,9 @@ import math
 
 from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, Row, TableLayout, finetuned
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.rows.contract import Row
+from benchmarks.rows.controls import finetuned
 from benchmarks.runs.spec import Unit
 from tests.benchmarks.runs import record_cases
 
@@ -21,12 +23,12 @@ JAC = Column(
 
 def make_row(name, label="", base_row=None, **more):
     """A row of a layout; its label is its name if none is told."""
-    return Row(name, label or name, base_row, **more)
+    return Row(name, label or name, base_row=base_row, **more)
 
 
 def make_finetuned(name, label, base_row=None, **more):
     """A row of fine-tuning runs."""
-    return finetuned(name, label, base_row, **more)
+    return finetuned(name, label, base_row=base_row, **{"compared": True, **more})
 
 
 def make_layout(rows, columns=(), **more):
@@ -38,6 +40,13 @@ def make_layout(rows, columns=(), **more):
     )
 
 
+VARIANT = make_row(
+    "metricopt-q50",
+    "MetricOpt, 50 queries",
+    base_row="loss-only",
+    variant_of="metricopt",
+    budget=50,
+)
 LAYOUT = TableLayout(
     experiment="table3",
     title="Table 3",
@@ -51,7 +60,7 @@ LAYOUT = TableLayout(
         make_row("loss-only", "loss only", paper_row="ce"),
         make_row("shift", "threshold shift", base_row="loss-only"),
         make_row("metricopt", "MetricOpt", base_row="loss-only", paper_row="metricopt"),
-        make_row("metricopt-q50", "MetricOpt, 50 queries", base_row="loss-only"),
+        VARIANT,
     ),
     columns=(MCR, F1, JAC),
     paper_table="Table 3",

@@ -7,8 +7,6 @@ import pytest
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.curves import at_budget
-from benchmarks.report.layout import split_budget
-from benchmarks.report.reading import Reading
 from benchmarks.report.sections.equal_queries import equal_queries_table
 from benchmarks.report.sections.time_page import time_table
 from tests.benchmarks.report.report_cases import (
@@ -46,7 +44,7 @@ def test_equal_queries_table():
         ["threshold shift", ".2200±.0000 / .2100", ".2200±.0000 / .2100"],
         ["MetricOpt", ".1600 / .1600", ".2200 / .2100"],
     ]
-    assert at_budget(records, "metricopt", 50, Reading(MCR)) == [0.16]
+    assert at_budget(records, "metricopt", 50, LAYOUT.reading(MCR)) == [0.16]
 
 
 def test_rows_with_a_budget_are_listed_but_not_tested():
@@ -63,8 +61,6 @@ def test_rows_with_a_budget_are_listed_but_not_tested():
     assert cell.gap_closed == pytest.approx(0.04 / 0.055)
     main = tables.main_table(LAYOUT, judge(LAYOUT, records), BALANCED)
     assert "MetricOpt, 50 queries" not in main["method"].tolist()
-    assert split_budget("cma-es-q500") == ("cma-es", 500)
-    assert split_budget("cma-es") == ("cma-es", None)
 
 
 def test_time_table():

@@ -1,12 +1,19 @@
 import math
+from dataclasses import replace
 
 import pytest
 
 from benchmarks.report.curves import at_budget, budget_curve, curve, values_at
-from benchmarks.report.reading import Reading
-from tests.benchmarks.report.report_cases import MCR, TRACE, make_arm, make_record
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    MCR,
+    TRACE,
+    make_arm,
+    make_record,
+)
 
-BY_REPLICATE, BY_TEST = Reading(MCR), Reading(MCR, replicated=False)
+BY_REPLICATE = LAYOUT.reading(MCR)
+BY_TEST = replace(BY_REPLICATE, replicated=False)
 FULL = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
 
 

@@ -23,17 +23,22 @@ from tests.benchmarks.report.report_cases import (
 
 LAYOUT = make_layout(
     (
-        make_row("untouched"),
+        make_row("untouched", compared=False),
         make_row("prior", "prior correction", sees="outputs and labels"),
         make_row("cma-es", "CMA-ES", sees="metric values"),
         make_row("metricopt", "MetricOpt", sees="loss gradients"),
-        make_row("metricopt-q200", "MetricOpt, 200 queries", sees="loss gradients"),
+        make_row(
+            "metricopt-q200",
+            "MetricOpt, 200 queries",
+            sees="loss gradients",
+            variant_of="metricopt",
+            budget=200,
+        ),
     ),
     (MCR, F1),
     blocks=(Block("balanced", "Balanced"), Block("natural", "Natural")),
     untouched_row="untouched",
     query_budgets=(100, 500),
-    query_arms=("prior", "cma-es", "metricopt"),
 )
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.report.fair_summary import fraction, matches, places, standings
-from benchmarks.report.layout import Block, Row, TableLayout
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.rows.contract import Row
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import F1, MCR, make_arm
 
@@ -18,7 +19,13 @@ LAYOUT = TableLayout(
         Row("untouched", "untouched network"),
         Row("search", "a search", sees="metric values"),
         Row("ours", "ours", sees=OUTPUTS),
-        Row("ours-q10", "ours, 10 queries", sees=OUTPUTS),
+        Row(
+            "ours-q10",
+            "ours, 10 queries",
+            sees=OUTPUTS,
+            variant_of="ours",
+            budget=10,
+        ),
         Row("free", "a free shift", sees=OUTPUTS),
         Row("ceiling", "knows the formula", sees="formula"),
         Row("trained", "trains the network"),

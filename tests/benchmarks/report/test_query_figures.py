@@ -139,7 +139,7 @@ def test_queries_to_reach_is_drawn_for_blocks_with_something_to_reach():
 
 def test_queries_to_reach_gets_higher_with_arms_and_columns():
     rows = [make_row(f"arm-{n}", f"arm {n}") for n in range(40)]
-    layout = dataclasses.replace(LAYOUT, rows=(*LAYOUT.rows, *rows), query_arms=())
+    layout = dataclasses.replace(LAYOUT, rows=(*LAYOUT.rows, *rows))
     records = [make_record(row.name, 0, [0.1], queries=9) for row in rows]
     low = queries_to_reach(LAYOUT, RECORDS, BLOCK).get_figheight()
     high = queries_to_reach(layout, [*RECORDS, *records], BLOCK).get_figheight()

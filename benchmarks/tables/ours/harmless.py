@@ -25,7 +25,7 @@ from benchmarks.rows.post_hoc import THRESHOLD_SHIFT
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.columns import column_of
-from benchmarks.tables.small_observe import (
+from benchmarks.tables.ours.small_observe import (
     ASKS,
     BUDGETS,
     CAPTION,

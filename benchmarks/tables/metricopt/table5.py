@@ -16,7 +16,12 @@ from benchmarks.problems.retrieval.tiers import (
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.base_losses import CALLED_OTHERWISE, OWN, layout_fields
+from benchmarks.tables.metricopt.base_losses import (
+    ASKS,
+    CALLED_OTHERWISE,
+    OWN,
+    layout_fields,
+)
 from benchmarks.tables.table import Place, Table, brief_rows, in_order, register, table
 
 METRIC, ALSO = Unit("mean-recall"), Unit("map@r")
@@ -66,7 +71,9 @@ def table5(tier: str) -> Table:
 
 def _place(problem: Retrieval, loss: str, also: tuple[Unit, ...]) -> Place:
     rows = in_order([*OWN, *brief_rows(problem, METRIC, *CALLED_OTHERWISE)])
-    return Place(loss, problem, METRIC, problem.name, rows=tuple(rows), also=also)
+    return Place(
+        loss, problem, METRIC, problem.name, rows=tuple(rows), asks=ASKS, also=also
+    )
 
 
 NOTES = (

@@ -20,7 +20,12 @@ from benchmarks.problems.detection.tiers import (
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.base_losses import CALLED_OTHERWISE, OWN, layout_fields
+from benchmarks.tables.metricopt.base_losses import (
+    ASKS,
+    CALLED_OTHERWISE,
+    OWN,
+    layout_fields,
+)
 from benchmarks.tables.table import Place, Table, brief_rows, in_order, register, table
 
 METRIC = Unit("ap50")
@@ -66,7 +71,9 @@ def table6(name: str, back_end: BackEnd, tier: str) -> Table:
 def _place(tier: str, problem: Detection, loss: str) -> Place:
     also = (*OTHERS, *_by_class(tier))
     rows = in_order([*OWN, *brief_rows(problem, METRIC, *CALLED_OTHERWISE)])
-    return Place(loss, problem, METRIC, problem.name, rows=tuple(rows), also=also)
+    return Place(
+        loss, problem, METRIC, problem.name, rows=tuple(rows), asks=ASKS, also=also
+    )
 
 
 def columns(tier: str) -> tuple[Column, ...]:

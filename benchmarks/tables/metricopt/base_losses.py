@@ -19,6 +19,7 @@ LAST_STEP = replace(controls.LOSS_ONLY_ROW, label="base loss fine-tune, last ste
 DENSE = replace(controls.DENSE, label="base loss fine-tune, dense eval", paper={})
 OWN = (UNTOUCHED, LAST_STEP, DENSE)
 """Rows that are called after the base loss here."""
+ASKS = "one row of a family stands for the others"
 CALLED_OTHERWISE = (controls.CROSS_ENTROPY, controls.LOSS_ONLY_ROW, controls.DENSE)
 
 

@@ -17,7 +17,7 @@ from benchmarks.problems.images.tiers import (
 )
 from benchmarks.report.layout import Block
 from benchmarks.rows.contract import Row
-from benchmarks.tables.black_boxes import (
+from benchmarks.tables.ours.black_boxes import (
     ASKS,
     BUDGETS,
     CAPTION,
@@ -73,17 +73,21 @@ def unseen_images(tier: str) -> Table:
         untouched_row="cross-entropy",
         query_budgets=BUDGETS,
         network_of=network_of,
-        notes=(
-            *NOTES,
-            f"There is one network of each kind, searched {tests} times, with 50 "
-            "queries once.",
-            "Tier local, to save time: random search and guided CMA-ES are left out on "
-            "the small network and for random costs 1 to 4, which the small network "
-            "lacks altogether. 50 queries are made on ResNet-32 alone, and not for "
-            "metrics of the confusion matrix.",
-            f"First samples of searches have a standard deviation of {DEVIATION}, "
-            "because d exceeds 100.",
-        ),
+        notes=(*NOTES, *_notes(tests)),
+    )
+
+
+def _notes(tests: int) -> tuple[str, ...]:
+    """Return what is told of these networks, each searched so many times."""
+    return (
+        f"There is one network of each kind, searched {tests} times, with 50 "
+        "queries once.",
+        "Tier local, to save time: random search and guided CMA-ES are left out on "
+        "the small network and for random costs 1 to 4, which the small network "
+        "lacks altogether. 50 queries are made on ResNet-32 alone, and not for "
+        "metrics of the confusion matrix.",
+        f"First samples of searches have a standard deviation of {DEVIATION}, "
+        "because d exceeds 100.",
     )
 
 

@@ -20,7 +20,7 @@ from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.columns import column_of
-from benchmarks.tables.small_observe import (
+from benchmarks.tables.ours.small_observe import (
     ASKS,
     BUDGETS,
     CAPTION,
@@ -74,14 +74,18 @@ def harmless_images(tier: str) -> Table:
         query_budgets=BUDGETS,
         network_of=network_of,
         observed_of=observed_of,
-        notes=(
-            *NOTES,
-            f"There is one network, searched {tests} times on the same images, "
-            "the first of the 5,000 that other tables observe. The spread does not "
-            "hold what other images would change.",
-            f"First samples of CMA-ES have a standard deviation of {DEVIATION}, "
-            "because d exceeds 100.",
-        ),
+        notes=(*NOTES, *_notes(tests)),
+    )
+
+
+def _notes(tests: int) -> tuple[str, ...]:
+    """Return what is told of these networks, each searched so many times."""
+    return (
+        f"There is one network, searched {tests} times on the same images, "
+        "the first of the 5,000 that other tables observe. The spread does not "
+        "hold what other images would change.",
+        f"First samples of CMA-ES have a standard deviation of {DEVIATION}, "
+        "because d exceeds 100.",
     )
 
 

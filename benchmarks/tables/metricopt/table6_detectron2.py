@@ -2,7 +2,7 @@
 
 from functools import partial
 
+from benchmarks.tables.metricopt.table6 import table6
 from benchmarks.tables.table import register
-from benchmarks.tables.table6 import table6
 
 register("table6-detectron2", partial(table6, "table6-detectron2", "detectron2"))

@@ -110,9 +110,18 @@ SECOND_RUN = Row(
 )
 
 
-def table4(tier: str) -> Table:
-    """Return Table 4 at a tier."""
-    size, problem = SIZES[tier], problem_at(tier, OWN)
+def _column(tier: str, problem: ImageNet, metric: Unit) -> Column:
+    return Column(
+        f"{problem.name}/{metric.label}",
+        metric.label,
+        metric,
+        runs=problem.name,
+        paper_column=f"imagenet/{metric.label}",
+        not_comparable="" if tier == "paper" else NOT_IMAGENET,
+    )
+
+
+def _place(tier: str, problem: ImageNet) -> Place:
     rows = in_order(
         [
             RMSPROP,
@@ -123,17 +132,16 @@ def table4(tier: str) -> Table:
             SECOND_RUN,
         ]
     )
+    asks = "one row of a family stands for the others"
+    found = Place("natural", problem, METRIC, problem.name, rows=tuple(rows))
+    return replace(found, asks=asks, also=SHOWN)
+
+
+def table4(tier: str) -> Table:
+    """Return Table 4 at a tier."""
+    size, problem = SIZES[tier], problem_at(tier, OWN)
     return table(
-        [
-            Place(
-                "natural",
-                problem,
-                METRIC,
-                problem.name,
-                rows=rows,
-                also=SHOWN,
-            )
-        ],
+        [_place(tier, problem)],
         experiment="table4",
         title="Table 4 of MetricOpt (CVPR 2021): accuracy on ImageNet",
         caption=(
@@ -143,17 +151,7 @@ def table4(tier: str) -> Table:
         ),
         convention="All runs work towards the error rate, 1 - top-1.",
         blocks=NATURAL,
-        columns=tuple(
-            Column(
-                f"{problem.name}/{metric.label}",
-                metric.label,
-                metric,
-                runs=problem.name,
-                paper_column=f"imagenet/{metric.label}",
-                not_comparable="" if tier == "paper" else NOT_IMAGENET,
-            )
-            for metric in SHOWN
-        ),
+        columns=tuple(_column(tier, problem, metric) for metric in SHOWN),
         paper_table="Table 4",
         loss_only_row="loss-only",
         untouched_row=RMSPROP.name,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from benchmarks.problems.tabular.tiers import A9A, DIGIT, SIZES, STEPS, convention
 from benchmarks.report.layout import Block
-from benchmarks.tables.black_boxes import (
+from benchmarks.tables.ours.black_boxes import (
     ASKS,
     BUDGETS,
     CAPTION,

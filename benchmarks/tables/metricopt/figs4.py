@@ -60,6 +60,12 @@ OTHER_PHI = {
 LABELS = {"recipe": "the recipe: K = 5 %, direct FiLM"} | FIG_3 | FIG_S4 | OTHER_PHI
 
 
+FOLLOWING = (
+    replace(ADAM, name="adam", label="the recipe, followed with Adam"),
+    replace(LITERAL, name="literal", label="Algorithm 1, literal", note=""),
+)
+
+
 def recipes(tasks: int) -> dict[str, dict[str, Any]]:
     """Return the changes to the recipe, by row."""
     return {
@@ -113,12 +119,7 @@ def figs4(tier: str) -> Table:
     """Return the ablation at a tier."""
     size = replace(SIZES[tier], tasks=TASKS[tier])
     problem = cifar10(tier, size=size)
-    following = (
-        replace(ADAM, name="adam", label="the recipe, followed with Adam"),
-        replace(LITERAL, name="literal", label="Algorithm 1, literal", note=""),
-    )
-    ablation = tuple(_row(tier, name) for name in LABELS)
-    rows = (LOSS_ONLY_ROW, *ablation, *following)
+    rows = (LOSS_ONLY_ROW, *(_row(tier, name) for name in LABELS), *FOLLOWING)
     asks = "the figure takes the value function of phi apart"
     return table(
         [Place("natural", problem, METRIC, COLUMN, rows=rows, asks=asks)],
@@ -144,19 +145,21 @@ def figs4(tier: str) -> Table:
         ablation_rows=(*LABELS, "literal"),
         cloud_rows=("recipe", "no-ordinal"),
         network_of=network_of,
-        notes=(
-            "The paper's figures show the error. Here the error moves by less than its "
-            "sampling noise (see Table 1), so worst-class error is shown.",
-            "Biases of all layers, or FiLM at every stage, would need the whole "
-            "network for every query. The last block stands in for both.",
-            "There are fewer tasks than in Table 1: with little training, differences "
-            "between recipes are easier to see and cheaper to measure.",
-            "Rows of Fig. 3, and those below all others, have three value functions, "
-            "trained with the same noise in every row. Rows of Fig. S4 and of other "
-            "phi have one, which proves little: by chance alone value functions "
-            "differ as the three of one row do.",
-        ),
+        notes=NOTES,
     )
 
+
+NOTES = (
+    "The paper's figures show the error. Here the error moves by less than its "
+    "sampling noise (see Table 1), so worst-class error is shown.",
+    "Biases of all layers, or FiLM at every stage, would need the whole "
+    "network for every query. The last block stands in for both.",
+    "There are fewer tasks than in Table 1: with little training, differences "
+    "between recipes are easier to see and cheaper to measure.",
+    "Rows of Fig. 3, and those below all others, have three value functions, "
+    "trained with the same noise in every row. Rows of Fig. S4 and of other "
+    "phi have one, which proves little: by chance alone value functions "
+    "differ as the three of one row do.",
+)
 
 register("figs4", figs4)

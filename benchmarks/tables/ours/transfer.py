@@ -134,23 +134,24 @@ def _told(known: Mapping[str, tuple[str, Problem]], name: str) -> list[Row]:
     ]
 
 
+def _place(known: Mapping[str, tuple[str, Problem]], name: str, metric: str) -> Place:
+    return Place(
+        name,
+        known[name][1],
+        Unit(metric),
+        metric,
+        rows=(*OWN, *_told(known, name)),
+        asks="this table asks what a value function of elsewhere saves",
+    )
+
+
 def transfer(tier: str) -> Table:
     """Return the table of transfers at a tier."""
     size, known = SIZES[tier], networks(tier)
     digits = tier == "smoke"
     data = DIGITS if digits else CIFAR10
     return table(
-        [
-            Place(
-                name,
-                known[name][1],
-                Unit(metric),
-                metric,
-                rows=(*OWN, *_told(known, name)),
-                asks="this table asks what a value function of elsewhere saves",
-            )
-            for name, metric in product(known, METRICS[tier])
-        ],
+        [_place(known, *part) for part in product(known, METRICS[tier])],
         order=(*OWN, *_told(known, "")),
         experiment="transfer",
         title="Value functions learned on one network, used on another",

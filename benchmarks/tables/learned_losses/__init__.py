@@ -1,0 +1,1 @@
+"""Tables of papers whose methods learn the loss: ALA and ReLoss."""

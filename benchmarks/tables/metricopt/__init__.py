@@ -1,0 +1,1 @@
+"""Tables and figures of MetricOpt (Huang et al., CVPR 2021)."""
