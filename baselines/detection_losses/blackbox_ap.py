@@ -5,7 +5,7 @@ from torch import Tensor
 
 from baselines.losses.blackbox_ranking import ap_loss, standardise
 from metricopt.detection.region_outputs import RegionOutputs
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 from metricopt.losses.detection import DetectionLoss
 
 
@@ -31,12 +31,9 @@ class DetectionAP(DetectionLoss):
         self, *, margin: float = 0.02, lam: float = 0.5, interclass: float = 0.1
     ) -> None:
         super().__init__()
-        if margin < 0 or lam <= 0 or not 0 <= interclass <= 1:
-            raise ConfigError(
-                "the AP loss needs margin >= 0, lam > 0 and interclass in [0, 1], got "
-                f"{margin}, {lam} and {interclass}"
-            )
         self.margin, self.lam, self.interclass = margin, lam, interclass
+        ranges = {"margin": ">= 0", "lam": "> 0", "interclass": "in [0, 1]"}
+        require_ranges("the AP loss", vars(self), **ranges)
 
     def of_classes(self, logits: Tensor, labels: Tensor, present: Tensor) -> Tensor:
         """Return the AP loss of every row, shape [B].

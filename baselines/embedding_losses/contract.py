@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 
-from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.errors import ConfigError, DataError, ShapeError, require_ranges
 from metricopt.registry import Registry
 
 Triplets = tuple[Tensor, Tensor, Tensor]
@@ -31,13 +31,8 @@ class EmbeddingLoss(nn.Module, ABC):
 
     def __init__(self, classes: int, size: int) -> None:
         super().__init__()
-        if classes < 1 or size < 1:
-            raise ConfigError(
-                "an embedding loss needs classes >= 1 and size >= 1, got "
-                f"classes={classes} and size={size}"
-            )
-        self.classes = classes
-        self.size = size
+        self.classes, self.size = classes, size
+        require_ranges("an embedding loss", vars(self), classes=">= 1", size=">= 1")
 
     def forward(self, embeddings: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of one mini-batch, a scalar.

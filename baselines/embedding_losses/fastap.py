@@ -4,7 +4,7 @@ from pytorch_metric_learning.losses import FastAPLoss
 from torch import Tensor
 
 from baselines.embedding_losses.contract import EMBEDDING_LOSSES, EmbeddingLoss
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 
 
 @EMBEDDING_LOSSES.register("fastap")
@@ -29,8 +29,7 @@ class FastAP(EmbeddingLoss):
 
     def __init__(self, classes: int, size: int, *, bins: int = 10) -> None:
         super().__init__(classes, size)
-        if bins < 1:
-            raise ConfigError(f"fastap needs bins >= 1, got {bins}")
+        require_ranges("fastap", {"bins": bins}, bins=">= 1")
         self._fastap = FastAPLoss(num_bins=bins)
 
     def _loss(self, embeddings: Tensor, targets: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from baselines.embedding_losses.contract import (
     Triplets,
 )
 from baselines.embedding_losses.distance_weighted import draw_triplets
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import DataError, require_ranges
 from metricopt.process.seeding import make_generator
 
 
@@ -41,8 +41,7 @@ class Margin(EmbeddingLoss):
         self, classes: int, size: int, *, alpha: float = 0.2, beta: float = 1.2
     ) -> None:
         super().__init__(classes, size)
-        if alpha <= 0:
-            raise ConfigError(f"margin needs alpha > 0, got {alpha}")
+        require_ranges("margin", {"alpha": alpha}, alpha="> 0")
         self._margin = MarginLoss(
             alpha, beta=beta, learn_beta=True, num_classes=classes
         )

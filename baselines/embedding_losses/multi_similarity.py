@@ -5,7 +5,7 @@ from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 
 from baselines.embedding_losses.contract import EMBEDDING_LOSSES, EmbeddingLoss
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 
 
 @EMBEDDING_LOSSES.register("multi-similarity")
@@ -42,11 +42,8 @@ class MultiSimilarity(EmbeddingLoss):
         epsilon: float = 0.1,
     ) -> None:
         super().__init__(classes, size)
-        if min(alpha, beta) <= 0:
-            raise ConfigError(
-                "multi-similarity needs alpha > 0 and beta > 0, got "
-                f"alpha={alpha} and beta={beta}"
-            )
+        sharpness = {"alpha": alpha, "beta": beta}
+        require_ranges("multi-similarity", sharpness, alpha="> 0", beta="> 0")
         self._mine = MultiSimilarityMiner(epsilon)
         self._similarity = MultiSimilarityLoss(alpha, beta, base)
 

@@ -11,7 +11,7 @@ from baselines.embedding_losses.contract import (
     EmbeddingLoss,
     Triplets,
 )
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 
 
 @EMBEDDING_LOSSES.register("triplet")
@@ -35,8 +35,7 @@ class Triplet(EmbeddingLoss):
 
     def __init__(self, classes: int, size: int, *, margin: float = 0.2) -> None:
         super().__init__(classes, size)
-        if margin <= 0:
-            raise ConfigError(f"triplet needs margin > 0, got {margin}")
+        require_ranges("triplet", {"margin": margin}, margin="> 0")
         squared = LpDistance(power=2)
         self._mine = TripletMarginMiner(margin, "semihard", distance=squared)
         # The mined triplets all violate the margin: a mean over them is meant.

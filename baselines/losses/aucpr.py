@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu, softplus
 
 from baselines.losses.contract import LOSSES
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_ranges
 from metricopt.losses.contract import LossProperties, RowLoss, one_versus_rest
 
 SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -61,12 +61,13 @@ class AUCPRLoss(RowLoss):
         super().__init__(classes)
         if priors is None:
             priors = [1 / max(classes, 2)] * classes
-        if surrogate not in SURROGATES or anchors < 1 or dual_rate <= 0:
+        if surrogate not in SURROGATES:
             raise ConfigError(
-                f"aucpr needs a surrogate of {', '.join(SURROGATES)}, anchors >= 1 and "
-                f"dual_rate > 0, got surrogate={surrogate!r}, anchors={anchors}, "
-                f"dual_rate={dual_rate}"
+                f"aucpr needs a surrogate of {', '.join(SURROGATES)}, got "
+                f"surrogate={surrogate!r}"
             )
+        numbers = {"anchors": anchors, "dual_rate": dual_rate}
+        require_ranges("aucpr", numbers, anchors=">= 1", dual_rate="> 0")
         if len(priors) != classes or not all(0 < prior < 1 for prior in priors):
             raise ConfigError(
                 f"aucpr needs {classes} priors in (0, 1), got {list(priors)}"

@@ -3,7 +3,7 @@
 Source: Rolinek et al., CVPR 2020 (RaMBO), on Vlastelica et al., ICLR 2020; code by the
 authors at https://github.com/martius-lab/blackbox-backprop. Differs: sorting is stable;
 ranks are multiplied by the length of their sequence, not the number of sequences; the
-margin of the AP loss is not multiplied by noise; the batch memory is an argument.
+margin of the AP loss is not multiplied by noise; no earlier mini-batch is remembered.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ShapeError, require_ranges
 
 SMALLEST_DEVIATION = 1e-3
 """Least standard deviation that scores are divided by."""
@@ -56,8 +56,7 @@ def rank(scores: Tensor, lam: float) -> Tensor:
     Raises:
         ConfigError: if lam is not above 0.
     """
-    if lam <= 0:
-        raise ConfigError(f"lam must be above 0, got {lam}")
+    require_ranges("a rank", {"lam": lam}, lam="> 0")
     ranks: Tensor = Ranker.apply(scores, lam)
     return ranks
 
@@ -104,7 +103,6 @@ def ap_loss(
     margin: float,
     lam: float,
     interclass: float = 0.0,
-    memory: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """Return one minus the mean average precision over the classes.
 
@@ -115,8 +113,6 @@ def ap_loss(
         lam: strength of the interpolation, see `rank`.
         interclass: share of the average precision of all N C entries in one ranking,
             in [0, 1].
-        memory: scores and relevance of earlier examples, shape [..., M, C], which are
-            ranked with the others, but not in the interclass share.
 
     Returns:
         Losses, shape [...], in [0, 1]. Classes without a positive are left out; the
@@ -126,12 +122,7 @@ def ap_loss(
         ShapeError: if scores and relevance differ in shape.
         ConfigError: if lam is not above 0.
     """
-    long_scores, long_relevant = scores, relevant
-    if memory is not None:
-        long_scores = torch.cat([scores, memory[0].detach()], dim=-2)
-        long_relevant = torch.cat([relevant, memory[1]], dim=-2)
-    columns = long_scores.mT, long_relevant.mT
-    loss = _mean_imprecision(*columns, margin, lam)
+    loss = _mean_imprecision(scores.mT, relevant.mT, margin, lam)
     if interclass == 0:
         return loss
     flat = scores.flatten(-2)[..., None, :], relevant.flatten(-2)[..., None, :]

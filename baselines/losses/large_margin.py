@@ -16,7 +16,7 @@ from torch.linalg import vector_norm
 from torch.nn import functional
 
 from baselines.losses.contract import LOSSES
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_ranges
 from metricopt.losses.contract import LossProperties, RowLoss
 
 SMALLEST = 1e-10
@@ -76,11 +76,8 @@ class Annealing:
     power: float = 45.0
 
     def __post_init__(self) -> None:
-        if min(self.start, self.gamma, self.least) < 0 or self.steps < 1:
-            raise ConfigError(
-                "annealing needs start, gamma and least >= 0 and steps >= 1, got "
-                f"{self}"
-            )
+        least = {"start": ">= 0", "gamma": ">= 0", "least": ">= 0", "steps": ">= 1"}
+        require_ranges("annealing", vars(self), **least)
 
     def at(self, step: int) -> float:
         """Return the weight after some steps of the training it is meant for."""
@@ -131,13 +128,9 @@ class LargeMarginSoftmax(RowLoss):
             annealing = _decoded(annealing)
         self._falling = annealing if isinstance(annealing, Annealing) else None
         weight = annealing.at(0) if isinstance(annealing, Annealing) else annealing
-        if classes < 2 or margin < 1 or weight < 0:
-            raise ConfigError(
-                "large-margin needs classes >= 2, margin >= 1 and annealing >= 0, got "
-                f"classes={classes}, margin={margin}, annealing={annealing}"
-            )
-        self.margin = margin
-        self.annealing = weight
+        self.margin, self.annealing = margin, weight
+        least = {"classes": ">= 2", "margin": ">= 1", "annealing": ">= 0"}
+        require_ranges("large-margin", vars(self), **least)
 
     def before_step(self, step: int, steps: int) -> None:
         """Set the annealing to its value after `step` of `steps` steps."""

@@ -1,20 +1,19 @@
-"""Lovasz-Softmax: a surrogate of the Jaccard index on class probabilities."""
+"""Lovasz-Softmax: a surrogate of the Jaccard index on class probabilities.
 
-from collections.abc import Sequence
+Source: Berman et al., CVPR 2018. Differs: the mini-batch is one set; images apart and
+elements to ignore are not offered.
+"""
 
 import torch
 from torch import Tensor
 
 from baselines.losses.contract import LOSSES
 from baselines.losses.lovasz_extension import lovasz_extension
-from metricopt.errors import ConfigError, ShapeError
 from metricopt.losses.contract import check_arguments
-
-Classes = str | Sequence[int]
 
 
 @LOSSES.register("lovasz-softmax")
-def lovasz_softmax_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+def lovasz_softmax(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the Lovasz-Softmax loss of one mini-batch, taken as one set.
 
     One logit stands for the two columns (1 - p, p), and both count. With class logits,
@@ -35,80 +34,23 @@ def lovasz_softmax_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     check_arguments(outputs, targets)
     if outputs.shape[1] == 1:
         columns = torch.cat([(-outputs).sigmoid(), outputs.sigmoid()], dim=1)
-        return lovasz_softmax(columns, targets, classes="all")
-    return lovasz_softmax(outputs.softmax(1), targets)
+        return class_losses(columns, foreground(columns, targets)).mean()
+    own = foreground(outputs, targets)
+    losses, present = class_losses(outputs.softmax(1), own), own.any(0)
+    return (losses * present).sum() / present.sum()
 
 
-def lovasz_softmax(
-    probabilities: Tensor,
-    labels: Tensor,
-    *,
-    classes: Classes = "present",
-    per_image: bool = False,
-    ignore: int | None = None,
-) -> Tensor:
-    """Return the Lovasz-Softmax loss of labelled images or sets.
+def foreground(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return which example is of which class, bool, shape [N, C] of the outputs."""
+    return targets[:, None] == torch.arange(outputs.shape[1], device=outputs.device)
+
+
+def class_losses(probabilities: Tensor, own: Tensor) -> Tensor:
+    """Return the loss of every class, shape [C].
 
     Args:
-        probabilities: class probabilities, shape [B, C, ...].
-        labels: classes in [0, C), or `ignore`, shape [B, ...].
-        classes: "present" for those that occur in a set, "all", or the classes to
-            average over.
-        per_image: average over one set per row; otherwise all elements are one set.
-        ignore: label of elements to leave out; None leaves out nothing.
-
-    Returns:
-        Scalar in [0, 1]; an empty set counts 0.
-
-    Raises:
-        ShapeError: if labels do not have the shape of one class's probabilities.
-        ConfigError: if `classes` is none of the three.
-
-    Source: Berman et al., CVPR 2018. Differs: nothing.
+        probabilities: of the classes, shape [N, C].
+        own: which example is of which class, bool, shape [N, C].
     """
-    _check_settings(probabilities, labels, classes)
-    if per_image:
-        pairs = zip(probabilities.split(1), labels.split(1), strict=True)
-        return torch.stack(
-            [_softmax_of_set(*pair, classes, ignore) for pair in pairs]
-        ).mean()
-    return _softmax_of_set(probabilities, labels, classes, ignore)
-
-
-def _check_settings(probabilities: Tensor, labels: Tensor, classes: Classes) -> None:
-    shape = list(probabilities.shape)
-    if len(shape) < 2 or [shape[0], *shape[2:]] != list(labels.shape):
-        raise ShapeError(
-            "lovasz_softmax needs probabilities [B, C, ...] and labels [B, ...], got "
-            f"{shape} and {list(labels.shape)}"
-        )
-    known = (
-        classes in ("present", "all")
-        if isinstance(classes, str)
-        else len(classes) > 0 and all(0 <= label < shape[1] for label in classes)
-    )
-    if not known:
-        raise ConfigError(
-            f"classes must be 'present', 'all' or class indices in [0, {shape[1] - 1}]"
-            f", got {classes!r}"
-        )
-
-
-def _softmax_of_set(
-    probabilities: Tensor, labels: Tensor, classes: Classes, ignore: int | None
-) -> Tensor:
-    columns = probabilities.movedim(1, -1).reshape(-1, probabilities.shape[1])
-    labels = labels.reshape(-1)
-    if ignore is not None:
-        kept = labels != ignore
-        columns, labels = columns[kept], labels[kept]
-    chosen = torch.arange(columns.shape[1], device=columns.device)
-    if not isinstance(classes, str):
-        chosen = torch.as_tensor(classes, device=columns.device)
-    foreground = labels[:, None] == chosen
-    errors = (foreground.to(columns.dtype) - columns[:, chosen]).abs()
-    losses = lovasz_extension(errors, foreground)
-    if classes != "present":
-        return losses.mean()
-    present = foreground.any(0)
-    return (losses * present).sum() / present.sum().clamp(min=1)
+    errors = (own.to(probabilities.dtype) - probabilities).abs()
+    return lovasz_extension(errors, own)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 
 
 class PowerSign(torch.optim.Optimizer):
@@ -43,13 +43,6 @@ class PowerSign(torch.optim.Optimizer):
         base: float = math.e,
         weight_decay: float = 0.0,
     ) -> None:
-        if lr <= 0 or base <= 0 or weight_decay < 0 or not 0 <= beta < 1:
-            raise ConfigError(
-                "PowerSign needs lr > 0, base > 0, weight_decay >= 0 and beta in "
-                f"[0, 1), got {lr}, {base}, {weight_decay} and {beta}"
-            )
-        if decay_steps is not None and decay_steps < 1:
-            raise ConfigError(f"decay_steps must be at least 1, got {decay_steps}")
         settings = {
             "lr": lr,
             "decay_steps": decay_steps,
@@ -57,6 +50,15 @@ class PowerSign(torch.optim.Optimizer):
             "base": base,
             "weight_decay": weight_decay,
         }
+        require_ranges(
+            "PowerSign",
+            settings,
+            lr="> 0",
+            decay_steps=">= 1",
+            beta="in [0, 1)",
+            base="> 0",
+            weight_decay=">= 0",
+        )
         super().__init__(params, settings)
 
     @torch.no_grad()

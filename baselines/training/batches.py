@@ -10,7 +10,7 @@ from torch import Tensor
 
 from baselines.training.team import team
 from baselines.validation import labels
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_ranges
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
 
@@ -59,8 +59,7 @@ class Batches(ABC):
     """
 
     def __init__(self, targets: Tensor, batch_size: int, *, balanced: bool) -> None:
-        if batch_size < 2:
-            raise ConfigError(f"batch_size must be at least 2, got {batch_size}")
+        require_ranges("training", {"batch_size": batch_size}, batch_size=">= 2")
         self.targets = targets
         self.batch_size = batch_size
         self.balanced = balanced

@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import (
 )
 
 from baselines.optimizers.powersign import PowerSign
-from metricopt.errors import ConfigError, require_choice
+from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.losses.contract import Loss
 
 Optimizer = Literal["adam", "sgd", "rmsprop", "powersign"]
@@ -63,23 +63,20 @@ class Training:
     keep_best: bool = True
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.learning_rate <= 0 or self.weight_decay < 0:
+        require_ranges(
+            "training",
+            vars(self),
+            epochs=">= 1",
+            learning_rate="> 0",
+            momentum="in [0, 1)",
+            weight_decay=">= 0",
+            warm_up="in (0, 1)",
+            head_factor="> 0",
+        )
+        if self.head_factor != 1 and self.optimizer != "adam":
             raise ConfigError(
-                "training needs epochs >= 1, learning_rate > 0 and weight_decay >= 0, "
-                f"got epochs={self.epochs}, learning_rate={self.learning_rate}, "
-                f"weight_decay={self.weight_decay}"
-            )
-        if self.head_factor <= 0 or (
-            self.head_factor != 1 and self.optimizer != "adam"
-        ):
-            raise ConfigError(
-                "head_factor must be > 0, and 1 without Adam, got "
-                f"{self.head_factor} with {self.optimizer!r}"
-            )
-        if not 0 < self.warm_up < 1 or not 0 <= self.momentum < 1:
-            raise ConfigError(
-                "training needs warm_up in (0, 1) and momentum in [0, 1), got "
-                f"warm_up={self.warm_up}, momentum={self.momentum}"
+                f"head_factor must be 1 without Adam, got {self.head_factor} with "
+                f"{self.optimizer!r}"
             )
         require_choice("optimizer", self.optimizer, Optimizer)
         require_choice("schedule", self.schedule, RateSchedule)

@@ -1,10 +1,16 @@
 """Settings out of their ranges are refused, by name and value."""
 
 import re
+from functools import partial
 
 import pytest
+import torch
 
+from baselines.detection_losses.blackbox_ap import DetectionAP
+from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.learned_losses.reloss_surrogate import Fitting
+from baselines.losses.aucpr import AUCPRLoss
+from baselines.losses.large_margin import Annealing, LargeMarginSoftmax
 from baselines.network_methods.ala import AdaptiveLossAlignment
 from baselines.network_methods.cost_sensitive import CostSensitive
 from baselines.network_methods.l2t_dlf import LearningToTeach
@@ -13,7 +19,26 @@ from baselines.network_methods.moew import MetricOptimizedExampleWeights
 from baselines.network_methods.reloss import ReLoss
 from baselines.network_methods.self_paced import SelfPaced
 from baselines.network_methods.surrogate_loss import SurrogateLoss
+from baselines.optimizers.powersign import PowerSign
+from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
+
+
+def embedding(name):
+    return partial(make_embedding_loss, name, classes=9, size=8)
+
+
+def power_sign(**settings):
+    return PowerSign([torch.nn.Parameter(torch.ones(1))], **settings)
+
+
+def training(**settings):
+    return Training(**{"epochs": 1, "learning_rate": 0.1} | settings)
+
+
+def annealing(**settings):
+    return Annealing(**{"gamma": 1e-5, "least": 5.0, "steps": 9} | settings)
+
 
 CASES = [
     (AdaptiveLossAlignment, {"period": 0}, "ALA needs period >= 1, got period=0"),
@@ -49,6 +74,41 @@ CASES = [
     (SelfPaced, {"start": 0.0}, "start in (0, 1], got start=0.0"),
     (SelfPaced, {"until": 2.0}, "until in [0, 1], got until=2.0"),
     (SelfPaced, {"form": "easy"}, "'mini-batch', 'global', got 'easy'"),
+    (DetectionAP, {"margin": -0.1}, "margin >= 0, got margin=-0.1"),
+    (DetectionAP, {"lam": 0}, "the AP loss needs lam > 0, got lam=0"),
+    (DetectionAP, {"interclass": 1.5}, "interclass in [0, 1], got interclass=1.5"),
+    (embedding("fastap"), {"bins": 0}, "fastap needs bins >= 1, got bins=0"),
+    (embedding("triplet"), {"margin": 0}, "triplet needs margin > 0, got margin=0"),
+    (embedding("margin"), {"alpha": 0}, "margin needs alpha > 0, got alpha=0"),
+    (embedding("multi-similarity"), {"alpha": 0}, "alpha > 0, got alpha=0"),
+    (embedding("multi-similarity"), {"beta": -1}, "beta > 0, got beta=-1"),
+    (embedding("recall"), {"lam": 0}, "recall needs lam > 0, got lam=0"),
+    (embedding("recall"), {"size": 0}, "an embedding loss needs size >= 1, got size=0"),
+    (partial(AUCPRLoss, 3), {"anchors": 0}, "aucpr needs anchors >= 1, got anchors=0"),
+    (partial(AUCPRLoss, 3), {"dual_rate": 0.0}, "dual_rate > 0, got dual_rate=0.0"),
+    (LargeMarginSoftmax, {"classes": 1}, "large-margin needs classes >= 2, got "),
+    (partial(LargeMarginSoftmax, 3), {"margin": 0}, "margin >= 1, got margin=0"),
+    (partial(LargeMarginSoftmax, 3), {"annealing": -0.1}, ">= 0, got annealing=-0.1"),
+    (annealing, {"steps": 0}, "annealing needs steps >= 1, got steps=0"),
+    (annealing, {"start": -1.0}, "start >= 0, got start=-1.0"),
+    (annealing, {"gamma": -1.0}, "gamma >= 0, got gamma=-1.0"),
+    (annealing, {"least": -1.0}, "least >= 0, got least=-1.0"),
+    (power_sign, {"lr": 0}, "PowerSign needs lr > 0, got lr=0"),
+    (power_sign, {"beta": 1.0}, "beta in [0, 1), got beta=1.0"),
+    (power_sign, {"base": 0}, "base > 0, got base=0"),
+    (power_sign, {"weight_decay": -1}, "weight_decay >= 0, got weight_decay=-1"),
+    (power_sign, {"decay_steps": 0}, "decay_steps >= 1, got decay_steps=0"),
+    (training, {"epochs": 0}, "training needs epochs >= 1, got epochs=0"),
+    (training, {"learning_rate": 0.0}, "learning_rate > 0, got learning_rate=0.0"),
+    (training, {"weight_decay": -1.0}, "weight_decay >= 0, got weight_decay=-1.0"),
+    (training, {"warm_up": 1.0}, "warm_up in (0, 1), got warm_up=1.0"),
+    (training, {"momentum": 1.0}, "momentum in [0, 1), got momentum=1.0"),
+    (training, {"head_factor": 0.0}, "head_factor > 0, got head_factor=0.0"),
+    (training, {"head_factor": 2.0, "optimizer": "sgd"}, "got 2.0 with 'sgd'"),
+    (training, {"head_factor": 2.0, "optimizer": "powersign"}, "with 'powersign'"),
+    (training, {"optimizer": "nope"}, "optimizer must be one of 'adam', "),
+    (training, {"schedule": "nope"}, "schedule must be one of 'one-cycle', "),
+    (training, {"precision": "nope"}, "'bfloat16', got 'nope'"),
     (SurrogateLoss, {"pretrain_epochs": -1}, ">= 0, got pretrain_epochs=-1"),
 ]
 

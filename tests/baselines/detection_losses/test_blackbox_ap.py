@@ -6,7 +6,7 @@ import torch
 from baselines.detection_losses.blackbox_ap import DetectionAP
 from metricopt.detection.head import DetectorHead, Regions
 from metricopt.detection.region_outputs import RegionOutputs, region_outputs
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import DataError
 from metricopt.losses.detection import DetectionLoss
 from tests.metricopt.detection.detectors import CLASSES, detector, images
 
@@ -88,8 +88,3 @@ def test_a_class_the_detector_does_not_have_is_refused(loss, problem):
         loss(
             outputs, truths + torch.tensor([0, 0, 0, 0, 2, 0]) * (truths[..., 4:5] == 1)
         )
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(ConfigError, match="lam > 0"):
-        DetectionAP(lam=0)

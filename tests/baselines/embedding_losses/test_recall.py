@@ -1,6 +1,5 @@
-"""The recall loss: golden vectors, a loop that counts, and the memory."""
+"""The recall loss: golden vectors, and a loop that counts."""
 
-import copy
 import math
 
 import pytest
@@ -25,15 +24,12 @@ def batch(seed, examples=12, size=5):
     return embeddings.requires_grad_(), targets
 
 
-def naive(queries, targets, past=(), *, margin=0.02):
+def naive(queries, targets, *, margin=0.02):
     """Count, for every positive of every query, the others that are ahead of it."""
     queries = nn.functional.normalize(queries.detach(), dim=1)
     gallery = list(zip(queries, targets.tolist(), strict=True))
-    for embeddings, labels in past:
-        unit = nn.functional.normalize(embeddings.detach(), dim=1)
-        gallery += zip(unit, labels.tolist(), strict=True)
     terms = []
-    for i, (query, label) in enumerate(gallery[: len(queries)]):
+    for i, (query, label) in enumerate(gallery):
         rest = [item for j, item in enumerate(gallery) if j != i]
         own = [float(query @ image) for image, other in rest if other == label]
         others = [float(query @ image) for image, other in rest if other != label]
@@ -83,38 +79,3 @@ def test_gradient_is_that_of_the_scores():
     recall_loss(scores, relevant, **SETTINGS).backward()
     assert embeddings.grad.abs().sum() > 0
     torch.testing.assert_close(embeddings.grad, again.grad)
-
-
-def test_the_gallery_holds_as_many_earlier_mini_batches_as_are_remembered():
-    loss, batches = make(5, memory=2), [batch(seed) for seed in range(5)]
-    for at, (embeddings, targets) in enumerate(batches):
-        value = loss(embeddings, targets)
-        past = batches[max(0, at - 2) : at]
-        assert value.item() == pytest.approx(naive(embeddings, targets, past), rel=1e-6)
-    value.backward()
-    assert embeddings.grad.abs().sum() > 0
-    assert all(earlier.grad is None for earlier, _ in batches[:-1])
-
-
-def test_no_memory_by_default_and_none_in_evaluation_mode_or_without_gradients():
-    (first, labels), (second, others) = batch(0), batch(1)
-    for loss in (make(5), make(5, memory=3).eval()):
-        loss(first, labels)
-        value = loss(second, others)
-        assert value.item() == pytest.approx(naive(second, others))
-    loss = make(5, memory=3)
-    with torch.no_grad():
-        loss(first, labels)
-    assert len(loss.past) == 0
-    assert not make(5).state_dict()
-
-
-def test_the_memory_is_in_the_state():
-    loss = make(5, memory=3)
-    for seed in range(2):
-        loss(*batch(seed))
-    again, fresh = make(5, memory=3), make(5, memory=3)
-    again.load_state_dict(loss.state_dict())
-    values = [each(*batch(2)) for each in (copy.deepcopy(loss), loss, again)]
-    assert torch.stack(values).unique().numel() == 1
-    assert fresh(*batch(2)) != values[0]

@@ -145,10 +145,6 @@ def test_bad_settings_are_named():
         ConfigError, match=r"surrogate of logistic, hinge.* got surrogate='xent'"
     ):
         AUCPRLoss(3, surrogate="xent")
-    with pytest.raises(ConfigError, match=r"anchors >= 1 .* anchors=0"):
-        AUCPRLoss(3, anchors=0)
-    with pytest.raises(ConfigError, match=r"dual_rate > 0, .* dual_rate=0"):
-        AUCPRLoss(3, dual_rate=0.0)
     for priors in ([0.5, 0.5], [0.5, 0.5, 0.0], [0.2, 1.0, 0.3]):
         with pytest.raises(ConfigError, match=r"3 priors in \(0, 1\), got \[0\."):
             AUCPRLoss(3, priors=priors)

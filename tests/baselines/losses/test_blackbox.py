@@ -19,6 +19,9 @@ from baselines.losses.blackbox_recall import BlackboxRecall
 from metricopt.errors import ConfigError, ShapeError
 from tests.golden import assert_golden, load_golden
 
+RANKS, RECALL, AP = (
+    list(load_golden(f"rambo_{name}")) for name in ("ranker", "recall", "ap")
+)
 WEIGHTS = {"loglog1p": log_log, "log1p": torch.log1p}
 
 
@@ -65,61 +68,52 @@ def naive_ap(scores, relevant, margin):
     return sum(losses) / len(losses)
 
 
-def test_ranker_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("rambo_ranker"):
-        scores = inputs["scores"].requires_grad_()
-        ranks = rank(scores, settings["lambda"])
-        ranks.backward(inputs["upstream_grad"])
-        assert_golden(ranks.detach(), expected["ranks_normalised"], tolerance)
-        assert_golden(scores.grad, expected["grad_scores"], tolerance)
-        names.append(name)
-    assert len(names) == 3
+@pytest.mark.parametrize("case", RANKS, ids=lambda case: case.name)
+def test_ranker_golden(case):
+    scores = case.inputs["scores"].requires_grad_()
+    ranks = rank(scores, case.settings["lambda"])
+    ranks.backward(case.inputs["upstream_grad"])
+    assert_golden(ranks.detach(), case.expected["ranks_normalised"], case.tolerance)
+    assert_golden(scores.grad, case.expected["grad_scores"], case.tolerance)
 
 
-def test_recall_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("rambo_recall"):
-        scores = inputs["scores"].requires_grad_()
-        loss = recall_loss(
-            scores,
-            inputs["relevance"] == 1,
-            margin=settings["margin"],
-            lam=settings["lambda"],
-            weight=WEIGHTS[settings["weight_fn"]],
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["loss_length_denormalised"], tolerance)
-        gradient = expected["grad_scores_length_denormalised"]
-        assert_golden(scores.grad, gradient, tolerance)
-        names.append(name)
-    assert len(names) == 4
+@pytest.mark.parametrize("case", RECALL, ids=lambda case: case.name)
+def test_recall_golden(case):
+    scores, expected = case.inputs["scores"].requires_grad_(), case.expected
+    loss = recall_loss(
+        scores,
+        case.inputs["relevance"] == 1,
+        margin=case.settings["margin"],
+        lam=case.settings["lambda"],
+        weight=WEIGHTS[case.settings["weight_fn"]],
+    )
+    loss.backward()
+    assert_golden(loss.detach(), expected["loss_length_denormalised"], case.tolerance)
+    gradient = expected["grad_scores_length_denormalised"]
+    assert_golden(scores.grad, gradient, case.tolerance)
 
 
-def test_ap_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("rambo_ap"):
-        memory = None
-        if "memory_scores" in inputs:
-            memory = (
-                inputs["memory_scores"].flatten(0, 1),
-                inputs["memory_targets"].flatten(0, 1) == 1,
-            )
-        assert (inputs["margin_multiplier_per_class"] == 1).all()
-        scores = inputs["scores"].requires_grad_()
-        loss = ap_loss(
-            scores,
-            inputs["targets"] == 1,
-            margin=settings["margin"],
-            lam=settings["lambda"],
-            interclass=settings["interclass_coef"],
-            memory=memory,
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["loss"], tolerance)
-        assert_golden(scores.grad, expected["grad_scores"], tolerance)
-        names.append(name)
-    assert len(names) == 4
+@pytest.mark.parametrize("case", AP, ids=lambda case: case.name)
+def test_ap_golden(case):
+    """Remembered examples are ranked with the others, but not between the classes."""
+    assert (case.inputs["margin_multiplier_per_class"] == 1).all()
+    scores, share = case.inputs["scores"].requires_grad_(), case.settings
+    relevant = case.inputs["targets"] == 1
+    past = case.inputs.get("memory_scores", scores[:0]).reshape(-1, scores.shape[1])
+    past_relevant = case.inputs.get("memory_targets", relevant[:0]) == 1
+    settings = {"margin": share["margin"], "lam": share["lambda"]}
+    long = torch.cat([relevant, past_relevant.reshape(-1, scores.shape[1])])
+    loss = torch.lerp(
+        ap_loss(torch.cat([scores, past.detach()]), long, **settings),
+        ap_loss(scores, relevant, interclass=1.0, **settings),
+        share["interclass_coef"],
+    )
+    if len(past) == 0:
+        own = ap_loss(scores, relevant, interclass=share["interclass_coef"], **settings)
+        assert torch.equal(own, loss)
+    loss.backward()
+    assert_golden(loss.detach(), case.expected["loss"], case.tolerance)
+    assert_golden(scores.grad, case.expected["grad_scores"], case.tolerance)
 
 
 def test_ranks_count_who_is_ahead_and_later_ones_win_ties():
@@ -175,17 +169,6 @@ def test_nothing_relevant_is_zero_and_connected():
         value.backward()
         assert value.item() == 0
         assert scores.grad.abs().sum() == 0
-
-
-def test_memory_is_ranked_but_gets_no_gradient():
-    scores, relevant = draw(9, 3).requires_grad_(), relevance(9, 3)
-    old, old_relevant = draw(5, 3, seed=4).requires_grad_(), relevance(5, 3, seed=5)
-    loss = ap_loss(scores, relevant, margin=0.1, lam=50.0, memory=(old, old_relevant))
-    both = torch.cat([scores, old]), torch.cat([relevant, old_relevant])
-    assert loss.item() == pytest.approx(naive_ap(*both, 0.1))
-    loss.backward()
-    assert old.grad is None
-    assert scores.grad.abs().sum() > 0
 
 
 def test_standard_scores_make_margin_and_strength_relative():
@@ -273,7 +256,7 @@ def test_the_mini_batch_size_does_not_change_what_a_query_is_told():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ConfigError, match="lam must be above 0, got 0"):
+    with pytest.raises(ConfigError, match="a rank needs lam > 0, got lam=0"):
         rank(torch.zeros(3), 0)
     for loss in (recall_loss, ap_loss):
         with pytest.raises(ShapeError, match=r"one shape, got .* and "):

@@ -197,14 +197,3 @@ def test_settings_of_the_annealing_are_checked():
     for settings in ({"gamma": 1e-5}, {**RELEASED, "slope": 1.0}):
         with pytest.raises(ConfigError, match=r"knows gamma, least, steps, start, pow"):
             LargeMarginSoftmax(3, annealing=settings)
-    with pytest.raises(ConfigError, match=r"steps >= 1, got .*steps=0"):
-        LargeMarginSoftmax(3, annealing={**RELEASED, "steps": 0})
-
-
-def test_bad_settings_are_named():
-    with pytest.raises(ConfigError, match="got classes=1, margin=4, annealing=5"):
-        LargeMarginSoftmax(1)
-    with pytest.raises(ConfigError, match=r"margin >= 1 .* margin=0"):
-        LargeMarginSoftmax(3, margin=0)
-    with pytest.raises(ConfigError, match=r"annealing >= 0, got .* annealing=-0\.1"):
-        LargeMarginSoftmax(3, annealing=-0.1)

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.losses.contract import LOSSES
 from baselines.losses.lovasz_extension import jaccard_increments, lovasz_extension
 from baselines.losses.lovasz_hinge import lovasz_hinge
-from baselines.losses.lovasz_softmax import lovasz_softmax
-from metricopt.errors import ConfigError, ShapeError
+from baselines.losses.lovasz_softmax import class_losses, foreground, lovasz_softmax
 from tests.golden import assert_golden, load_golden
+
+HINGE, SOFTMAX = list(load_golden("lovasz_hinge")), list(load_golden("lovasz_softmax"))
 
 
 def jaccard_loss(wrong, foreground):
@@ -85,70 +85,66 @@ def test_all_negative_set_is_its_largest_error():
 
 
 def test_ties_do_not_change_the_value():
-    logits = torch.zeros(1, 6, dtype=torch.float64)
-    labels = torch.tensor([[1, 0, 0, 1, 1, 0]])
+    logits = torch.zeros(6, 1, dtype=torch.float64)
+    labels = torch.tensor([1, 0, 0, 1, 1, 0])
     values = [
-        lovasz_hinge(logits, labels[:, list(order)]).item()
+        lovasz_hinge(logits, labels[list(order)]).item()
         for order in itertools.permutations(range(6))
     ]
     assert max(values) == pytest.approx(min(values), abs=1e-12)
 
 
-@pytest.mark.parametrize("per_image", [True, False])
-def test_empty_set_is_zero_and_connected(per_image):
-    logits = torch.ones(2, 3, requires_grad=True)
-    labels = torch.full((2, 3), 255)
-    loss = lovasz_hinge(logits, labels, per_image=per_image, ignore=255)
+def test_an_empty_set_is_zero_and_connected():
+    errors = torch.ones(0, 2, requires_grad=True)
+    loss = lovasz_extension(errors, torch.zeros(0, 2, dtype=torch.bool))
+    loss.sum().backward()
+    assert loss.tolist() == [0, 0]
+    assert errors.grad.shape == (0, 2)
+
+
+def sets_of(case, values):
+    """Values [n, ...] and labels [n] of every set of a golden case.
+
+    Images apart are sets whose losses are averaged; ignored elements are in none.
+    """
+    labels, ignored = case.inputs["labels"], case.settings["ignore"]
+    together = [(values, labels)]
+    sets = zip(values, labels, strict=True) if case.settings["per_image"] else together
+    for own, targets in sets:
+        kept = targets != (-1 if ignored is None else ignored)
+        yield own[kept], targets[kept]
+
+
+@pytest.mark.parametrize("case", HINGE, ids=lambda case: case.name)
+def test_hinge_golden(case):
+    logits = case.inputs["logits"].requires_grad_()
+    losses = [lovasz_hinge(own[:, None], t) for own, t in sets_of(case, logits)]
+    loss = torch.stack(losses).mean()
     loss.backward()
-    assert loss.item() == 0
-    assert logits.grad.abs().sum() == 0
-
-    probabilities = torch.full((2, 4, 3), 0.25, requires_grad=True)
-    for classes in ("present", "all"):
-        loss = lovasz_softmax(
-            probabilities, labels, classes=classes, per_image=per_image, ignore=255
-        )
-        loss.backward()
-        assert loss.item() == 0
-    assert probabilities.grad.abs().sum() == 0
+    assert_golden(loss.detach(), case.expected["loss"], case.tolerance)
+    assert_golden(logits.grad, case.expected["grad_logits"], case.tolerance)
 
 
-def test_hinge_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("lovasz_hinge"):
-        logits = inputs["logits"].requires_grad_()
-        loss = lovasz_hinge(
-            logits,
-            inputs["labels"],
-            per_image=settings["per_image"],
-            ignore=settings["ignore"],
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["loss"], tolerance)
-        assert_golden(logits.grad, expected["grad_logits"], tolerance)
-        names.append(name)
-    assert len(names) == 6
-
-
-def test_softmax_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("lovasz_softmax"):
-        logits = inputs["logits"].requires_grad_()
-        probabilities = logits.softmax(1)
-        probabilities.retain_grad()
-        loss = lovasz_softmax(
-            probabilities,
-            inputs["labels"],
-            classes=settings["classes"],
-            per_image=settings["per_image"],
-            ignore=settings["ignore"],
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["loss"], tolerance)
-        assert_golden(probabilities.grad, expected["grad_probas"], tolerance)
-        assert_golden(logits.grad, expected["grad_logits"], tolerance)
-        names.append(name)
-    assert len(names) == 6
+@pytest.mark.parametrize("case", SOFTMAX, ids=lambda case: case.name)
+def test_softmax_golden(case):
+    logits, classes = case.inputs["logits"].requires_grad_(), case.settings["classes"]
+    probabilities = logits.softmax(1)
+    probabilities.retain_grad()
+    losses = []
+    for rows, targets in sets_of(case, probabilities.movedim(1, -1)):
+        own = foreground(rows, targets)
+        every = range(rows.shape[1]) if isinstance(classes, str) else classes
+        chosen = [c for c in every if classes != "present" or own[:, c].any()]
+        losses.append(class_losses(rows, own)[chosen].mean())
+    loss = torch.stack(losses).mean()
+    loss.backward()
+    assert_golden(loss.detach(), case.expected["loss"], case.tolerance)
+    assert_golden(probabilities.grad, case.expected["grad_probas"], case.tolerance)
+    assert_golden(logits.grad, case.expected["grad_logits"], case.tolerance)
+    if classes == "present":
+        sets = sets_of(case, logits.detach().movedim(1, -1))
+        found = torch.stack([lovasz_softmax(*own) for own in sets]).mean()
+        assert_golden(found, case.expected["loss"], case.tolerance)
 
 
 def test_one_logit_is_the_two_column_form():
@@ -156,22 +152,11 @@ def test_one_logit_is_the_two_column_form():
     logits = torch.randn(20, 1, generator=generator, dtype=torch.float64)
     targets = torch.randint(2, (20,), generator=generator)
     columns = torch.cat([torch.zeros_like(logits), logits], 1).softmax(1)
-    actual = LOSSES.get("lovasz-softmax")(logits, targets)
-    torch.testing.assert_close(actual, lovasz_softmax(columns, targets, classes="all"))
+    actual = lovasz_softmax(logits, targets)
+    expected = class_losses(columns, foreground(columns, targets)).mean()
+    torch.testing.assert_close(actual, expected)
 
-    negatives = torch.zeros_like(targets)
-    both = LOSSES.get("lovasz-softmax")(logits, negatives)
+    both = lovasz_softmax(logits, torch.zeros_like(targets))
     background = naive_extension(columns[:, 1].tolist(), [True] * 20)
-    foreground = columns[:, 1].max().item()
-    assert both.item() == pytest.approx((background + foreground) / 2)
-
-
-def test_bad_arguments_are_named():
-    probabilities, labels = torch.full((2, 3, 4), 1 / 3), torch.zeros(2, 4).long()
-    with pytest.raises(ShapeError, match=r"\[B, \.\.\.\], got \[2, 3, 4\] and \[2\]"):
-        lovasz_softmax(probabilities, labels[:, 0])
-    for classes in ("some", [], [0, 3]):
-        with pytest.raises(ConfigError, match=r"indices in \[0, 2\], got"):
-            lovasz_softmax(probabilities, labels, classes=classes)
-    with pytest.raises(ShapeError, match=r"of one shape, got \[2, 3\] and \[2, 4\]"):
-        lovasz_hinge(torch.zeros(2, 3), labels)
+    nothing = columns[:, 1].max().item()
+    assert both.item() == pytest.approx((background + nothing) / 2)

@@ -130,7 +130,7 @@ def test_plain_inputs_are_the_first_as_they_are():
 def test_impossible_mini_batches_are_refused():
     with pytest.raises(ConfigError, match=r"mini-batch of 65 needs as many .* got 64"):
         PermutedBatches(ToyImages(), 65)
-    with pytest.raises(ConfigError, match="batch_size must be at least 2, got 1"):
+    with pytest.raises(ConfigError, match="batch_size >= 2, got batch_size=1"):
         SampledBatches(numbered(), 1)
     ones = Split(torch.zeros(4, 1), torch.ones(4).long())
     with pytest.raises(DataError, match=r"at least two classes, got only class \[1\]"):

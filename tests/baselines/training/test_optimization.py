@@ -11,7 +11,6 @@ from baselines.training.optimization import (
     make_optimizer,
     make_rates,
 )
-from metricopt.errors import ConfigError
 
 
 def rates_of(training, steps_per_epoch=4):
@@ -111,21 +110,6 @@ def test_sgd_has_the_momentum_it_is_given():
         assert (group["momentum"], group["nesterov"]) == (momentum, nesterov)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("epochs", 0),
-        ("learning_rate", 0.0),
-        ("weight_decay", -1.0),
-        ("warm_up", 1.0),
-        ("momentum", 1.0),
-    ],
-)
-def test_settings_out_of_range_are_named(setting, value):
-    with pytest.raises(ConfigError, match=f"training needs .*got .*{setting}={value}"):
-        Training(**{"epochs": 1, "learning_rate": 0.1} | {setting: value})
-
-
 def test_the_last_layer_may_learn_faster():
     network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 4), nn.Flatten())
     training = Training(3, 0.1, head_factor=10.0)
@@ -138,21 +122,3 @@ def test_the_last_layer_may_learn_faster():
         assert head["lr"] == pytest.approx(10 * others["lr"])
         optimizer.step()
         rates.step()
-
-
-@pytest.mark.parametrize(
-    ("factor", "optimizer"),
-    [(0.0, "adam"), (-1.0, "adam"), (2.0, "sgd"), (2.0, "powersign")],
-)
-def test_a_rate_of_the_last_layer_that_cannot_be_is_named(factor, optimizer):
-    said = (
-        f"head_factor must be > 0, and 1 without Adam, got {factor} with '{optimizer}'"
-    )
-    with pytest.raises(ConfigError, match=said):
-        Training(1, 0.1, optimizer=optimizer, head_factor=factor)
-
-
-@pytest.mark.parametrize("setting", ["optimizer", "schedule", "precision"])
-def test_unknown_names_are_answered_with_the_known_ones(setting):
-    with pytest.raises(ConfigError, match=f"{setting} must be one of '.*got 'nope'"):
-        Training(1, 0.1, **{setting: "nope"})
