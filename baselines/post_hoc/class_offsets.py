@@ -7,20 +7,14 @@ offsets are found by coordinate ascent on a grid, which works with any black-box
 on logits. An offset moves only where a candidate is strictly better.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
 
-from baselines.post_hoc.class_scores import (
-    Improvement,
-    OffsetQueries,
-    log_probabilities,
-)
+from baselines.post_hoc.class_scores import Improvement, OffsetQueries
 from baselines.validation import Validation
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ShapeError, require_ranges
 
 
 @dataclass(frozen=True)
@@ -45,13 +39,14 @@ class OffsetSearch:
     max_queries: int | None = None
 
     def __post_init__(self) -> None:
-        limit = 1 if self.max_queries is None else self.max_queries
-        finite = 0 < self.reach < math.inf
-        if self.passes < 1 or self.candidates < 2 or not finite or limit < 1:
-            raise ConfigError(
-                "class offsets need passes >= 1, candidates >= 2, reach in (0, inf) "
-                f"and max_queries >= 1 or None, got {self}"
-            )
+        require_ranges(
+            "a search of offsets",
+            vars(self),
+            passes=">= 1",
+            candidates=">= 2",
+            reach="in (0, inf)",
+            max_queries=">= 1",
+        )
 
     def grid(self) -> Tensor:
         """Return the candidates in ascending order, float64, shape [candidates]."""
@@ -60,41 +55,9 @@ class OffsetSearch:
         return self.reach * steps / (self.candidates - 1)
 
 
-DEFAULT_SEARCH = OffsetSearch()
-
-
-@dataclass(frozen=True)
-class ClassOffsets:
-    """The best offsets found.
-
-    Attributes:
-        offsets: what to add to the log-probabilities, shape [C], on the device and of
-            the type of the outputs.
-        value: the metric there, in native units, on the examples it was tuned on.
-        queries: metric queries made.
-        trace: every improvement in order, zero offsets first. The last one within q
-            queries is what a search limited to q queries returns.
-    """
-
-    offsets: Tensor
-    value: float
-    queries: int
-    trace: tuple[Improvement, ...]
-
-    def shift(self, outputs: Tensor) -> Tensor:
-        """Return the outputs to be judged, of class logits [..., N, C]."""
-        return log_probabilities(outputs) + self.offsets
-
-    @classmethod
-    def best_of(cls, search: OffsetQueries) -> Self:
-        """Return the best offsets that a search has queried."""
-        best = search.best
-        return cls(best.offsets, best.value, search.made, tuple(search.trace))
-
-
 def tune_offsets(
-    outputs: Tensor, validation: Validation, *, search: OffsetSearch = DEFAULT_SEARCH
-) -> ClassOffsets:
+    outputs: Tensor, validation: Validation, *, search: OffsetSearch
+) -> tuple[Improvement, ...]:
     """Return the additive offsets of log-softmax that make the metric best.
 
     Coordinate ascent from 0: class by class, the offset moves to the candidate with the
@@ -107,7 +70,7 @@ def tune_offsets(
         search: candidates, passes and limit of queries.
 
     Returns:
-        The offsets, the metric there, the queries made and every improvement.
+        Every improvement in order, zero offsets first.
 
     Raises:
         ShapeError: if outputs are not [N, C] with C >= 2.
@@ -130,4 +93,4 @@ def tune_offsets(
             queries.costs(candidates)
         if queries.best is before:
             break
-    return ClassOffsets.best_of(queries)
+    return tuple(queries.trace)

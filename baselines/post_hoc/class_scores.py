@@ -34,17 +34,29 @@ def log_probabilities(outputs: Tensor) -> Tensor:
 
 
 class Improvement(NamedTuple):
-    """The first offsets with a new best value, and the queries made until then."""
+    """The first offsets with a new best value, and the queries made until then.
+
+    Attributes:
+        queries: metric queries made so far.
+        value: the metric there, in native units, on the examples it was tuned on.
+        offsets: numbers added to the log-probabilities, shape [C], on the device and of
+            the type of the outputs.
+    """
 
     queries: int
     value: float
     offsets: Tensor
 
+    def shift(self, outputs: Tensor) -> Tensor:
+        """Return the outputs to be judged, of logits [..., N, C]."""
+        return log_probabilities(outputs) + self.offsets
+
 
 class OffsetQueries:
     """Queries of class offsets, within a limit, with every improvement noted.
 
-    Zero offsets are the first query.
+    Zero offsets are the first query. The last improvement within q queries is what a
+    search limited to q queries finds.
 
     Args:
         log_probs: log-probabilities on the observe split, shape [N, C].
@@ -93,7 +105,7 @@ class OffsetQueries:
 
         Args:
             places: of n examples in the observe split, shape [n].
-            candidates: what is added to the log-probabilities, shape [R, C].
+            candidates: numbers added to the log-probabilities, shape [R, C].
 
         Returns:
             Costs, float64, shape [R].

@@ -10,10 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.post_hoc.class_offsets import ClassOffsets
-from baselines.post_hoc.class_scores import OffsetQueries, log_probabilities
+from baselines.post_hoc.class_scores import (
+    Improvement,
+    OffsetQueries,
+    log_probabilities,
+)
 from baselines.validation import Validation
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 from metricopt.methods.evolution import draw_seeds, evolution_strategy
 
 
@@ -33,11 +36,8 @@ class OffsetEvolution:
     max_queries: int = 150
 
     def __post_init__(self) -> None:
-        if not self.deviation > 0 or self.max_queries < 1:
-            raise ConfigError(
-                "an evolution of offsets needs deviation > 0 and max_queries >= 1, "
-                f"got {self}"
-            )
+        least = {"deviation": "> 0", "max_queries": ">= 1"}
+        require_ranges("an evolution of offsets", vars(self), **least)
 
 
 def evolve_offsets(
@@ -46,8 +46,8 @@ def evolve_offsets(
     *,
     search: OffsetEvolution,
     generator: torch.Generator,
-) -> ClassOffsets:
-    """Return the best offsets that CMA-ES queries, starting at 0.
+) -> tuple[Improvement, ...]:
+    """Return the improvements of a search by CMA-ES that starts at 0.
 
     Args:
         outputs: logits on the observe split, shape [N, C]; one logit counts as two
@@ -69,4 +69,4 @@ def evolve_offsets(
         costs = queries.costs(torch.from_numpy(asked).to(log_probs))
         if len(costs) == len(asked):
             evolution.tell(list(asked), costs.tolist())
-    return ClassOffsets.best_of(queries)
+    return tuple(queries.trace)

@@ -19,8 +19,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from baselines.post_hoc.class_offsets import ClassOffsets
-from baselines.post_hoc.class_scores import OffsetQueries, log_probabilities
+from baselines.post_hoc.class_scores import (
+    Improvement,
+    OffsetQueries,
+    log_probabilities,
+)
 from baselines.validation import Validation, labels
 from metricopt.errors import ConfigError
 
@@ -59,8 +62,8 @@ class PairSearch:
 
 def pairwise_weights(
     outputs: Tensor, validation: Validation, *, search: PairSearch
-) -> ClassOffsets:
-    """Return the log weights of the plug-in classifier.
+) -> tuple[Improvement, ...]:
+    """Return equal weights, and the plug-in classifier if it is better.
 
     Args:
         outputs: logits on the observe split, shape [N, C]; one logit counts as two
@@ -91,7 +94,7 @@ def pairwise_weights(
         pairs[:, reference], pairs[:, label] = 0.0, grid
         weights[label] = _best(grid, queries.costs_on(of_pair, pairs))
     queries.costs(weights[None])
-    return ClassOffsets.best_of(queries)
+    return tuple(queries.trace)
 
 
 def _best(grid: Tensor, costs: Tensor) -> Tensor:

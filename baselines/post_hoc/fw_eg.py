@@ -96,28 +96,17 @@ class Mixture:
 
 
 class Iterate(NamedTuple):
-    """A classifier with a new best value, and the queries made until then."""
-
-    queries: int
-    value: float
-    mixture: Mixture
-
-
-@dataclass(frozen=True)
-class ElicitedClassifier:
-    """The best classifier found.
+    """A classifier with a new best value, and the queries made until then.
 
     Attributes:
-        mixture: the classifier.
+        queries: metric queries made so far.
         value: the metric there, in native units, on the examples it was tuned on.
-        queries: metric queries made.
-        trace: every improvement in order, the network's own decisions first.
+        mixture: the classifier.
     """
 
-    mixture: Mixture
-    value: float
     queries: int
-    trace: tuple[Iterate, ...]
+    value: float
+    mixture: Mixture
 
 
 def frank_wolfe(
@@ -126,8 +115,10 @@ def frank_wolfe(
     *,
     search: FrankWolfe,
     generator: torch.Generator,
-) -> ElicitedClassifier:
-    """Return the best classifier that Frank-Wolfe with elicited gradients visits.
+) -> tuple[Iterate, ...]:
+    """Return the improvements on the way of Frank-Wolfe with elicited gradients.
+
+    The network's own decisions come first, the best classifier last.
 
     Args:
         outputs: logits on the observe split, calibrated to its class shares, shape
@@ -156,8 +147,7 @@ def frank_wolfe(
         if cost[0] < best:
             best = cost[0]
             trace.append(Iterate(oracle.queries, value[0].item(), mixture))
-    last = trace[-1]
-    return ElicitedClassifier(last.mixture, last.value, oracle.queries, tuple(trace))
+    return tuple(trace)
 
 
 def diagonal(decisions: Tensor, targets: Tensor, classes: int) -> Tensor:

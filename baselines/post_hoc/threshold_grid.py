@@ -18,7 +18,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from torch import Tensor
 
 from baselines.validation import Validation, check_binary, labels
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import DataError, require_ranges
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def tune_threshold_on_grid(
     """
     targets = labels(validation.observe)
     check_binary(outputs, targets, user="a threshold grid")
-    if thresholds < 2:
-        raise ConfigError(f"a grid needs at least 2 thresholds, got {thresholds}")
+    require_ranges("a grid", {"thresholds": thresholds}, thresholds=">= 2")
     scores = outputs.detach().cpu().double()
     probabilities = scores.sigmoid()
     if np.isclose(probabilities.min().item(), probabilities.max().item()):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from baselines.validation import Validation, check_binary, labels
-from metricopt.errors import ConfigError
+from metricopt.errors import require_ranges
 
 ROWS = 64
 """Thresholds in one call of the metric, which bounds its memory."""
@@ -58,8 +58,8 @@ def tune_threshold(
         BudgetExceededError: if the queries would exceed their limit.
     """
     check_binary(outputs, labels(validation.observe), user="a threshold shift")
-    if max_candidates < 2:
-        raise ConfigError(f"max_candidates must be at least 2, got {max_candidates}")
+    most = {"max_candidates": max_candidates}
+    require_ranges("a threshold shift", most, max_candidates=">= 2")
     candidates = candidate_thresholds(outputs[:, 0])
     if len(candidates) > max_candidates:
         ranks = torch.linspace(0, len(candidates) - 1, max_candidates).round().long()

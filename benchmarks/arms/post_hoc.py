@@ -4,13 +4,15 @@ They see outputs and labels of the observe split. A spec of 0 queries leaves the
 number to the arm; any other number is its limit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from baselines.post_hoc.class_offsets import ClassOffsets, OffsetSearch, tune_offsets
+from baselines.post_hoc.class_offsets import OffsetSearch, tune_offsets
+from baselines.post_hoc.class_scores import Improvement
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
@@ -28,6 +30,7 @@ from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
 
+Search = TypeVar("Search", OffsetSearch, OffsetEvolution, PairSearch, FrankWolfe)
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
 
@@ -71,11 +74,10 @@ def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Cho
 def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Shift the log-probability of every class to where the metric is best."""
     validation = _validation(spec, pipeline, metric)
-    search = changed(OffsetSearch(), spec.arm.settings)
     found = tune_offsets(
         _class_outputs(spec, pipeline),
         validation,
-        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        search=_limited(OffsetSearch(), spec),
     )
     return _offsets(found, validation)
 
@@ -83,11 +85,10 @@ def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chos
 def run_cma_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Search the same shifts with CMA-ES."""
     validation = _validation(spec, pipeline, metric)
-    search = changed(OffsetEvolution(), spec.arm.settings)
     found = evolve_offsets(
         _class_outputs(spec, pipeline),
         validation,
-        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        search=_limited(OffsetEvolution(), spec),
         generator=_generator(spec, pipeline),
     )
     return _offsets(found, validation)
@@ -96,11 +97,10 @@ def run_cma_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen
 def run_cw_plugin(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     """Weigh the classes by line searches over pairs of them."""
     validation = _validation(spec, pipeline, metric)
-    search = changed(PairSearch(), spec.arm.settings)
     found = pairwise_weights(
         _class_outputs(spec, pipeline),
         validation,
-        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        search=_limited(PairSearch(), spec),
     )
     return _offsets(found, validation)
 
@@ -112,16 +112,15 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     known.
     """
     validation = _validation(spec, pipeline, metric)
-    search = changed(FrankWolfe(), spec.arm.settings)
     correction = _prior_correction(pipeline, validation)
 
     def corrected(outputs: Tensor) -> Tensor:
         return outputs if correction is None else correction.shift(outputs)
 
-    found = frank_wolfe(
+    trace = frank_wolfe(
         corrected(_class_outputs(spec, pipeline)),
         validation,
-        search=replace(search, max_queries=_limit(spec) or search.max_queries),
+        search=_limited(FrankWolfe(), spec),
         generator=_generator(spec, pipeline),
     )
 
@@ -129,10 +128,11 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
         return lambda outputs: classifier(corrected(outputs))
 
     points = (
-        (each.queries, each.value, shift_of(each.mixture.shift)) for each in found.trace
+        (each.queries, each.value, shift_of(each.mixture.shift)) for each in trace
     )
-    notes = {"gains": _rounded(found.mixture.gains[-1])}
-    return _chosen(shift_of(found.mixture.shift), validation, points, notes)
+    best = trace[-1].mixture
+    notes = {"gains": _rounded(best.gains[-1])}
+    return _chosen(shift_of(best.shift), validation, points, notes)
 
 
 def _prior_correction(
@@ -146,14 +146,10 @@ def _prior_correction(
     return correct_prior(training, observed)
 
 
-def _offsets(found: ClassOffsets, validation: Validation) -> Chosen:
-    points = (
-        (each.queries, each.value, replace(found, offsets=each.offsets).shift)
-        for each in found.trace
-    )
-    return _chosen(
-        found.shift, validation, points, {"offsets": _rounded(found.offsets)}
-    )
+def _offsets(trace: Sequence[Improvement], validation: Validation) -> Chosen:
+    points = ((each.queries, each.value, each.shift) for each in trace)
+    best = trace[-1]
+    return _chosen(best.shift, validation, points, {"offsets": _rounded(best.offsets)})
 
 
 def _chosen(
@@ -176,6 +172,12 @@ def _chosen(
 
 def _validation(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Validation:
     return pipeline.validation(metric, _limit(spec))
+
+
+def _limited(search: Search, spec: RunSpec) -> Search:
+    """Return a search with the settings and the limit of a spec."""
+    found = changed(search, spec.arm.settings)
+    return replace(found, max_queries=_limit(spec) or found.max_queries)
 
 
 def _limit(spec: RunSpec) -> int | None:

@@ -1,5 +1,6 @@
 """Settings out of their ranges are refused, by name and value."""
 
+import math
 import re
 from functools import partial
 
@@ -20,6 +21,8 @@ from baselines.network_methods.reloss import ReLoss
 from baselines.network_methods.self_paced import SelfPaced
 from baselines.network_methods.surrogate_loss import SurrogateLoss
 from baselines.optimizers.powersign import PowerSign
+from baselines.post_hoc.class_offsets import OffsetSearch
+from baselines.post_hoc.cma_offsets import OffsetEvolution
 from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
 
@@ -109,6 +112,17 @@ CASES = [
     (training, {"optimizer": "nope"}, "optimizer must be one of 'adam', "),
     (training, {"schedule": "nope"}, "schedule must be one of 'one-cycle', "),
     (training, {"precision": "nope"}, "'bfloat16', got 'nope'"),
+    (
+        OffsetSearch,
+        {"passes": 0},
+        "a search of offsets needs passes >= 1, got ",
+    ),
+    (OffsetSearch, {"candidates": 1}, "candidates >= 2, got candidates=1"),
+    (OffsetSearch, {"reach": 0.0}, "reach in (0, inf), got reach=0.0"),
+    (OffsetSearch, {"reach": math.nan}, "reach in (0, inf), got reach=nan"),
+    (OffsetSearch, {"max_queries": 0}, "max_queries >= 1, got max_queries=0"),
+    (OffsetEvolution, {"max_queries": 0}, "max_queries >= 1, got max_queries=0"),
+    (OffsetEvolution, {"deviation": 0.0}, "deviation > 0, got deviation=0.0"),
     (SurrogateLoss, {"pretrain_epochs": -1}, ">= 0, got pretrain_epochs=-1"),
 ]
 

@@ -1,9 +1,32 @@
 """Scores that are calibrated exactly: labels occur as often as they say."""
 
+from typing import NamedTuple
+
 import torch
 
+from baselines.validation import Validation
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import predict_labels
+from metricopt.tasks.sampling import Split
+
+
+class Found(NamedTuple):
+    """The improvements of a search, and the queries it made."""
+
+    trace: tuple
+    queries: int
+
+    @property
+    def best(self):
+        return self.trace[-1]
+
+
+def searched(find, outputs, targets, metric, *, limit=None, **settings):
+    """Search on an observe split with these labels."""
+    validation = Validation(metric, Split(targets[:, None], targets), limit=limit)
+    trace = find(outputs, validation, **settings)
+    assert trace[-1].queries <= validation.queries
+    return Found(trace, validation.queries)
 
 
 class LinearMetric(Metric):

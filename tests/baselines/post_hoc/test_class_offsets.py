@@ -1,23 +1,19 @@
 """The class offsets against a plain coordinate ascent, one query at a time."""
 
-import math
-
 import pytest
 import torch
 
 from baselines.post_hoc.class_offsets import OffsetSearch, tune_offsets
-from baselines.validation import Validation
-from metricopt.errors import BudgetExceededError, ConfigError, ShapeError
+from metricopt.errors import BudgetExceededError, ShapeError
 from metricopt.metrics.base import Metric
 from metricopt.reading.callables import CallableMetric, make_metric
-from metricopt.tasks.sampling import Split
+from tests.baselines.post_hoc.calibrated import searched
+
+DEFAULT = OffsetSearch()
 
 
-def tune(outputs, targets, *, metric, limit=None, **more):
-    validation = Validation(metric, Split(targets[:, None], targets), limit=limit)
-    found = tune_offsets(outputs, validation, **more)
-    assert found.queries == validation.queries
-    return found
+def tune(outputs, targets, *, metric, search=DEFAULT, limit=None):
+    return searched(tune_offsets, outputs, targets, metric, limit=limit, search=search)
 
 
 def problem(examples=120, classes=4, seed=0):
@@ -66,7 +62,7 @@ class Counting(Metric):
 
 
 SEARCHES = [
-    OffsetSearch(),
+    DEFAULT,
     OffsetSearch(candidates=8),  # zero is not among them
     OffsetSearch(passes=1, candidates=5, reach=3.0),
 ]
@@ -79,11 +75,11 @@ def test_equals_a_plain_ascent(name, search):
     metric = make_metric(name)
     found = tune(outputs, targets, metric=metric, search=search)
     offsets, value, queries = plain_ascent(outputs, targets, metric, search)
-    torch.testing.assert_close(found.offsets, torch.tensor(offsets))
-    assert found.value == pytest.approx(value)
+    torch.testing.assert_close(found.best.offsets, torch.tensor(offsets))
+    assert found.best.value == pytest.approx(value)
     assert found.queries == queries
-    assert found.value != metric.value(outputs, targets)
-    assert metric.value(found.shift(outputs), targets) == found.value
+    assert found.best.value != metric.value(outputs, targets)
+    assert metric.value(found.best.shift(outputs), targets) == found.best.value
 
 
 def test_every_evaluation_is_a_query():
@@ -101,7 +97,7 @@ def test_every_improvement_is_noted_with_its_queries():
     first, last = found.trace[0], found.trace[-1]
     assert (first.queries, first.offsets.tolist()) == (1, [0.0] * 4)
     assert first.value == metric.value(outputs, targets)
-    assert (last.value, last.offsets is found.offsets) == (found.value, True)
+    assert (last.value, last.offsets is found.best.offsets) == (found.best.value, True)
     for before, after in zip(found.trace[:-1], found.trace[1:], strict=True):
         assert before.queries < after.queries <= found.queries
         assert before.value < after.value
@@ -118,8 +114,8 @@ def test_a_limit_returns_what_the_trace_says_of_as_many_queries(limit):
     found = tune(outputs, targets, metric=metric, search=search)
     known = [point for point in whole.trace if point.queries <= limit][-1]
     assert found.queries == metric.calls == min(limit, whole.queries)
-    assert found.value == known.value
-    assert torch.equal(found.offsets, known.offsets)
+    assert found.best.value == known.value
+    assert torch.equal(found.best.offsets, known.offsets)
 
 
 def test_the_limit_of_the_validation_is_kept_too():
@@ -135,15 +131,15 @@ def test_calls_of_a_few_logits_find_the_same(monkeypatch):
     expected = tune(outputs, targets, metric=metric)
     monkeypatch.setattr("baselines.post_hoc.class_scores.LOGITS", 7 * outputs.numel())
     found = tune(outputs, targets, metric=metric)
-    assert torch.equal(found.offsets, expected.offsets)
+    assert torch.equal(found.best.offsets, expected.best.offsets)
     assert found.queries == expected.queries
 
 
 def test_ties_keep_the_offsets_and_end_the_search_after_one_pass():
     constant = CallableMetric(lambda *_: 0.5, "constant", higher_is_better=True)
     found = tune(*problem(), metric=constant)
-    assert found.offsets.tolist() == [0.0] * 4
-    assert (found.value, found.queries, len(found.trace)) == (0.5, 1 + 160, 1)
+    assert found.best.offsets.tolist() == [0.0] * 4
+    assert (found.best.value, found.queries, len(found.trace)) == (0.5, 1 + 160, 1)
 
 
 def test_the_lowest_of_equally_good_candidates_is_taken():
@@ -151,7 +147,7 @@ def test_the_lowest_of_equally_good_candidates_is_taken():
     search = OffsetSearch(candidates=5, passes=1)
     found = tune(outputs, targets, metric=make_metric("mcr"), search=search)
     # Class 0 is lowered first, where -1 and -0.5 do equally well.
-    assert (found.offsets.tolist(), found.value) == ([-1.0, 0.0], 0.0)
+    assert (found.best.offsets.tolist(), found.best.value) == ([-1.0, 0.0], 0.0)
     assert [point.queries for point in found.trace] == [1, 2]
 
 
@@ -163,9 +159,9 @@ def test_a_wider_reach_undoes_a_greater_prior():
     near = tune(outputs, targets, metric=metric)
     search = OffsetSearch(reach=4.0)
     far = tune(outputs, targets, metric=metric, search=search)
-    assert (near.value, far.value) == (1.0, 0.0)
-    assert 3.1 < far.offsets[2] - far.offsets[0] < 7.1
-    assert far.offsets.dtype == torch.float64
+    assert (near.best.value, far.best.value) == (1.0, 0.0)
+    assert 3.1 < far.best.offsets[2] - far.best.offsets[0] < 7.1
+    assert far.best.offsets.dtype == torch.float64
 
 
 def test_bad_arguments_are_named():
@@ -174,19 +170,3 @@ def test_bad_arguments_are_named():
         shape = str(list(outputs.shape)).replace("[", r"\[")
         with pytest.raises(ShapeError, match=rf"with C >= 2, got {shape}"):
             tune(outputs, targets, metric=metric)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"passes": 0},
-        {"candidates": 1},
-        {"reach": 0.0},
-        {"reach": math.nan},
-        {"max_queries": 0},
-    ],
-)
-def test_settings_out_of_range_are_refused(setting):
-    ((name, value),) = setting.items()
-    with pytest.raises(ConfigError, match=f"class offsets need.*{name}={value}"):
-        OffsetSearch(**setting)

@@ -4,21 +4,26 @@ import pytest
 import torch
 
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
-from baselines.validation import Validation
-from metricopt.errors import BudgetExceededError, ConfigError
-from metricopt.tasks.sampling import Split
-from tests.baselines.post_hoc.calibrated import LinearMetric, best_decisions, calibrated
+from metricopt.errors import BudgetExceededError
+from tests.baselines.post_hoc.calibrated import (
+    LinearMetric,
+    best_decisions,
+    calibrated,
+    searched,
+)
 
 
 def evolve(outputs, targets, metric, *, queries=60, seed=0, limit=None):
-    validation = Validation(metric, Split(targets[:, None], targets), limit=limit)
-    found = evolve_offsets(
+    found = searched(
+        evolve_offsets,
         outputs,
-        validation,
+        targets,
+        metric,
+        limit=limit,
         search=OffsetEvolution(max_queries=queries),
         generator=torch.Generator().manual_seed(seed),
     )
-    assert found.queries == validation.queries == metric.calls
+    assert found.queries == metric.calls
     return found
 
 
@@ -29,8 +34,8 @@ def test_the_best_decisions_for_a_linear_metric_are_found(higher):
     metric = LinearMetric(gains, higher_is_better=higher)
     found = evolve(outputs, targets, metric, queries=120)
     best = 10.0 * torch.nn.functional.one_hot(best_decisions(outputs, gains), 3)
-    assert found.value == pytest.approx(metric.value(best, targets))
-    assert metric.value(found.shift(outputs), targets) == found.value
+    assert found.best.value == pytest.approx(metric.value(best, targets))
+    assert metric.value(found.best.shift(outputs), targets) == found.best.value
 
 
 @pytest.mark.parametrize("queries", [1, 7, 20])
@@ -51,14 +56,12 @@ def test_one_logit_counts_as_two_classes_and_the_generator_decides():
     found = evolve(single, targets, LinearMetric([1.0, 4.0]))
     again = evolve(outputs, targets, LinearMetric([1.0, 4.0]))
     other = evolve(outputs, targets, LinearMetric([1.0, 4.0]), seed=1)
-    assert found.value == again.value
-    torch.testing.assert_close(found.offsets, again.offsets)
-    assert not torch.equal(other.offsets, again.offsets)
+    assert found.best.value == again.best.value
+    torch.testing.assert_close(found.best.offsets, again.best.offsets)
+    assert not torch.equal(other.best.offsets, again.best.offsets)
 
 
 def test_limits_are_kept():
     outputs, targets = calibrated(3)
     with pytest.raises(BudgetExceededError, match="exceed the limit of 5"):
         evolve(outputs, targets, LinearMetric([1.0, 1.0, 2.0]), limit=5)
-    with pytest.raises(ConfigError, match="max_queries >= 1"):
-        OffsetEvolution(max_queries=0)

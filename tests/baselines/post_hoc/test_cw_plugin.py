@@ -4,18 +4,19 @@ import pytest
 import torch
 
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
-from baselines.validation import Validation
 from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric
-from metricopt.tasks.sampling import Split
-from tests.baselines.post_hoc.calibrated import LinearMetric, best_decisions, calibrated
+from tests.baselines.post_hoc.calibrated import (
+    LinearMetric,
+    best_decisions,
+    calibrated,
+    searched,
+)
 
 
 def weigh(outputs, targets, metric, **settings):
-    validation = Validation(metric, Split(targets[:, None], targets))
-    found = pairwise_weights(outputs, validation, search=PairSearch(**settings))
-    assert found.queries == validation.queries
-    return found
+    search = PairSearch(**settings)
+    return searched(pairwise_weights, outputs, targets, metric, search=search)
 
 
 @pytest.mark.parametrize("higher", [True, False])
@@ -28,8 +29,8 @@ def test_a_linear_metric_is_made_best(gains, higher):
         best_decisions(outputs, gains), len(gains)
     )
     assert found.queries == metric.calls == 2 + 400 * (len(gains) - 1)
-    assert found.value == pytest.approx(metric.value(best, targets), abs=2e-3)
-    assert found.value != metric.value(outputs, targets)
+    assert found.best.value == pytest.approx(metric.value(best, targets), abs=2e-3)
+    assert found.best.value != metric.value(outputs, targets)
 
 
 def test_a_pair_is_judged_as_if_there_were_no_other_class():
@@ -48,7 +49,7 @@ def test_a_pair_is_judged_as_if_there_were_no_other_class():
     assert seen[1:4] == [([0, 1], [0, 1])] * 3
     assert seen[4:7] == [([0, 2], [0, 2])] * 3
     # Of equal values, the one at equal weights: nothing moves.
-    assert found.offsets.tolist() == [0.0] * 3
+    assert found.best.offsets.tolist() == [0.0] * 3
 
 
 @pytest.mark.parametrize(("limit", "made"), [(4, 4), (5, 4), (20, 20), (21, 20)])
@@ -64,5 +65,5 @@ def test_a_limit_is_divided_among_the_pairs(limit, made):
 def test_equal_weights_are_kept_where_the_result_is_no_better():
     outputs, targets = calibrated(3)
     found = weigh(outputs, targets, LinearMetric([1.0, 1.0, 1.0]), candidates=15)
-    assert found.value == LinearMetric([1.0, 1.0, 1.0]).value(outputs, targets)
+    assert found.best.value == LinearMetric([1.0, 1.0, 1.0]).value(outputs, targets)
     assert len(found.trace) == 1

@@ -4,23 +4,25 @@ import pytest
 import torch
 
 from baselines.post_hoc.fw_eg import FrankWolfe, Mixture, diagonal, frank_wolfe
-from baselines.validation import Validation
 from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric
-from metricopt.tasks.sampling import Split
-from tests.baselines.post_hoc.calibrated import LinearMetric, best_decisions, calibrated
+from tests.baselines.post_hoc.calibrated import (
+    LinearMetric,
+    best_decisions,
+    calibrated,
+    searched,
+)
 
 
 def elicit(outputs, targets, metric, *, seed=0, **settings):
-    validation = Validation(metric, Split(targets[:, None], targets))
-    found = frank_wolfe(
+    return searched(
+        frank_wolfe,
         outputs,
-        validation,
+        targets,
+        metric,
         search=FrankWolfe(**settings),
         generator=torch.Generator().manual_seed(seed),
     )
-    assert found.queries == validation.queries
-    return found
 
 
 @pytest.mark.parametrize("higher", [True, False])
@@ -29,11 +31,13 @@ def test_the_gains_of_a_linear_metric_are_exact_after_one_iteration(gains, highe
     outputs, targets = calibrated(len(gains))
     metric = LinearMetric(gains, higher_is_better=higher)
     found = elicit(outputs, targets, metric, iterations=1)
-    elicited = found.mixture.gains[-1]
+    elicited = found.best.mixture.gains[-1]
     expected = torch.tensor(gains, dtype=torch.float64) / max(gains)
     torch.testing.assert_close(elicited, expected)
-    assert found.mixture.weights.tolist() == [0.0, 1.0]
-    assert torch.equal(found.mixture.decide(outputs), best_decisions(outputs, gains))
+    assert found.best.mixture.weights.tolist() == [0.0, 1.0]
+    assert torch.equal(
+        found.best.mixture.decide(outputs), best_decisions(outputs, gains)
+    )
     assert found.queries == metric.calls == 1 + len(gains) + 1
 
 
@@ -43,13 +47,13 @@ def test_a_better_f_measure_is_found_and_its_value_is_that_of_the_classifier():
     metric = make_metric("f1")
     found = elicit(single, targets, metric, max_queries=25)
     assert found.queries == 25
-    assert found.value > metric.value(single, targets) + 0.02
-    assert metric.value(found.mixture.shift(single), targets) == found.value
+    assert found.best.value > metric.value(single, targets) + 0.02
+    assert metric.value(found.best.mixture.shift(single), targets) == found.best.value
     values = [each.value for each in found.trace]
     assert values == sorted(set(values))
     assert values[0] == metric.value(single, targets)
     again = elicit(single, targets, metric, max_queries=25)
-    assert torch.equal(again.mixture.gains, found.mixture.gains)
+    assert torch.equal(again.best.mixture.gains, found.best.mixture.gains)
 
 
 def test_a_mixture_draws_its_iterates_as_often_as_it_says():

@@ -126,5 +126,5 @@ def test_bad_arguments_are_named():
         tune(torch.zeros(2, 2), targets, metric=metric)
     with pytest.raises(DataError, match=r"both classes 0 and 1, got \[0\]"):
         tune(torch.zeros(2, 1), torch.zeros(2).long(), metric=metric)
-    with pytest.raises(ConfigError, match="at least 2, got 1"):
+    with pytest.raises(ConfigError, match="max_candidates >= 2, got max_candidates=1"):
         tune(torch.zeros(2, 1), targets, metric=metric, max_candidates=1)
