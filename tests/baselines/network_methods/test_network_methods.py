@@ -30,6 +30,12 @@ from tests.baselines.toy_images import ToyImages, image_network
 NAMES = list(NETWORK_METHODS)
 PROBLEMS = ["table", "images", "two kinds of images"]
 BINARY_ONLY = {"cost-sensitive", "learned-surrogate"}
+QUICK = {
+    "moew": {"rounds": 2, "per_round": 2, "search_epochs": 3},
+    "l2t-dlf": {"students": 1, "teaching_epochs": 6},
+    "cost-sensitive": {"grid": (0.3, 0.6)},
+}
+"""Shorter searches, where a method takes long."""
 TABLE_TRAINING = Training(epochs=6, learning_rate=0.02)
 IMAGE_TRAINING = Training(
     epochs=20,
@@ -78,9 +84,13 @@ def make_problem(name):
     return Problem(network, batches, observe, metric, IMAGE_TRAINING)
 
 
-def run(name, problem, *, limit=None, seed="a", on_epoch=None):
-    validation = Validation(Evaluated(problem.metric), problem.observe, limit=limit)
-    method = NETWORK_METHODS.get(name)(on_epoch=on_epoch)
+def metered(problem, limit=None):
+    return Validation(Evaluated(problem.metric), problem.observe, limit=limit)
+
+
+def run(name, problem, validation=None, *, seed="a", on_epoch=None):
+    validation = validation or metered(problem)
+    method = NETWORK_METHODS.get(name)(on_epoch=on_epoch, **QUICK.get(name, {}))
     result = method.train(
         problem.network,
         problem.batches,
@@ -161,19 +171,13 @@ def test_no_more_queries_are_made_than_allowed(name):
     problem = make_problem(kind)
     before = copy.deepcopy(problem.network.state_dict())
     for limit in {0, max(0, spent - 1)} - {spent}:
-        metered = Validation(Evaluated(problem.metric), problem.observe, limit=limit)
+        validation = metered(problem, limit)
         with pytest.raises(BudgetExceededError, match=f"exceed the limit of {limit}$"):
-            NETWORK_METHODS.get(name)().train(
-                problem.network,
-                problem.batches,
-                metered,
-                training=problem.training,
-                generator=make_generator("a"),
-            )
-        assert metered._metric.rows <= metered.queries <= limit
+            run(name, problem, validation)
+        assert validation._metric.rows <= validation.queries <= limit
     for key, value in problem.network.state_dict().items():
         assert torch.equal(value, before[key])
-    assert run(name, problem, limit=spent)[0].queries == spent
+    assert run(name, problem, metered(problem, spent))[0].queries == spent
 
 
 def reachable(thing, depth=3):

@@ -2,39 +2,17 @@
 
 import pytest
 import torch
-from torch import nn
 
-from baselines.losses.contract import make_loss
-from baselines.training.batches import PermutedBatches, SampledBatches
 from baselines.training.checkpoint import read_checkpoint, write_checkpoint
-from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.training.loop import Hooks, train
 from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
-from metricopt.process.seeding import make_generator
-from tests.baselines.toy_images import ToyImages, image_network
+from tests.baselines.training.runs import image_run, make_run, same, weights
 
 
-def image_run(*, loss="cross-entropy", epochs=3, schedule="one-cycle"):
-    training = Training(
-        epochs, 0.05, optimizer="sgd", schedule=schedule, keep_best=False
-    )
-    return TrainingRun(
-        image_network(),
-        make_loss(loss, classes=4),
-        PermutedBatches(ToyImages(), 16),
-        training,
-        generator=make_generator("images"),
-    )
-
-
-def final_state(run):
-    learned = run.loss.state_dict() if isinstance(run.loss, nn.Module) else {}
-    return {**run.network.state_dict(), **learned}
-
-
-def same(first, second):
-    assert first.keys() == second.keys()
-    return all(torch.equal(first[name], value) for name, value in second.items())
+def short_run(loss="cross-entropy", *, epochs=3, schedule="one-cycle"):
+    settings = {"optimizer": "sgd", "schedule": schedule, "keep_best": False}
+    return image_run(Training(epochs, 0.05, **settings), loss)
 
 
 def kill_after(number):
@@ -48,64 +26,57 @@ def kill_after(number):
 @pytest.mark.parametrize("schedule", ["one-cycle", "steps", "constant"])
 @pytest.mark.parametrize("loss", ["cross-entropy", "aucpr"])
 def test_a_killed_training_ends_as_an_undisturbed_one(tmp_path, loss, schedule):
-    undisturbed = image_run(loss=loss, schedule=schedule)
+    undisturbed = short_run(loss, schedule=schedule)
     train(undisturbed)
     checkpoint = tmp_path / "folder" / "b.pt"
-    killed = image_run(loss=loss, schedule=schedule)
+    killed = short_run(loss, schedule=schedule)
     with pytest.raises(KeyboardInterrupt):
         train(killed, checkpoint=checkpoint, key="k", hooks=kill_after(2))
     assert checkpoint.exists()
-    again = image_run(loss=loss, schedule=schedule)
+    again = short_run(loss, schedule=schedule)
     train(again, checkpoint=checkpoint, key="k")
-    assert same(final_state(again), final_state(undisturbed))
+    assert same(weights(again), weights(undisturbed))
     assert again.losses == undisturbed.losses
     assert len(again.seconds) == 3
 
 
 def test_dropout_balance_and_the_best_epoch_survive(tmp_path, network, data):
-    start = {name: value.clone() for name, value in network.state_dict().items()}
+    start = weights(network)
 
     def new_run():
         network.load_state_dict(start)
-        return TrainingRun(
-            network,
-            make_loss("cross-entropy", classes=1),
-            SampledBatches(data.train, 32, balanced=True),
-            Training(4, 0.3),
-            generator=make_generator("a"),
-            observe=data.observe,
-        )
+        return make_run(network, data, epochs=4, learning_rate=0.3)
 
     best = train(new_run())
-    expected = {name: value.clone() for name, value in network.state_dict().items()}
+    expected = weights(network)
     checkpoint = tmp_path / "c.pt"
     with pytest.raises(KeyboardInterrupt):
         train(new_run(), checkpoint=checkpoint, hooks=kill_after(2))
     again = train(new_run(), checkpoint=checkpoint)
     assert (again.epoch, again.score) == (best.epoch, best.score)
-    assert same(network.state_dict(), expected)
+    assert same(weights(network), expected)
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
     checkpoint = tmp_path / "c.pt"
-    done = image_run()
+    done = short_run()
     train(done, checkpoint=checkpoint)
-    again, epochs = image_run(), []
+    again, epochs = short_run(), []
     train(again, checkpoint=checkpoint, hooks=Hooks(epochs.append))
     assert (epochs, again.epoch) == ([], 3)
-    assert same(final_state(again), final_state(done))
+    assert same(weights(again), weights(done))
     assert not again.network.training
 
 
 def test_global_randomness_borrowed_without_dropout_goes_on():
     draws = []
     for interrupted in (False, True):
-        run = image_run()
+        run = short_run()
         with run.randomness():
             first = torch.rand(2)
         if interrupted:
             state = run.state()
-            run = image_run()
+            run = short_run()
             run.restore(state)
         with run.randomness():
             draws.append((first, torch.rand(2)))
@@ -116,10 +87,10 @@ def test_global_randomness_borrowed_without_dropout_goes_on():
 
 def test_a_checkpoint_of_another_run_is_ignored(tmp_path):
     checkpoint = tmp_path / "c.pt"
-    write_checkpoint(checkpoint, "other", image_run().state())
+    write_checkpoint(checkpoint, "other", short_run().state())
     assert read_checkpoint(checkpoint, "mine") is None
     assert read_checkpoint(checkpoint, "other")["losses"] == []
-    run = image_run()
+    run = short_run()
     train(run, checkpoint=checkpoint, key="mine")
     assert run.epoch == 3
 
@@ -134,13 +105,13 @@ def test_a_checkpoint_without_settings_is_ignored(tmp_path):
 def test_a_torn_checkpoint_is_begun_anew(tmp_path, content):
     checkpoint = tmp_path / "c.pt"
     checkpoint.write_bytes(content)
-    run = image_run()
+    run = short_run()
     with pytest.warns(UserWarning, match="is damaged, the training begins anew"):
         train(run, checkpoint=checkpoint)
     assert run.epoch == 3
 
 
 def test_the_state_of_other_settings_is_refused():
-    other = image_run(epochs=4)
+    other = short_run(epochs=4)
     with pytest.raises(ConfigError, match=r"expected the state of .*'epochs': 3"):
-        image_run().restore(other.state())
+        short_run().restore(other.state())

@@ -6,21 +6,18 @@ import pytest
 import torch
 from torch import nn
 
-from baselines.losses.contract import LOSSES, make_loss
-from baselines.training.batches import PermutedBatches, SampledBatches
-from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.losses.cross_entropy import cross_entropy
+from baselines.training.loop import Hooks, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict
-from metricopt.errors import (
-    DivergedError,
-)
+from metricopt.errors import DivergedError
 from metricopt.losses.contract import RowLoss
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import BalancedSampler, Split
 from tests.baselines.toy_images import ToyImages, image_network
+from tests.baselines.training.runs import image_run, make_run, same, weights
 
-CROSS_ENTROPY = LOSSES.get("cross-entropy")
 IMAGE_TRAINING = Training(
     3,
     0.05,
@@ -31,37 +28,6 @@ IMAGE_TRAINING = Training(
     channels_last=True,
     keep_best=False,
 )
-
-
-def make_run(network, data, *, loss=CROSS_ENTROPY, seed="a", balanced=True, **more):
-    observe = more.pop("observe", data.observe)
-    settings = {"epochs": 8, "learning_rate": 0.02} | more
-    return TrainingRun(
-        network,
-        loss,
-        SampledBatches(data.train, 32, balanced=balanced),
-        Training(**settings),
-        generator=make_generator(seed),
-        observe=observe,
-    )
-
-
-def image_run(training=IMAGE_TRAINING, loss="cross-entropy", images=None):
-    return TrainingRun(
-        image_network(),
-        make_loss(loss, classes=4),
-        PermutedBatches(images or ToyImages(), 16),
-        training,
-        generator=make_generator("images"),
-    )
-
-
-def weights(network):
-    return {name: value.clone() for name, value in network.state_dict().items()}
-
-
-def same(first, second):
-    return all(torch.equal(first[name], value) for name, value in second.items())
 
 
 def plain_loop(network, data, *, balanced, epochs, rate):
@@ -90,14 +56,14 @@ def plain_loop(network, data, *, balanced, epochs, rate):
             network.train()
             for index in drawn:
                 outputs = network(data.train.inputs[index])
-                loss = CROSS_ENTROPY(outputs, data.train.targets[index])
+                loss = cross_entropy(outputs, data.train.targets[index])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 rates.step()
             network.eval()
             with torch.no_grad():
-                found = CROSS_ENTROPY(network(observe.inputs), observe.targets)
+                found = cross_entropy(network(observe.inputs), observe.targets)
             scores.append(float(found))
     return scores
 
@@ -115,7 +81,7 @@ def test_equals_a_plain_loop_to_the_bit(network, data, balanced):
 
 
 def test_image_training_equals_a_plain_loop_to_the_bit():
-    run = image_run()
+    run = image_run(IMAGE_TRAINING)
     train(run)
     images, generator, losses = ToyImages(), make_generator("images"), []
     network = image_network().to(memory_format=torch.channels_last)
@@ -132,7 +98,7 @@ def test_image_training_equals_a_plain_loop_to_the_bit():
             inputs = images.augmented(index, generator)
             with torch.autocast("cpu", torch.bfloat16):
                 outputs = network(inputs)
-            loss = CROSS_ENTROPY(outputs.float(), images.targets[index])
+            loss = cross_entropy(outputs.float(), images.targets[index])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -172,7 +138,7 @@ def test_divergence_is_reported_and_the_last_good_state_kept(network, data):
     def fails_in_third_epoch(outputs, targets):
         nonlocal calls
         calls += 1
-        loss = CROSS_ENTROPY(outputs, targets)
+        loss = cross_entropy(outputs, targets)
         return loss * math.nan if calls == 25 else loss
 
     hooks = Hooks(lambda _epoch: kept.append(weights(network)))
@@ -206,7 +172,7 @@ def test_hooks_and_losses_are_told_of_every_step(network, data):
 
 
 def test_outputs_are_float32_near_those_without_autocast():
-    run = image_run()
+    run = image_run(IMAGE_TRAINING)
     inputs = ToyImages().batch(slice(5))
     with torch.no_grad():
         found, exact = run.forward(inputs), run.network(inputs)

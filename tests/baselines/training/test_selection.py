@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from baselines.losses.contract import LOSSES, make_loss
-from baselines.training.batches import PermutedBatches, SampledBatches
-from baselines.training.loop import Hooks, TrainingRun, train
+from baselines.losses.cross_entropy import cross_entropy
+from baselines.training.loop import Hooks, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.validation import Validation
@@ -17,43 +16,9 @@ from metricopt.errors import (
     DataError,
     DivergedError,
 )
-from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split
-from tests.baselines.toy_images import ToyImages, image_network
-
-CROSS_ENTROPY = LOSSES.get("cross-entropy")
-
-
-def make_run(network, data, *, balanced=True, **more):
-    observe = more.pop("observe", data.observe)
-    settings = {"epochs": 8, "learning_rate": 0.02} | more
-    return TrainingRun(
-        network,
-        CROSS_ENTROPY,
-        SampledBatches(data.train, 32, balanced=balanced),
-        Training(**settings),
-        generator=make_generator("a"),
-        observe=observe,
-    )
-
-
-def image_run(training):
-    return TrainingRun(
-        image_network(),
-        make_loss("cross-entropy", classes=4),
-        PermutedBatches(ToyImages(), 16),
-        training,
-        generator=make_generator("images"),
-    )
-
-
-def weights(network):
-    return {name: value.clone() for name, value in network.state_dict().items()}
-
-
-def same(first, second):
-    return all(torch.equal(first[name], value) for name, value in second.items())
+from tests.baselines.training.runs import image_run, make_run, same, weights
 
 
 def test_best_epoch_is_kept_and_callbacks_see_every_one(network, data):
@@ -66,7 +31,7 @@ def test_best_epoch_is_kept_and_callbacks_see_every_one(network, data):
     assert [epoch.train_loss for epoch in epochs] == run.losses
     assert best.score == min(scores)
     assert best.epoch == scores.index(min(scores)) + 1
-    kept = CROSS_ENTROPY(predict(network, data.observe.inputs), data.observe.targets)
+    kept = cross_entropy(predict(network, data.observe.inputs), data.observe.targets)
     assert float(kept) == pytest.approx(best.score, rel=1e-6)
 
 
@@ -75,7 +40,7 @@ def test_last_epoch_is_kept_on_request(network, data):
     run = make_run(network, data, learning_rate=0.3, keep_best=False, balanced=False)
     best = train(run, hooks=Hooks(epochs.append))
     assert (best.epoch, best.score) == (8, epochs[-1].observe_score)
-    kept = CROSS_ENTROPY(predict(network, data.observe.inputs), data.observe.targets)
+    kept = cross_entropy(predict(network, data.observe.inputs), data.observe.targets)
     assert float(kept) == pytest.approx(best.score, rel=1e-6)
 
 

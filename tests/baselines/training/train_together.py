@@ -21,6 +21,8 @@ from metricopt.tasks.sampling import Split
 from tests.baselines.toy_images import ToyImages
 
 EPOCHS, BATCH = 4, 16
+KINDS = ("permuted", "whole", "sampled", "balanced")
+"""Only the first one may be killed; "whole" is the same without."""
 
 
 class KillAfter(Hooks):
@@ -43,7 +45,7 @@ def network():
 
 def batches(kind):
     images = ToyImages()
-    if kind == "permuted":
+    if kind in ("permuted", "whole"):
         return PermutedBatches(images, BATCH)
     split = Split(images.inputs, images.targets)
     return SampledBatches(split, BATCH, balanced=kind == "balanced")
@@ -52,7 +54,7 @@ def batches(kind):
 def main(folder, epoch=None):
     torch.set_num_threads(1)
     with joined() as team:
-        for kind in ("permuted", "sampled", "balanced"):
+        for kind in KINDS:
             run = TrainingRun(
                 network(),
                 nn.CrossEntropyLoss(),
