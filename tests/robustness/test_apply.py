@@ -21,17 +21,14 @@ IMAGES = INPUTS.view(-1, 1, 8, 8)
 def images_model():
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return nn.Sequential(
-            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 10)
-        )
+        layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten()
+        return nn.Sequential(*layers, nn.Linear(144, 10))
 
 
 def improve(model, inputs, options=QUICK):
-    data = inputs, TARGETS
+    data = dict.fromkeys(("train", "observe"), (inputs, TARGETS))
     loss = nn.CrossEntropyLoss()
-    found = finetune(
-        model, train=data, observe=data, loss=loss, metric="mcr", options=options
-    )
+    found = finetune(model, **data, loss=loss, metric="mcr", options=options)
     # A random phi moves every output, whatever was found.
     generator = torch.Generator().manual_seed(1)
     return replace(found, phi=torch.randn(found.phi.shape, generator=generator))
@@ -100,16 +97,20 @@ def _replica(model):
     return made[model]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_call_the_model(case, way):
+@pytest.mark.parametrize("way", [*WAYS, *LATER])
+@pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::torch.jit.TracerWarning", "ignore::UserWarning"
+)
+def test_every_way_to_call_the_model_or_what_is_made_of_it(case, way):
     found, model, inputs, before, after = case
     with torch.no_grad():
-        run = WAYS[way](model, inputs)
+        early = WAYS[way](model, inputs) if way in WAYS else model
         found.apply()
+        run = LATER[way](model, inputs) if way in LATER else early
         got = run(inputs)
         whole = model(inputs)
         found.remove()
-        again = run(inputs)
+        again = early(inputs)
     if way == "layer by layer":
         # The layers have what belongs to them; offsets belong to the whole model.
         got = got + found.phi[-10:]
@@ -119,34 +120,15 @@ def test_every_way_to_call_the_model(case, way):
     assert not torch.allclose(after, before)
 
 
-@pytest.mark.parametrize("way", LATER)
-@pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::torch.jit.TracerWarning", "ignore::UserWarning"
-)
-def test_what_is_made_of_an_applied_model(case, way):
-    found, model, inputs, before, after = case
-    with torch.no_grad():
-        found.apply()
-        made = LATER[way](model, inputs)
-        torch.testing.assert_close(made(inputs), after)
-        found.remove()
-        torch.testing.assert_close(model(inputs), before)
-
-
-def test_a_compiled_model_is_fine_tuned_and_applied():
+@pytest.mark.parametrize("compile_", [compiled, compiled_in_place])
+def test_a_compiled_model_is_fine_tuned_and_applied(compile_):
     plain, model = network(64, 10), network(64, 10)
     expected = improve(plain, INPUTS)
-    warm = compiled(model, INPUTS)
+    warm = compile_(model, INPUTS)
     found = improve(warm, INPUTS)
     assert found.metric_after == expected.metric_after
     assert found.apply() is model
     torch.testing.assert_close(warm(INPUTS), expected.apply()(INPUTS))
-
-
-def test_a_model_compiled_in_place_is_fine_tuned():
-    expected = improve(network(64, 10), INPUTS)
-    found = improve(compiled_in_place(network(64, 10), INPUTS), INPUTS)
-    assert found.metric_after == expected.metric_after
 
 
 def test_the_fast_path_of_a_transformer():
@@ -209,8 +191,7 @@ def test_changed_weights_are_warned_of_and_not_saved(case, tmp_path):
     found, model, *_ = case
     found.apply()
     found.save(tmp_path / "phi.safetensors")
-    with torch.no_grad():
-        next(model.parameters()).data.mul_(2)
+    next(model.parameters()).data.mul_(2)
     with pytest.raises(ConfigError, match="phi was chosen for other weights"):
         found.save(tmp_path / "other.safetensors")
     assert not (tmp_path / "other.safetensors").exists()
