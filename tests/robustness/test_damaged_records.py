@@ -75,8 +75,8 @@ def test_the_line_that_is_damaged_is_sound():
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_record_of_a_run_is_named_and_stays(tmp_path, name):
-    store = RunStore(tmp_path)
+def test_a_damaged_record_or_line_is_named_and_stays(tmp_path, name):
+    store, lines = RunStore(tmp_path), tmp_path / "records.jsonl"
     path = store.path(make_spec())
     path.parent.mkdir(parents=True)
     path.write_bytes(DAMAGED[name])
@@ -86,6 +86,10 @@ def test_a_damaged_record_of_a_run_is_named_and_stays(tmp_path, name):
     assert text.startswith(f"the record {path} ")
     assert "delete it" in text
     assert path.read_bytes() == DAMAGED[name]
+    lines.write_bytes(LINE + b"\n" + DAMAGED[name] + b"\n")
+    with pytest.raises(DataError) as caught:
+        read_jsonl(lines)
+    assert told(caught.value).startswith(f"{lines} ")
 
 
 @pytest.fixture
@@ -107,15 +111,6 @@ def refusal(capsys, *arguments, code=2):
 
 def specs():
     return find_experiment("table3").specs("local", None, True)
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_line_of_a_report_is_named(tmp_path, name):
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(LINE + b"\n" + DAMAGED[name] + b"\n")
-    with pytest.raises(DataError) as caught:
-        read_jsonl(path)
-    assert told(caught.value).startswith(f"{path} ")
 
 
 @pytest.mark.parametrize("name", ["torn", "no UTF-8", "deep", "texts for seconds"])

@@ -114,35 +114,25 @@ def accumulated(metric, given, truth):
 SUFFIXES = (*tables.TORCH, *tables.TORCH_NO_NUMBER)
 
 
-@pytest.mark.parametrize(("task", "suffix"), of_task(SUFFIXES, tc, class_name))
-def test_classification_of_torchmetrics(task, suffix):
-    """Matrices of two classes and several labels were given in one form for all."""
-    right = right_for(task, suffix)
-    for kind, case in BY_KIND:
-        make = partial(
-            getattr(tc, class_name(task, suffix)), **settings(task, suffix, kind)
-        )
-        assert_right_or_refused(
-            make(),
-            case,
-            kind in right,
-            lambda make=make, case=case: accumulated(make(), *prepared_for(task, case)),
-        )
+OF_CLASSES = [(*row, "class") for row in of_task(SUFFIXES, tc, class_name)]
+OF_FUNCTIONS = [(*row, "function") for row in of_task(SUFFIXES, tfc, function_name)]
 
 
-@pytest.mark.parametrize(("task", "suffix"), of_task(SUFFIXES, tfc, function_name))
-def test_classification_functions_of_torchmetrics(task, suffix):
-    """They were called with (outputs, targets) as the network returns them."""
-    right = right_for(task, suffix)
+@pytest.mark.parametrize(("task", "suffix", "form"), OF_CLASSES + OF_FUNCTIONS)
+def test_classification_of_torchmetrics(task, suffix, form):
+    """Matrices of two classes and several labels were given in one form for all.
+
+    Functions were called with (outputs, targets) as the network returns them.
+    """
     for kind, case in BY_KIND:
-        call = getattr(tfc, function_name(task, suffix))
-        function = partial(call, **settings(task, suffix, kind))
-        assert_right_or_refused(
-            function,
-            case,
-            kind in right,
-            lambda function=function, case=case: function(*prepared_for(task, case)),
-        )
+        given, data = settings(task, suffix, kind), prepared_for(task, case)
+        if form == "class":
+            make = partial(getattr(tc, class_name(task, suffix)), **given)
+            spec, direct = make(), partial(accumulated, make(), *data)
+        else:
+            spec = partial(getattr(tfc, function_name(task, suffix)), **given)
+            direct = partial(spec, *data)
+        assert_right_or_refused(spec, case, kind in right_for(task, suffix), direct)
 
 
 @pytest.mark.parametrize("suffix", tables.TORCH)

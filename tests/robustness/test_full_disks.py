@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -35,6 +36,10 @@ def suite(tmp_path, monkeypatch):
     suite = install(monkeypatch, tmp_path)
     monkeypatch.setattr(pretrain, "RELEASED", suite.checkout / "results" / "weights")
     return suite
+
+
+def specs():
+    return find_experiment("table3").specs("local", None, True)
 
 
 def sentence(capsys, *arguments):
@@ -108,33 +113,23 @@ def test_a_folder_that_takes_no_bytes_is_named_first(
     assert suite.store.stale(specs()) == []
 
 
-def specs():
-    return find_experiment("table3").specs("local", None, True)
-
-
 @pytest.mark.parametrize(("arguments", "place"), WRITTEN)
-def test_a_file_above_a_folder_is_named_first(suite, capsys, arguments, place):
-    folder = places(suite)[place]
-    above = folder if place == "the cache" else folder.parent
-    if place == "the run store":
-        above = folder
-    above.parent.mkdir(parents=True, exist_ok=True)
-    above.write_text("")
-    assert str(above) in sentence(capsys, *arguments)
-    assert suite.prepared == suite.ran == []
-
-
-@pytest.mark.parametrize(("arguments", "place"), WRITTEN)
-def test_a_disk_with_too_little_space_is_named_first(
+def test_too_little_space_or_a_file_above_a_folder_is_named_first(
     suite, capsys, monkeypatch, arguments, place
 ):
     folder = places(suite)[place]
-    monkeypatch.setattr(
-        paths, "free_gigabytes", lambda path: 0.25 if path == folder else 5.0
-    )
-    assert sentence(capsys, *arguments) == (
-        f"the disk of {folder} has 0.2 GB free, expected at least 1 GB"
-    )
+    with monkeypatch.context() as patch:
+        free = {folder: 0.25}
+        patch.setattr(paths, "free_gigabytes", lambda path: free.get(path, 5.0))
+        assert sentence(capsys, *arguments) == (
+            f"the disk of {folder} has 0.2 GB free, expected at least 1 GB"
+        )
+    above = folder if place in ("the cache", "the run store") else folder.parent
+    if above.is_dir():
+        shutil.rmtree(above)
+    above.parent.mkdir(parents=True, exist_ok=True)
+    above.write_text("")
+    assert str(above) in sentence(capsys, *arguments)
     assert suite.prepared == suite.ran == []
 
 
@@ -197,18 +192,14 @@ def fail(error):
     raise error
 
 
-def test_a_download_is_refused_where_it_has_no_room(tmp_path, monkeypatch):
-    source = tmp_path / "source"
-    source.write_bytes(bytes(2_000))
-    monkeypatch.setattr(downloads, "free_gigabytes", lambda folder: 1e-6)
-    with pytest.raises(DataError, match=r"GB free, the file needs 0\.0 GB"):
-        downloads.download([source.as_uri()], tmp_path / "to" / "file", progress=False)
-    assert not (tmp_path / "to" / "file").exists()
-
-
-def test_a_download_to_a_full_disk_is_not_tried_again(tmp_path, monkeypatch):
+def test_a_download_has_no_room_or_is_not_tried_again(tmp_path, monkeypatch):
     source, tries = tmp_path / "source", []
     source.write_bytes(bytes(2_000))
+    with monkeypatch.context() as patch:
+        patch.setattr(downloads, "free_gigabytes", lambda folder: 1e-6)
+        with pytest.raises(DataError, match=r"GB free, the file needs 0\.0 GB"):
+            downloads.download([source.as_uri()], tmp_path / "a" / "b", progress=False)
+    assert not (tmp_path / "a" / "b").exists()
 
     def full(*arguments):
         tries.append(arguments)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy, cross_entropy
 
-from metricopt import ConfigError, FinetuneOptions, MetricError
+from metricopt import ConfigError, MetricError
 from metricopt.reading.decision import meaning_of
 from metricopt.reading.meaning import Meaning
 from tests.robustness.heads import (
@@ -101,14 +101,17 @@ def test_outputs_between_0_and_1_are_asked_about(outputs):
     assert call().metric_before == pytest.approx(sk.accuracy_score(targets, decided))
 
 
-def test_outputs_that_cannot_be_probabilities():
-    with pytest.raises(ConfigError, match=r"needs outputs in \[0, 1\], got -"):
-        run(network(64, 10), vectors("digits"), CE, "mcr", outputs="probabilities")
-
-
-def test_an_unknown_kind_of_outputs():
-    with pytest.raises(ConfigError, match="outputs must be one of 'logits', 'prob"):
-        FinetuneOptions(outputs="logit")
+@pytest.mark.parametrize(
+    ("outputs", "text"),
+    [
+        ("probabilities", r"needs outputs in \[0, 1\], got -"),
+        ("log-probabilities", "exponentials sum to 1, as of a LogSoftmax"),
+        ("logit", "outputs must be one of 'logits', 'prob"),
+    ],
+)
+def test_outputs_that_cannot_be_what_is_said(outputs, text):
+    with pytest.raises(ConfigError, match=text):
+        run(network(64, 10), vectors("digits"), CE, "mcr", outputs=outputs)
 
 
 @pytest.mark.parametrize("name", ["one logit", "flat logit", "sigmoid", "flat sigmoid"])
@@ -204,20 +207,17 @@ def test_probabilities_stay_probabilities(name):
 
 
 @pytest.mark.parametrize(
-    ("given", "higher"), [(sk.mean_absolute_error, True), (sk.r2_score, False)]
+    ("given", "declared", "text"),
+    [
+        (sk.mean_absolute_error, {"higher_is_better": True} | WIDE, "perfect pred"),
+        (sk.r2_score, {"higher_is_better": False} | WIDE, "perfect predictions score"),
+        (sk.mean_absolute_error, {}, "declare its range by low and high"),
+    ],
 )
-def test_the_direction_of_a_regression_is_checked(given, higher):
-    head = HEADS["value"]
-    model, *data = head.problem()
-    with pytest.raises(MetricError, match="perfect predictions score"):
-        run(model, tuple(data), head.loss, given, higher_is_better=higher, **WIDE)
-
-
-def test_a_range_that_is_left_says_what_to_declare():
-    head = HEADS["value"]
-    model, *data = head.problem()
-    with pytest.raises(MetricError, match="declare its range by low and high"):
-        run(model, tuple(data), head.loss, sk.mean_absolute_error)
+def test_the_direction_and_the_range_of_a_regression_are_checked(given, declared, text):
+    model, *data = HEADS["value"].problem()
+    with pytest.raises(MetricError, match=text):
+        run(model, tuple(data), HEADS["value"].loss, given, **declared)
 
 
 def test_rounding_in_float32_above_1_is_no_error():
