@@ -1,7 +1,7 @@
 """Data that make no batches, or do not end, are refused before the first query."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
@@ -25,38 +25,25 @@ from tests.robustness.refused import (
 RAGGED = [(torch.zeros(3 + place % 2), 0) for place in range(6)]
 SINGLE = list(zip(INPUTS, LABELS, strict=True))
 NUMBERED = [(row, int(label)) for row, label in SINGLE]
+BOTH = DataLoader([EXAMPLES, (INPUTS[:, :4], LABELS)], None)
+NONE, DROPPED = Listed([]), DataLoader(Listed(SINGLE), 99, drop_last=True)
 WRONG = {
-    "ragged": (
-        Listed(RAGGED),
-        r"of one shape, .* got \[3\] at entry 0 and \[4\] at ent",
-    ),
+    "ragged": (Listed(RAGGED), r"of one .* got \[3\] at entry 0 and \[4\] at ent"),
     "ragged loader": (
         DataLoader(Listed(RAGGED), 2),
         r"of one shape, .* \[3\] at entry 0",
     ),
-    "ragged batches": (
-        DataLoader([EXAMPLES, (INPUTS[:, :4], LABELS)], None),
-        r"must have one shape, got \[4\], \[6\]; pad or crop them",
-    ),
-    "objects": (
-        Listed([(object(), 0)] * 3),
-        r"tensors of one shape, .*<class 'object'>",
-    ),
+    "ragged batches": (BOTH, r"have one shape, got \[4\], \[6\]; pad or crop them"),
+    "objects": (Listed([(object(), 0)] * 3), r"of one shape, .*<class 'object'>"),
     "no batch size": (
         DataLoader(Listed(SINGLE), None),
         "single examples: give the load",
     ),
     "numbers, no batch size": (DataLoader(Listed(NUMBERED), None), "come in batches"),
-    "another length": (
-        (INPUTS, LABELS[:50]),
-        "as many inputs .*, got 60 inputs and 50",
-    ),
-    "empty": (DataLoader(Listed([]), 4), "split is empty"),
-    "all dropped": (DataLoader(Listed(SINGLE), 99, drop_last=True), "split is empty"),
-    "a cycle": (
-        itertools.cycle(SINGLE),
-        "a data set or loader of such pairs, got cycle",
-    ),
+    "another length": ((INPUTS, LABELS[:50]), "as many .*, got 60 inputs and 50"),
+    "empty": (DataLoader(NONE, 4), "split is empty"),
+    "all dropped": (DROPPED, "split is empty"),
+    "a cycle": (itertools.cycle(SINGLE), "or loader of such pairs, got cycle"),
     "inputs alone": (Listed([row for row, _ in SINGLE]), "of such pairs, got Tensor"),
 }
 
@@ -79,13 +66,14 @@ def test_an_error_of_the_data_set_itself_stays_what_it_is() -> None:
 
 
 class Stream(IterableDataset):
-    """Examples without an end."""
+    """Examples of a stream, which need not end."""
 
-    def __init__(self, width: int = 6) -> None:
-        self.width = width
+    def __init__(self, examples: Iterable[tuple[Tensor, int]] | None = None) -> None:
+        endless = itertools.repeat((torch.zeros(6), 1))
+        self.examples = endless if examples is None else examples
 
     def __iter__(self) -> Iterator[tuple[Tensor, int]]:
-        return itertools.repeat((torch.zeros(self.width), 1))
+        return iter(self.examples)
 
 
 class Lying(Stream):
@@ -122,54 +110,37 @@ ENDLESS = {
     "stream": Stream(),
     "loader": DataLoader(Stream(), 16),
     "sampler": DataLoader(Listed(SINGLE), 16, sampler=Forever()),
-    "batches": DataLoader(itertools.repeat(EXAMPLES), None),
+    "wrong length": DataLoader(Lying(), 16),
 }
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("name", ["stream", "loader", "sampler"])
+@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.filterwarnings("ignore:Length of IterableDataset")
 def test_endless_data_are_refused(
     name: str, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were read until the memory was full."""
     monkeypatch.setattr(reading, "MOST_EXAMPLES", 2000)
-    text = rf"the {split} split must come to an end, but goes on after 2\d\d\d examples"
-    assert refusal(DataError, text, **{split: ENDLESS[name]})
-
-
-@pytest.mark.filterwarnings("ignore:Length of IterableDataset")
-def test_a_stream_that_says_a_wrong_length_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "MOST_EXAMPLES", 100)
-    text = "must come to an end, but goes on after .* examples: cut it, or give"
-    assert refusal(DataError, text, train=DataLoader(Lying(), 16))
+    text = (
+        rf"the {split} split must come to an end, but goes on after 2\d\d\d examples: "
+    )
+    assert refusal(DataError, f"{text}cut it, or give", **{split: ENDLESS[name]})
 
 
 def test_endless_data_of_large_examples_are_refused_by_their_size() -> None:
     text = "must fit into 8 GiB, got 8.* GiB or more: cut it, or pass a LazySplit"
     large = torch.zeros(1).expand(2**28)  # 1 GiB that takes no memory
-
-    class Large(IterableDataset):
-        def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-            return itertools.repeat((large[None], torch.zeros(1, dtype=torch.int64)))
-
-    assert refusal(DataError, text, observe=DataLoader(Large(), None))
+    stream = Stream(itertools.repeat((large[None], torch.zeros(1, dtype=torch.int64))))
+    assert refusal(DataError, text, observe=DataLoader(stream, None))
 
 
 def test_data_larger_than_the_memory_are_refused_at_the_first_batch() -> None:
-    text = (
-        r"the train split must fit into .* GiB, got 2.98e\+07 GiB or more: cut it, or"
-    )
+    text = r"the train split must fit into .* GiB, got 2.98e\+07 GiB or more: cut it, "
     assert refusal(DataError, text, train=Vast())
 
 
 def test_a_finite_stream_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_EXAMPLES", 60)
-
-    class Finite(IterableDataset):
-        def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-            return iter(SINGLE)
-
-    found, expected = outcome(train=DataLoader(Finite(), 20)), outcome()
+    found, expected = outcome(train=DataLoader(Stream(SINGLE), 20)), outcome()
     assert torch.equal(found[0], expected[0])
