@@ -163,8 +163,7 @@ def test_the_archive_of_a_damaged_image_is_named(tmp_path):
 
 
 @pytest.fixture
-def folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+def folders(tmp_path, own_cache):
     return write_folders(tmp_path / "data", train=2, test=1)
 
 
@@ -183,23 +182,15 @@ def test_no_image_is_left_out_without_a_word(folders, limit):
         LazyPixels(images, 8).at(torch.tensor([0, 5]))
 
 
-def emptied(content):
-    return b""
+DAMAGES = [
+    lambda content: b"",
+    lambda content: content[:-40],
+    lambda content: content[:-40] + bytes([content[-40] ^ 1]) + content[-39:],
+    lambda content: content.replace(b"(9, 8, 8, 3)", b"(9, 8, 8, 9)"),
+]
 
 
-def cut(content):
-    return content[:-40]
-
-
-def flipped(content):
-    return content[:-40] + bytes([content[-40] ^ 1]) + content[-39:]
-
-
-def claiming(content):
-    return content.replace(b"(9, 8, 8, 3)", b"(9, 8, 8, 9)")
-
-
-@pytest.mark.parametrize("damage", [emptied, cut, flipped, claiming])
+@pytest.mark.parametrize("damage", DAMAGES, ids=["empty", "cut", "flipped", "claim"])
 def test_a_damaged_file_of_decoded_images_is_made_again(folders, damage):
     images, places = images_in(folders), torch.arange(9)
     expected = pixels(images, 8).at(places)
@@ -208,12 +199,6 @@ def test_a_damaged_file_of_decoded_images_is_made_again(folders, damage):
     with pytest.warns(UserWarning, match=f"{path} is damaged and not used"):
         assert torch.equal(pixels(images, 8).at(places), expected)
     assert torch.equal(pixels(images, 8).at(places), expected)
-
-
-def test_a_folder_in_the_place_of_decoded_images_is_named(folders):
-    images = images_in(folders)
-    pixels(images, 8)
-    (path,) = (folders.parent / "cache" / "decoded").glob("*.npy")
     path.unlink()
     path.mkdir()
     with assert_refused(f"{path} must be a file, got a folder; delete it"):

@@ -23,10 +23,7 @@ from tests.benchmarks.data.test_cifar100 import archive as archive100
 from tests.benchmarks.data.toy_data import Toy, covtype_row
 from tests.robustness.hostile import assert_refused, encoded, relabelled, within
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def load(source, root, content):

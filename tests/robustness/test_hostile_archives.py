@@ -1,8 +1,10 @@
 """Archives that explode, lead out, lead back, or hold something twice."""
 
+import bz2
+import gzip
+import lzma
 import os
 import tarfile
-import warnings
 import zipfile
 
 import pytest
@@ -22,8 +24,7 @@ from tests.robustness.hostile import (
     zipped,
 )
 
-MARKER, WAY_OUT = ("list.txt", b"a.jpg"), "delete it and get it again"
-PLAIN = zipfile.ZipInfo("d/a.jpg")
+WAY_OUT = "delete it and get it again"
 
 
 def zip_reader(path):
@@ -42,11 +43,7 @@ def of_zip(folder, *members, **options):
 @pytest.mark.parametrize(
     ("claims", "options", "said"),
     [
-        (
-            {"size": 3 << 30},
-            {},
-            f"has 3,221,225,472 bytes, expected {LARGEST:,} or less",
-        ),
+        ({"size": 3 << 30}, {}, f"has 3,221,225,472 bytes, expected {LARGEST:,} or l"),
         ({"size": 10}, {}, "cannot be read: Bad CRC-32"),
         ({"size": 1 << 20}, {}, "is cut off: expected 1,048,576 bytes, got 4,000"),
         ({"flags": 1}, {}, "is encrypted, password required"),
@@ -65,25 +62,11 @@ def test_a_zip_file_that_lies_of_its_files_is_not_believed(
 
 
 def test_a_file_that_unpacks_to_more_than_it_claims_is_not_unpacked(tmp_path):
-    content = bytes(64 << 20)
-    path = of_zip(
-        tmp_path,
-        ("d/a.jpg", content),
-        compression=zipfile.ZIP_DEFLATED,
-        compresslevel=1,
-    )
+    packed = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": 1}
+    path = of_zip(tmp_path, ("d/a.jpg", bytes(64 << 20)), **packed)
     relabelled(path, "d/a.jpg", size=1_000)
     with within(megabytes=40), assert_refused("cannot be read: Bad CRC-32"):
         zip_reader(path).read("a.jpg")
-
-
-def test_a_zip_file_may_not_hold_a_name_twice(tmp_path):
-    """The last of both was read, whichever the author meant."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = of_zip(tmp_path, ("d/a.jpg", b"one"), ("d/a.jpg", b"other"))
-    with assert_refused(f"{path} has 1 names that are there twice (d/a.jpg)", WAY_OUT):
-        zip_reader(path)
 
 
 def cut(content):
@@ -138,17 +121,11 @@ def of_tar(folder, *members, name="a.tar"):
     return tarred(folder / name, [*members, ("d/list.txt", b"a.jpg", {})])
 
 
-@pytest.mark.parametrize("size", [-1024, -512, -1, -(1 << 40)])
-def test_a_tar_file_that_leads_back_is_not_read_for_ever(tmp_path, size):
+@pytest.mark.parametrize(
+    "size", [-1024, -512, -1, -(1 << 40), 1 << 20, 1 << 50, 1 << 70]
+)
+def test_a_tar_file_that_leads_back_or_claims_too_much_is_refused(tmp_path, size):
     path = of_tar(tmp_path, ("d/b.jpg", b"b", {}), ("d/a.jpg", b"one", {}))
-    resized(path, "d/a.jpg", size)
-    with within(), assert_refused(f"{path} cannot be read (", WAY_OUT):
-        tar_reader(path)
-
-
-@pytest.mark.parametrize("size", [1 << 20, 1 << 50, 1 << 70])
-def test_a_tar_file_that_claims_more_than_it_holds_is_refused(tmp_path, size):
-    path = of_tar(tmp_path, ("d/a.jpg", b"one", {}))
     resized(path, "d/a.jpg", size)
     with within(megabytes=200), assert_refused(f"{path} cannot be read (", WAY_OUT):
         tar_reader(path)
@@ -169,8 +146,14 @@ def test_a_file_stored_without_its_gaps_is_not_taken_as_it_lies(tmp_path):
         tar_reader(path)
 
 
-def test_a_tar_file_may_not_hold_a_name_twice(tmp_path):
-    path = of_tar(tmp_path, ("d/a.jpg", b"one", {}), ("d/a.jpg", b"other", {}))
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_may_not_hold_a_name_twice(tmp_path):
+    """The last of both was read, whichever the author meant."""
+    twice = [("d/a.jpg", b"one"), ("d/a.jpg", b"other")]
+    path = of_zip(tmp_path, *twice)
+    with assert_refused(f"{path} has 1 names that are there twice (d/a.jpg)", WAY_OUT):
+        zip_reader(path)
+    path = of_tar(tmp_path, *((*each, {}) for each in twice))
     with assert_refused(f"{path} has 1 names that are there twice (a.jpg)", WAY_OUT):
         tar_reader(path)
 
@@ -234,10 +217,6 @@ def test_a_damaged_subset_names_the_way_out(tmp_path, name):
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
 def test_a_packed_text_that_explodes_is_not_unpacked_whole(tmp_path, suffix):
-    import bz2
-    import gzip
-    import lzma
-
     pack = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}[suffix]
     path = tmp_path / f"a.data{suffix}"
     with pack(path, "wb") as file:
