@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from baselines.learned_losses.ala_controller import PairPolicy
 from benchmarks.problems.pretrained.base_weights import load_base
 from benchmarks.problems.pretrained.theta import give
 from tests.benchmarks.problems.pretrained.weight_cases import (
@@ -139,17 +138,3 @@ def test_a_kept_network_is_given_with_what_its_loss_learned():
     network, other = build(), build(seed=1)
     give(network, {**other.state_dict(), "loss.weight": torch.zeros(1)}, spec())
     assert same(other.state_dict(), network.state_dict())
-
-
-@pytest.mark.parametrize("damage", [nan, bytes, lambda state: {"a": torch.zeros(1)}])
-def test_a_policy_that_is_none_is_named(tmp_path, damage):
-    path = tmp_path / "policy.safetensors"
-    policy = PairPolicy()
-    if damage is nan:
-        with torch.no_grad():
-            policy.layers[0].weight[0, 0] = torch.nan
-        policy.save(path)
-    else:
-        path.write_bytes(b"\xff" * 40 if damage is bytes else b"")
-    with assert_refused(f"{path} holds "):
-        PairPolicy.load(path)
