@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -58,30 +59,22 @@ class Named(NamedTuple):
     logits: Tensor
 
 
+def _model_output(logits: Tensor, hidden: Tensor) -> Output:
+    return Output(logits=logits, hidden_states=(hidden, hidden))
+
+
 RETURNED: dict[str, tuple[Callable[[Tensor, Tensor], Any], Callable[[Any], Tensor]]] = {
     "tensor": (lambda logits, _: logits, lambda got: got),
-    "dict": (
-        lambda logits, h: {"hidden": h, "logits": logits},
-        lambda got: got["logits"],
-    ),
-    "dict of one": (lambda logits, _: {"values": logits}, lambda got: got["values"]),
-    "segmentation": (
-        lambda logits, h: OrderedDict(out=logits, aux=h),
-        lambda got: got["out"],
-    ),
-    "model output": (
-        lambda logits, h: Output(logits=logits, hidden_states=(h, h)),
-        lambda got: got.logits,
-    ),
-    "model output by key": (
-        lambda logits, h: Output(logits=logits, hidden_states=(h, h)),
-        lambda got: got["logits"],
-    ),
-    "dataclass": (lambda logits, _: Frozen(logits), lambda got: got.scores),
-    "named tuple": (lambda logits, h: Named(h, logits), lambda got: got.logits),
-    "tuple of one": (lambda logits, _: (logits,), lambda got: got[0]),
-    "tuple with more": (lambda logits, h: (logits, (h, h)), lambda got: got[0]),
-    "list of one": (lambda logits, _: [logits], lambda got: got[0]),
+    "dict": (lambda logits, h: {"hidden": h, "logits": logits}, itemgetter("logits")),
+    "dict of one": (lambda logits, _: {"values": logits}, itemgetter("values")),
+    "segmentation": (lambda out, h: OrderedDict(out=out, aux=h), itemgetter("out")),
+    "model output": (_model_output, attrgetter("logits")),
+    "model output by key": (_model_output, itemgetter("logits")),
+    "dataclass": (lambda logits, _: Frozen(logits), attrgetter("scores")),
+    "named tuple": (lambda logits, h: Named(h, logits), attrgetter("logits")),
+    "tuple of one": (lambda logits, _: (logits,), itemgetter(0)),
+    "tuple with more": (lambda logits, h: (logits, (h, h)), itemgetter(0)),
+    "list of one": (lambda logits, _: [logits], itemgetter(0)),
 }
 """How a network returns its logits, and how a user reads them."""
 
@@ -138,11 +131,9 @@ class Text(Returning):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Any:
         hidden = self.words(input_ids) + self.places.weight
         mask = None if attention_mask is None else attention_mask == 0
-        if self.batch_first:
-            hidden = self.encoder(hidden, src_key_padding_mask=mask)
-        else:
-            hidden = self.encoder(hidden.movedim(1, 0), src_key_padding_mask=mask)
-            hidden = hidden.movedim(0, 1)
+        turned = hidden if self.batch_first else hidden.movedim(1, 0)
+        turned = self.encoder(turned, src_key_padding_mask=mask)
+        hidden = turned if self.batch_first else turned.movedim(0, 1)
         if attention_mask is not None:
             hidden = hidden * attention_mask[..., None]
         return self.returned(self.head(hidden.sum(1)), hidden)
@@ -187,23 +178,20 @@ def at_place(inputs: Any, at: int) -> Any:
     return of_all(lambda part: part[at], inputs)
 
 
-def loader(inputs: Any, targets: Tensor) -> DataLoader:
-    """Return a loader of batches of pairs."""
-    return DataLoader(Listed(listed(inputs, targets)), 32)
+def _arrays(inputs: Any) -> Any:
+    return of_all(Tensor.numpy, inputs)
 
 
 GIVEN: dict[str, Callable[[Any, Tensor], Any]] = {
     "pair": lambda inputs, targets: (inputs, targets),
-    "numpy": lambda inputs, targets: (of_all(Tensor.numpy, inputs), targets.numpy()),
+    "numpy": lambda inputs, targets: (_arrays(inputs), targets.numpy()),
     "data set": lambda inputs, targets: Listed(listed(inputs, targets)),
-    "loader": loader,
+    "loader": lambda inputs, targets: DataLoader(Listed(listed(inputs, targets)), 32),
     "split": Split,
-    "split of numpy": lambda inputs, targets: Split(
-        of_all(Tensor.numpy, inputs), targets.numpy()
-    ),
+    "split of numpy": lambda inputs, targets: Split(_arrays(inputs), targets.numpy()),
     "lazy": lambda inputs, targets: LazySplit(listed(inputs, targets)),
     "lazy numpy": lambda inputs, targets: LazySplit(
-        listed(of_all(Tensor.numpy, inputs), targets.numpy())
+        listed(_arrays(inputs), targets.numpy())
     ),
 }
 """How a user gives examples."""

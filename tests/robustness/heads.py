@@ -1,7 +1,7 @@
 """Small networks that return every kind of output, on data that scikit-learn embeds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -99,7 +99,6 @@ class Head:
     data: str = "cancer"
     column: bool = False
     floating: bool = False
-    extra: dict = field(default_factory=dict)
 
     def problem(self):
         """Return a new network, its inputs, and targets as its loss takes them."""
@@ -119,48 +118,37 @@ def _shares(returned):
     return _double(returned) / _double(returned).sum(1, keepdim=True)
 
 
+def _second(returned):
+    return _double(returned)[:, 1]
+
+
 SIGMOID, SOFTMAX, FLAT = nn.Sigmoid(), nn.Softmax(1), Squeezed()
+LOGARITHMS, NLL, MSE = nn.LogSoftmax(1), nn.NLLLoss(), nn.MSELoss()
+LOGIT = (above(0), lambda out: flat(out).sigmoid())
+SHARE = (above(0.5), flat)
+LOGITS_OF_FOUR = (
+    lambda out: (out.detach() >= 0).long(),
+    lambda out: _double(out).sigmoid(),
+)
+SHARES_OF_FOUR = (lambda out: (out.detach() >= 0.5).long(), _double)
 HEADS = {
-    "one logit": Head(
-        1, (), LOGITS, above(0), lambda out: flat(out).sigmoid(), "cancer", True, True
-    ),
-    "flat logit": Head(
-        1, (FLAT,), LOGITS, above(0), lambda out: flat(out).sigmoid(), floating=True
-    ),
+    "one logit": Head(1, (), LOGITS, *LOGIT, column=True, floating=True),
+    "flat logit": Head(1, (FLAT,), LOGITS, *LOGIT, floating=True),
     "two logits": Head(2, (), CE, first_of, lambda out: _double(out).softmax(1)[:, 1]),
-    "sigmoid": Head(1, (SIGMOID,), BCE, above(0.5), flat, "cancer", True, True),
-    "flat sigmoid": Head(1, (SIGMOID, FLAT), BCE, above(0.5), flat, floating=True),
-    "softmax of two": Head(2, (SOFTMAX,), CE, first_of, lambda out: _double(out)[:, 1]),
+    "sigmoid": Head(1, (SIGMOID,), BCE, *SHARE, column=True, floating=True),
+    "flat sigmoid": Head(1, (SIGMOID, FLAT), BCE, *SHARE, floating=True),
+    "softmax of two": Head(2, (SOFTMAX,), CE, first_of, _second),
     "logits": Head(10, (), CE, first_of, lambda out: _double(out).softmax(1), "digits"),
     "softmax": Head(10, (SOFTMAX,), CE, first_of, _shares, "digits"),
     "log-softmax": Head(
-        10,
-        (nn.LogSoftmax(1),),
-        nn.NLLLoss(),
-        first_of,
-        lambda out: _shares(out.exp()),
-        "digits",
+        10, (LOGARITHMS,), NLL, first_of, lambda out: _shares(out.exp()), "digits"
     ),
-    "several logits": Head(
-        4,
-        (),
-        LOGITS,
-        lambda out: (out.detach() >= 0).long(),
-        lambda out: _double(out).sigmoid(),
-        "several",
-        floating=True,
-    ),
+    "several logits": Head(4, (), LOGITS, *LOGITS_OF_FOUR, "several", floating=True),
     "several sigmoids": Head(
-        4,
-        (SIGMOID,),
-        BCE,
-        lambda out: (out.detach() >= 0.5).long(),
-        _double,
-        "several",
-        floating=True,
+        4, (SIGMOID,), BCE, *SHARES_OF_FOUR, "several", floating=True
     ),
-    "value": Head(1, (), nn.MSELoss(), None, flat, "diabetes", True, True),
-    "flat value": Head(1, (FLAT,), nn.MSELoss(), None, flat, "diabetes", floating=True),
+    "value": Head(1, (), MSE, None, flat, "diabetes", True, True),
+    "flat value": Head(1, (FLAT,), MSE, None, flat, "diabetes", floating=True),
 }
 
 

@@ -1,5 +1,6 @@
 """Inputs and outputs of every form: reported is what the applied model does."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,8 @@ PIXELS, TOKENS, MASK, LABELS = digits()
 HALVES = (PIXELS[:, :24], PIXELS[:, 24:])
 NAMED = {"below": HALVES[1], "above": HALVES[0]}  # in another order than arguments
 TEXT = {"input_ids": TOKENS, "attention_mask": MASK}
-OPTIONS = FinetuneOptions(
-    "random-search",
-    queries=8,
-    no_harm=False,
-    progress=False,
-    low=0.0,
-    high=20.0,
-    seed=3,
-)
+QUIET = {"no_harm": False, "progress": False}
+OPTIONS = FinetuneOptions("random-search", queries=8, **QUIET, low=0.0, high=20, seed=3)
 CASES: dict[str, tuple[type[nn.Module], Any]] = {
     "one input": (Rows, PIXELS),
     "a tuple": (Halves, HALVES),
@@ -66,16 +60,17 @@ def measured(model: nn.Module, inputs: Any) -> float:
     return float(sk.log_loss(LABELS.numpy(), logits.double().softmax(1).numpy()))
 
 
-def found_on(model: nn.Module, data: Any) -> Finetuned:
+def found_on(model: nn.Module, data: Any, observe: Any = None) -> Finetuned:
     """Fine-tune a model towards the log loss."""
-    return metricopt.finetune(
-        model,
-        train=data,
-        observe=data,
-        loss=nn.CrossEntropyLoss(),
-        metric=sk.log_loss,
-        options=OPTIONS,
-    )
+    given = {"train": data, "observe": data if observe is None else observe}
+    given |= {"loss": nn.CrossEntropyLoss(), "metric": sk.log_loss}
+    return metricopt.finetune(model, **given, options=OPTIONS)
+
+
+@cache
+def of_halves() -> Tensor:
+    """Return the phi of the plain network of two inputs."""
+    return found_on(made(Halves), (NAMED, LABELS)).phi
 
 
 def check(model: nn.Module, data: Any, inputs: Any) -> Finetuned:
@@ -106,13 +101,8 @@ def test_inputs_of_every_form_in_every_container(case: str, given: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "key"),
-    [
-        ("dict", "label"),
-        ("dict", "targets"),
-        ("loader", "labels"),
-        ("data set", "labels"),
-        ("lazy", "labels"),
-    ],
+    [("dict", "label"), ("dict", "targets")]
+    + [(kind, "labels") for kind in ("loader", "data set", "lazy")],
 )
 def test_a_dict_with_labels_is_inputs_and_targets(kind: str, key: str) -> None:
     whole = TEXT | {key: LABELS}
@@ -129,7 +119,7 @@ def test_a_dict_with_labels_is_inputs_and_targets(kind: str, key: str) -> None:
 @pytest.mark.parametrize("form", RETURNED)
 def test_outputs_of_every_form(form: str) -> None:
     found = check(made(Halves, form), (NAMED, LABELS), NAMED)
-    assert torch.equal(found.phi, found_on(made(Halves), (NAMED, LABELS)).phi)
+    assert torch.equal(found.phi, of_halves())
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -181,14 +171,7 @@ def test_a_network_of_two_inputs_is_cut_where_both_are_known() -> None:
 
 def test_the_order_of_keys_does_not_matter() -> None:
     swapped = dict(reversed(TEXT.items()))
-    first = metricopt.finetune(
-        made(Text),
-        train=(TEXT, LABELS),
-        observe=(swapped, LABELS),
-        loss=nn.CrossEntropyLoss(),
-        metric=sk.log_loss,
-        options=OPTIONS,
-    )
+    first = found_on(made(Text), (TEXT, LABELS), (swapped, LABELS))
     assert torch.equal(first.phi, found_on(made(Text), (TEXT, LABELS)).phi)
 
 
@@ -205,29 +188,21 @@ def test_arrays_that_torch_cannot_share_are_copied() -> None:
 # What is refused.
 
 THREE = "of (Tensor, Tensor, Tensor); give several inputs as ((first, second), targets)"
+SHORT, WORDS = of_all(lambda x: x[:, :5], TEXT), {"text": ["a"] * 90, "labels": LABELS}
 REFUSED: dict[str, tuple[Any, str]] = {
     "three tensors": ((*HALVES, LABELS), THREE),
     "batches of three": (TensorDataset(*HALVES, LABELS), THREE),
     "a dict alone": (TEXT, "got dict of (input_ids: Tensor, attention_mask: Tensor)"),
-    "texts": (
-        {"text": ["a"] * 90, "labels": LABELS},
-        "got dict of (text: list, labels: Tensor)",
-    ),
+    "texts": (WORDS, "got dict of (text: list, labels: Tensor)"),
     "objects": ((np.array([object()] * 90), LABELS), "got tuple of (ndarray, Tensor)"),
     "no inputs": (((), LABELS), "got tuple of (tuple, Tensor)"),
     "labels alone": ({"labels": LABELS}, "got dict of (labels: Tensor)"),
-    "lengths": (
-        ({"a": TOKENS, "b": MASK[:50]}, LABELS),
-        "got 50 inputs and 90 targets",
-    ),
+    "lengths": (({"a": TOKENS, "b": MASK[:50]}, LABELS), "50 inputs and 90 targets"),
     "ragged": (
-        DataLoader([(TEXT, LABELS), (of_all(lambda x: x[:, :5], TEXT), LABELS)], None),
+        DataLoader([(TEXT, LABELS), (SHORT, LABELS)], None),
         "must have one shape, got [5], [8]; pad or crop them",
     ),
-    "forms": (
-        DataLoader([(TEXT, LABELS), (TOKENS, LABELS)], None),
-        "must have one form, got {",
-    ),
+    "forms": (DataLoader([(TEXT, LABELS), (TOKENS, LABELS)], None), "one form, got {"),
 }
 
 
@@ -282,11 +257,11 @@ def test_outputs_that_name_no_tensor_are_refused(kind: str, got: str) -> None:
 
 
 def test_an_example_that_is_no_input_is_refused_when_it_is_read() -> None:
-    lazy = metricopt.LazySplit([({"text": "a"}, 0), ({"text": "b"}, 1)])
-    with pytest.raises(DataError, match=r"must be a tensor, .*got dict of \(text: str"):
-        lazy.batch(slice(2))
-    mixed = metricopt.LazySplit(
-        [*listed(TEXT, LABELS)[:1], *listed(TOKENS, LABELS)[:1]]
-    )
-    with pytest.raises(DataError, match="inputs of one split must have one form, got "):
-        mixed.batch(slice(2))
+    mixed = [*listed(TEXT, LABELS)[:1], *listed(TOKENS, LABELS)[:1]]
+    for examples, text in (
+        ([({"text": "a"}, 0)] * 2, r"must be a tensor, .*got dict of \(text: str"),
+        (mixed, "inputs of one split must have one form, got "),
+    ):
+        lazy = metricopt.LazySplit(examples)
+        with pytest.raises(DataError, match=text):
+            lazy.batch(slice(2))
