@@ -128,20 +128,20 @@ def test_images_and_labels_out_of_range_are_refused(tmp_path, changes, said):
         load(Tiny(), tmp_path, {"cifar10.npz": arrays(**changes)})
 
 
-TRAIN = MEMBERS["train.bin"]
+TRAIN, LENGTH = MEMBERS["train.bin"], "expected 6 images of 50 bytes in train.bin, got"
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("train", "said"),
     [
-        ({"train.bin": TRAIN[:-1]}, "expected 6 images of 50 bytes in train.bin, got"),
-        ({"train.bin": TRAIN * 2}, "expected 6 images of 50 bytes in train.bin, got"),
-        ({"train.bin": b""}, "expected 6 images of 50 bytes in train.bin, got 0"),
-        ({"train.bin": TRAIN[:1] + b"\xff" + TRAIN[2:]}, "train.bin has the label 255"),
+        (TRAIN[:-1], LENGTH),
+        (TRAIN * 2, LENGTH),
+        (b"", f"{LENGTH} 0"),
+        (TRAIN[:1] + b"\xff" + TRAIN[2:], "train.bin has the label 255"),
     ],
 )
-def test_binary_batches_of_another_length_are_refused(tmp_path, members, said):
-    content = {"cifar-100-binary.tar.gz": archive100(MEMBERS | members)}
+def test_binary_batches_of_another_length_are_refused(tmp_path, train, said):
+    content = {"cifar-100-binary.tar.gz": archive100(MEMBERS | {"train.bin": train})}
     with assert_refused("tar.gz cannot be parsed (", said, "has no download"):
         load(Tiny100(), tmp_path, content)
 
@@ -149,22 +149,21 @@ def test_binary_batches_of_another_length_are_refused(tmp_path, members, said):
 ROW = covtype_row(1)
 
 
+FIELDS = (
+    "9" * 30 + ",",
+    "1" + "0" * 5_000 + ",",
+    "nan,",
+    "1e999,",
+    ",",
+    "one,",
+    "1,1,",
+)
+LINES = [ROW.replace("1,", field, 1) for field in (*FIELDS, "\xe91,")]
+
+
 @pytest.mark.parametrize(
     "text",
-    [
-        ROW + ROW.replace("1,", "9" * 30 + ",", 1),
-        ROW + ROW.replace("1,", "1" + "0" * 5_000 + ",", 1),
-        ROW + ROW.replace("1,", "nan,", 1),
-        ROW + ROW.replace("1,", "1e999,", 1),
-        ROW + ROW.replace("1,", ",", 1),
-        ROW + ROW.replace("1,", "one,", 1),
-        ROW + ROW[10:],
-        ROW + ROW.replace("1,", "1,1,", 1),
-        ROW + ROW.replace("1,", "\xe91,", 1),
-        ROW + "\0" * 100,
-        '"' + ROW,
-        "\n\n\n",
-    ],
+    [*(ROW + line for line in (*LINES, ROW[10:], "\0" * 100)), '"' + ROW, "\n\n\n"],
 )
 def test_a_table_with_a_wrong_line_is_named_in_one_line(tmp_path, text):
     content = {"covtype.data": text.encode("latin-1")}
@@ -172,19 +171,10 @@ def test_a_table_with_a_wrong_line_is_named_in_one_line(tmp_path, text):
         load(find_source("covtype"), tmp_path, content)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "+1 99999999999999999999:1",
-        "+1 -5:1",
-        "+1 124:1",
-        "+1 1:one",
-        "+1 1",
-        "\xe9 1:1",
-        "+1,+2 1:1",
-        "+1 3:1 2:1",
-    ],
-)
+WRONG_ROWS = [f"+1 {row}" for row in ("9" * 20 + ":1", "-5:1", "124:1", "1:one", "1")]
+
+
+@pytest.mark.parametrize("line", [*WRONG_ROWS, "\xe9 1:1", "+1,+2 1:1", "+1 3:1 2:1"])
 def test_a_text_of_sparse_rows_with_a_wrong_line_is_named(tmp_path, line):
     content = {"a9a": f"+1 1:1\n{line}\n".encode("latin-1"), "a9a.t": b"-1 2:1\n"}
     with assert_refused("a9a.t cannot be parsed (", "data fetch a9a"):

@@ -69,9 +69,8 @@ def test_targets_of_one_class(function, case):
 
 def test_hinge_loss_of_one_class_is_refused():
     """Scikit-learn takes a single class for the negative one, even if it is 1."""
-    with pytest.raises(
-        DataError, match="hinge_loss needs targets of both classes, got"
-    ):
+    text = "hinge_loss needs targets of both classes, got"
+    with pytest.raises(DataError, match=text):
         measured(sk.hinge_loss, "one logit", only=ONLY_ONES)
 
 
@@ -158,12 +157,9 @@ def test_targets_of_another_kind(spec, case, text):
 @pytest.mark.parametrize("spec", [sk.accuracy_score, tc.BinaryAccuracy(), sk.log_loss])
 def test_outputs_with_nan_are_refused(spec):
     """They counted as class 0."""
-    outputs, labels = (
-        torch.tensor([[1.0], [float("nan")], [-1.0]]),
-        torch.ones(3).long(),
-    )
+    outputs = torch.tensor([[1.0], [float("nan")], [-1.0]])
     with pytest.raises(MetricError, match="was given outputs with NaN"):
-        make_metric(spec).value(outputs, labels)
+        make_metric(spec).value(outputs, torch.ones(3).long())
 
 
 def dense(classes, seed=0):

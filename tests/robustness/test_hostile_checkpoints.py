@@ -96,56 +96,44 @@ def test_a_checkpoint_runs_no_code(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def without(name):
-    def change(state):
-        del state[name]
-
-    return change
-
-
-def with_value(*names_and_value):
-    *names, last, value = names_and_value
+def put(value, *names):
+    """Return what puts a value into a state, at the place of these names."""
 
     def change(state):
-        for name in names:
+        *way, last = names
+        for name in way:
             state = state[name]
         state[last] = value
 
     return change
 
 
-def nan_weights(state):
-    state["network"]["4.weight"][0, 0] = torch.nan
-
-
-def best_of_another(state):
-    state["best"]["weights"]["4.weight"] = torch.zeros(1)
-
-
-def moments_of_another(state):
-    state["optimizer"]["state"][0]["exp_avg"] = torch.zeros(3)
-
-
 def more_weights(state):
     state["optimizer"]["param_groups"][0]["params"].append(99)
 
 
+def nan_weights(state):
+    state["network"]["4.weight"][0, 0] = torch.nan
+
+
 HOSTILE = {
-    "no network": without("network"),
-    "no optimiser": without("optimizer"),
-    "no losses": without("losses"),
+    "no network": lambda state: state.pop("network"),
+    "no optimiser": lambda state: state.pop("optimizer"),
+    "no losses": lambda state: state.pop("losses"),
     "a network of NaN": nan_weights,
-    "a best network of another shape": best_of_another,
-    "a network of another shape": with_value("network", "4.bias", torch.zeros(3)),
-    "moments of another shape": moments_of_another,
+    "a best network of another shape": put(
+        torch.zeros(1), "best", "weights", "4.weight"
+    ),
+    "a network of another shape": put(torch.zeros(3), "network", "4.bias"),
+    "moments of another shape": put(torch.zeros(3), "optimizer", "state", 0, "exp_avg"),
     "more weights than there are": more_weights,
-    "more losses than epochs": with_value("losses", [0.1] * 9),
-    "a loss of NaN": with_value("losses", [0.1, float("nan")]),
-    "losses that are none": with_value("losses", ["a", "b"]),
-    "a list for a network": with_value("network", [1]),
-    "no state of a generator": with_value("generator", torch.zeros(3)),
-    "no random state": with_value("randomness", [torch.zeros(3, dtype=torch.uint8)]),
-    "settings that are a number": with_value("training", 3),
+    "more losses than epochs": put([0.1] * 9, "losses"),
+    "a loss of NaN": put([0.1, float("nan")], "losses"),
+    "losses that are none": put(["a", "b"], "losses"),
+    "a list for a network": put([1], "network"),
+    "no state of a generator": put(torch.zeros(3), "generator"),
+    "no random state": put([torch.zeros(3, dtype=torch.uint8)], "randomness"),
+    "settings that are a number": put(3, "training"),
 }
 
 
