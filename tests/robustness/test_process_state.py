@@ -4,6 +4,7 @@ import random
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -109,39 +110,31 @@ def test_everything_is_as_it_was_after_an_exception(fault):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    options = replace(QUICK, higher_is_better=True)
     model = mixed_model()
-    other, expected = {}, Exception
-    if fault in ("metric", "loss"):
-        other = {fault: failing}
-    elif fault == "interrupt":
-        other, expected = {"metric": interrupted}, KeyboardInterrupt
-    elif fault == "config":
-        other, expected = {"options": FinetuneOptions(sites=["9"])}, ConfigError
-    else:
+    if fault == "model":
         model[2].register_forward_hook(failing)
+    other, expected = {
+        "metric": ({"metric": failing}, Exception),
+        "loss": ({"loss": failing}, Exception),
+        "model": ({}, Exception),
+        "interrupt": ({"metric": interrupted}, KeyboardInterrupt),
+        "config": ({"options": FinetuneOptions(sites=["9"])}, ConfigError),
+    }[fault]
     with assert_unchanged(model), pytest.raises(expected):
-        improve(model, **({"options": options} | other))
+        improve(model, **({"options": replace(QUICK, higher_is_better=True)} | other))
 
 
 @contextmanager
-def default_dtype():
-    torch.set_default_dtype(torch.float64)
+def setting(change, value, usual):
+    change(value)
     try:
         yield
     finally:
-        torch.set_default_dtype(torch.float32)
+        change(usual)
 
 
-@contextmanager
-def deterministic():
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
+default_dtype = partial(setting, torch.set_default_dtype, torch.float64, torch.float32)
+deterministic = partial(setting, torch.use_deterministic_algorithms, True, False)
 AROUND = {
     "no_grad": torch.no_grad,
     "inference_mode": torch.inference_mode,
