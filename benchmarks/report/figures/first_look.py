@@ -1,5 +1,6 @@
 """A first look: one arm in colour, others in grey, in a few columns."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -98,13 +99,18 @@ def _write(panel: "Axes", ends: list[tuple[float, str, str]]) -> None:
 
 
 def _until(line: Curve | None, queries: int) -> Curve | None:
-    """Return a curve until so many queries, held there; None if it starts later."""
-    keep = [index for index, x in enumerate(line.x) if 0 < x <= queries] if line else []
-    if line is None or not keep:
+    """Return a curve until so many queries, held there; None if it starts later.
+
+    What needs no query at all starts at 1, since the axis is logarithmic.
+    """
+    if line is None or line.x[0] > queries:
         return None
+    last = bisect_right(line.x, queries)
+    keep = range(min(bisect_right(line.x, 0), last - 1), last)
     x, mean, std = (
         tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)
     )
+    x = tuple(max(1.0, each) for each in x)
     return Curve((*x, float(queries)), (*mean, mean[-1]), (*std, std[-1]))
 
 

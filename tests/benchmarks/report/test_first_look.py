@@ -42,6 +42,29 @@ def test_an_arm_without_records_takes_nothing_from_the_others():
     assert ends == pytest.approx([0.3, 0.2])
 
 
+def test_an_arm_that_needs_no_query_is_a_line_from_the_first():
+    records = [
+        *make_arm("loss-only", [0.2, 0.4]),
+        *make_arm("shift", [0.1, 0.3], queries=20, trace=TRACE),
+        *make_arm("metricopt", [0.25, 0.35]),
+    ]
+    figure = lines(records)[-1]
+    free = figure.axes[0].lines[1]
+    assert list(free.get_xdata()) == [1, 500]
+    assert list(free.get_ydata()) == pytest.approx([0.3, 0.3])
+
+
+def test_an_arm_that_needs_too_many_queries_is_left_out():
+    late = [(0, 501, [0.3], [0.3])]
+    records = [
+        *make_arm("loss-only", [0.2, 0.4]),
+        *make_arm("shift", [0.1, 0.3], queries=20, trace=TRACE),
+        *make_arm("metricopt", [0.25, 0.35], queries=600, trace=late),
+    ]
+    names, _, _ = lines(records)
+    assert set(names) == {"untouched", "threshold shift"}
+
+
 def test_other_layouts_and_blocks_have_none():
     records = make_arm("loss-only", [0.2])
     assert first_look(LAYOUT, records, LAYOUT.blocks[0]) is None
