@@ -110,7 +110,7 @@ def short_lines(results: Path) -> str:
     for name, group in _matches(results, FIRST_BUDGET).items():
         own = [each for each in standings(group) if each.row.name in SHARP]
         texts = (f"{each.row.label} {fraction(each.regret)}" for each in own)
-        lines.append(f"- {name} ({_size(group)}): {', '.join(texts)}.")
+        lines.append(f"- {name}, {len(group)} columns: {', '.join(texts)}.")
     return "\n".join(lines)
 
 
