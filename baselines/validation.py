@@ -7,7 +7,7 @@ from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.reading.outputs import Outputs, Targets, leading, targets_at
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.meter import Meter
+from metricopt.tasks.task import Meter
 
 
 class Validation:

@@ -1,41 +1,324 @@
-"""What one call of `finetune` works on, and who goes along with it."""
+"""The run of one call of `finetune`, from the untouched network to the result."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+import torch
+from torch import Tensor
+
+from metricopt.adapters.applied.agreement import Tried, check_applied, tried
+from metricopt.adapters.export import fingerprint
+from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.algorithm1.health import verdict
+from metricopt.errors import ConfigError
+from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journal import Journal
+from metricopt.journal.journalled_metric import JournalledMetric
+from metricopt.methods.budget import Budget
+from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.result import FinetuneResult
+from metricopt.metrics.base import Metric, from_cost
+from metricopt.metrics.confusion import confusion_matrices
+from metricopt.on_outputs.no_harm import RESERVED, NoHarm
+from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
+from metricopt.process.seeding import Seeds, make_generator
+from metricopt.reading.doubts import (
+    doubts_of_adapter,
+    doubts_of_classes,
+    doubts_of_labels,
+    doubts_of_metric,
+)
+from metricopt.reading.first_run import FEW, check_finite, first_run
 from metricopt.reading.meaning import Meaning
+from metricopt.reading.metric import (
+    check_direction,
+    check_targets,
+    direction_queries,
+)
+from metricopt.reading.outputs import Outputs, are_labels, each
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.recorded_task import OnQuery
+from metricopt.tasks.judge import bound_metric
+from metricopt.tasks.network_task import Drawing, NetworkTask
+from metricopt.tasks.recorded_task import OnQuery, RecordedTask, rows_together
 from metricopt.tasks.row_losses import Loss
+
+SMALL = 32
+"""Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 
 
 @dataclass(frozen=True)
-class Data:
-    """What phi is learned from.
+class Given:
+    """What a user gave to improve a network by, as it was read.
 
     Attributes:
         train: examples the loss gradients come from.
         observe: examples the metric is queried on.
         loss: from outputs and targets to a scalar.
+        metric: the black box.
         meaning: what outputs and targets are.
     """
 
     train: Examples
     observe: Examples
     loss: Loss
+    metric: Metric
     meaning: Meaning
 
 
-@dataclass(frozen=True)
-class Call:
-    """What a call of `finetune` has beside its arguments.
+class FinetuneCall:
+    """The run of one call of `finetune`.
 
-    Attributes:
-        started: when it began, by `time.perf_counter`.
+    Args:
+        adapter: the adapter of the model.
+        given: data, loss and metric.
+        options: everything else.
+        started: when the call began, by `time.perf_counter`.
         on_query: called with the number of queries just made.
         journal: where answers of the metric are kept; None for nowhere.
+
+    Raises:
+        ConfigError: if the method does not suit the network, there are too few queries
+            for it, or the network with phi in it does not do what is predicted of it.
+        LossError: if the loss does not work.
+        DataError: if the network does not run on the examples, or returns NaN.
     """
 
-    started: float
-    on_query: OnQuery
-    journal: Journal | None = None
+    def __init__(
+        self,
+        adapter: NetworkAdapter,
+        given: Given,
+        options: FinetuneOptions,
+        *,
+        started: float,
+        on_query: OnQuery,
+        journal: Journal | None,
+    ) -> None:
+        self.adapter, self.options, self.meaning = adapter, options, given.meaning
+        self.metric = asked = bound_metric(given.metric, given.meaning)
+        if journal is not None:
+            asked = JournalledMetric(self.metric, journal)
+        self._asked, self._started, self._journal = asked, started, journal
+        self.train, self.observe = given.train, given.observe
+        check_finite(adapter, given.train, "train")
+        check_finite(adapter, given.observe, "observe")
+        self._few = given.observe.batch(slice(FEW))
+        check_applied(adapter, self._few, self._tried_phi())
+        seeds = Seeds("finetune", options.seed)
+        task = NetworkTask(
+            adapter,
+            given.loss,
+            asked,
+            train=given.train,
+            observe=given.observe,
+            drawing=Drawing(options.sampler, seeds, meaning=given.meaning),
+        )
+        task.check()
+        self.task = RecordedTask(
+            task, rows=rows_together(given.metric), on_query=on_query
+        )
+        self.budget = Budget(options.queries - self._framing, self._steps)
+        self.name, self.method = self._named_method()
+
+    def _tried_phi(self) -> Tried:
+        """Return a phi with what the adapter predicts of it, on examples of observe."""
+        adapter, few = self.adapter, self._few
+        return first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
+
+    def run(self) -> Finetuned:
+        """Return the method's proposal, or the untouched network.
+
+        A worse proposal is rejected; an equal one needs evidence of a gain.
+
+        Raises:
+            DataError: if the targets do not suit the metric.
+            MetricError: if the metric fails, or declares the wrong direction.
+        """
+        check_targets(self.metric, self.observe.targets)
+        self.task.meter.limit = self.options.queries
+        self.task.observe_untouched()
+        untouched = self._untouched()
+        shuffled = self._shuffled_value()
+        if self._tried:
+            self._try_direction(untouched.metric_before)
+        found = self._improved(untouched)
+        return replace(found, warnings=self._warnings(found, shuffled))
+
+    def best(self) -> Finetuned | None:
+        """Return the best result so far; None before the first query."""
+        if self.task.best is None:
+            return None
+        cost, phi = self.task.best
+        value, untouched = self._native(cost), self._untouched()
+        return replace(
+            untouched,
+            phi=phi[0].to(untouched.phi.device),
+            metric_after=value,
+            metric_proposed=value,
+        )
+
+    def interrupted(self) -> Finetuned | None:
+        """Return the best result so far, which says that it was interrupted."""
+        best = self.best()
+        if best is None:
+            return None
+        told = (
+            f"interrupted after {best.spent.queries} of {self.options.queries} "
+            "queries; phi is the best one observed until then, and nothing shows that "
+            "it is better on other data"
+        )
+        if self._journal is not None:
+            told += f"; the same call goes on from {self._journal.path}"
+        return replace(best, warnings=(f"{told}.",))
+
+    @property
+    def _framing(self) -> int:
+        """Queries made outside the method."""
+        framing = FRAMING_QUERIES + self._tried
+        if self.options.queries < framing:
+            raise ConfigError(
+                f"queries must be at least {framing}, as {self._tried} of them check "
+                f"the declared direction of the metric, got {self.options.queries}"
+            )
+        return framing
+
+    @property
+    def _steps(self) -> int:
+        place = self.adapter.parts.get("adapter", slice(0))
+        size = len(range(self.adapter.size)[place])
+        return self.options.steps or (50 if size <= SMALL else 100)
+
+    def _named_method(self) -> tuple[str, Method]:
+        """Return the method, fitted to the budget, and checked for harm if wanted."""
+        asked = self.options.method
+        if asked == AUTO:
+            known = self.task.statistics is not None
+            if self.budget.queries < 1:
+                raise ConfigError(
+                    f"queries must be at least {self._framing + 1} to search with, got "
+                    f"{self.options.queries}"
+                )
+            asked = "metricopt-outputs" if known else "guided-cma"
+        method, name = resolve_method(asked), method_name(asked)
+        if self.options.known is not None:
+            method = method.knowing(self.options.known, self.adapter.describe())
+        if not method.suits(self.task):
+            raise ConfigError(f"{name} cannot work on this network and its metric")
+        if self.options.no_harm and not method.asks_for_evidence:
+            if self.budget.queries <= RESERVED:
+                raise ConfigError(
+                    f"no_harm takes {RESERVED} queries and leaves none of "
+                    f"{self.options.queries} to the method: give at least "
+                    f"{self._framing + RESERVED + 1}, or set no_harm=False"
+                )
+            method = NoHarm(method)
+        is_open = isinstance(asked, str)
+        return name, method.fitted(self.budget) if is_open else method
+
+    def _untouched(self) -> Finetuned:
+        """Return the untouched network, the first query, as a result."""
+        value = self._native(self.task.costs[0].item())
+        weight = next(self.adapter.network.parameters(), torch.empty(0))
+        return Finetuned(
+            adapter=self.adapter,
+            phi=torch.zeros(self.task.size, device=weight.device),
+            metric=self.metric,
+            metric_before=value,
+            metric_after=value,
+            metric_proposed=value,
+            method=self.name,
+            meaning=self.meaning,
+            theta=fingerprint(self.adapter.network),
+            few=self._few,
+            spent=self._spent(0),
+            values=self._values,
+        )
+
+    def _shuffled_value(self) -> float:
+        """Return the metric of the untouched network with the examples shuffled."""
+        generator = make_generator("shuffle", self.options.seed)
+        order = torch.randperm(self.task.examples, generator=generator)
+        untouched = torch.zeros(1, self.task.size)
+        return self._native(self.task.observe_part(untouched, order).item())
+
+    @cached_property
+    def _sample(self) -> Outputs:
+        """Outputs of the untouched network for one example, in the form of methods."""
+        features = self.adapter.encode(self.observe.batch(slice(1)))
+        weight = next(self.adapter.network.parameters(), torch.empty(0))
+        phi = torch.zeros(1, self.adapter.size, device=weight.device)
+        first = each(lambda part: part[0].detach(), self.adapter.predict(features, phi))
+        return self.meaning.inward(first)
+
+    @property
+    def _tried(self) -> int:
+        """Number of queries that check the declared direction of the metric."""
+        return direction_queries(self.meaning) if self.metric.direction_declared else 0
+
+    def _try_direction(self, initial: float) -> None:
+        outputs, targets = self._sample, self.observe.targets
+        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        self.task.count(self._tried)
+        check_direction(self._asked, self.meaning, outputs, targets, initial)
+
+    def _improved(self, untouched: Finetuned) -> Finetuned:
+        generator = make_generator("finetune", self.options.seed)
+        # The last query is withheld from the method: it judges the method's proposal.
+        self.task.meter.limit = self.options.queries - 1
+        result = self.method.run(self.task, self.budget, generator)
+        self.task.meter.limit = self.options.queries
+        cost = self.task.observe(result.phi[:1]).item()
+        adapter = self.adapter.describe()
+        proposed = replace(
+            untouched,
+            metric_proposed=self._native(cost),
+            spent=self._spent(result.gradient_steps),
+            history=result.checkpoints,
+            notes=result.notes,
+            health=verdict(result.notes),
+            evidence=result.evidence[0] if result.evidence else None,
+            known=result.known[0].made_for(adapter) if result.known else None,
+            values=self._values,
+            confusion=self._confusion(result),
+        )
+        equal = proposed.metric_proposed == untouched.metric_before
+        if proposed.turned_down or (equal and proposed.evidence is None):
+            return proposed
+        phi = result.phi[0].detach().clone().to(untouched.phi.device)
+        return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)
+
+    def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
+        statistics = self.task.statistics
+        if statistics is None or statistics.kind.reads != "scores":
+            return None
+        both = torch.cat([torch.zeros(1, self.task.size), result.phi[:1].cpu()])
+        outputs = statistics.outputs(both).cpu()
+        before, after = confusion_matrices(outputs, statistics.targets).long()
+        return before, after
+
+    def _warnings(self, found: Finetuned, shuffled: float) -> tuple[str, ...]:
+        """Return what is wrong with the metric or the observe split, if anything."""
+        zero = (self.task.phi == 0).all(1)
+        same = from_cost(self.metric, self.task.costs[zero])
+        doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        doubts += doubts_of_adapter(self.adapter.parts)
+        if self.meaning.doubt:
+            doubts.append(self.meaning.doubt)
+        if found.confusion is not None:
+            doubts += doubts_of_labels(found.confusion[0].sum(1))
+        statistics, learned = self.task.statistics, self.train.targets
+        if statistics is not None and statistics.compares and are_labels(learned):
+            doubts += doubts_of_classes(statistics.targets, learned.cpu())
+        return tuple(doubts)
+
+    @property
+    def _values(self) -> Tensor:
+        return from_cost(self.metric, self.task.costs)
+
+    def _native(self, cost: float) -> float:
+        return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
+
+    def _spent(self, steps: int) -> Spent:
+        seconds = time.perf_counter() - self._started
+        replayed = 0 if self._journal is None else self._journal.replayed
+        return Spent(self.task.measured, steps, seconds, replayed)

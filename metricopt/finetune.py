@@ -7,27 +7,34 @@ from typing import Any
 import torch
 from torch import nn
 
+from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
-from metricopt.call import Call, Data
-from metricopt.errors import require_kind
+from metricopt.adapters.output_offsets import untouched_outputs
+from metricopt.call import FinetuneCall, Given
+from metricopt.errors import ConfigError, require_kind
 from metricopt.finetuned import Finetuned
-from metricopt.improvement import Improvement
 from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
-from metricopt.process.keeping import KeptProcess
+from metricopt.process.keeping import KeptProcess, evaluating
 from metricopt.process.query_bar import QueryBar
 from metricopt.process.threads import one_thread
-from metricopt.reading.inputs import tensors_of
+from metricopt.reading.callables import make_metric
+from metricopt.reading.decision import meaning_of
+from metricopt.reading.first_run import FEW, first_run
+from metricopt.reading.inputs import call_on_copy, selected, tensors_of
 from metricopt.reading.loss import require_loss
+from metricopt.reading.meaning import Kind, Meaning
 from metricopt.reading.network import checked_network
-from metricopt.reading.outputs import Reads
-from metricopt.tasks.examples import GivenExamples, as_split, relabelled
+from metricopt.reading.outputs import logits_of
+from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
 EXAMPLES = 4
 """Number of examples the automatic adapter is made with."""
+LOOKED_AT = 256
+"""Examples whose outputs decide what outputs mean."""
 DEFAULTS = FinetuneOptions()
 TINY = 2**18
 """Most weights with which a network on vectors still runs in one thread."""
@@ -93,75 +100,140 @@ def finetune(
     model = checked_network(model)
     options = options.changed(**settings)
     require_loss(loss)
-    improvement: Improvement | None = None
+    call: FinetuneCall | None = None
     started = time.perf_counter()
     with QueryBar(options.queries, shown=options.progress) as bar, KeptProcess(model):
         try:
-            black_box = options.metric_of(metric)
-            data = _read(model, train, observe, loss, options, black_box.reads)
-            example = data.train.batch(slice(EXAMPLES))
-            adapter = options.adapter_of(model, example, data.meaning)
-            tiny = _is_tiny(model, data)
+            better, low, high = options.higher_is_better, options.low, options.high
+            black_box = make_metric(metric, higher_is_better=better, low=low, high=high)
+            given = _read(model, (train, observe), loss, black_box, options)
+            adapter = _adapter(model, given, options)
             with (
-                one_thread() if tiny else nullcontext(),
-                _journal(adapter, data, black_box, options, metric) as journal,
+                one_thread() if _is_tiny(model, given) else nullcontext(),
+                _journal(adapter, given, options, metric) as journal,
             ):
-                call = Call(started, bar.update, journal)
-                improvement = Improvement(adapter, data, black_box, options, call)
-                return improvement.run()
+                call = FinetuneCall(
+                    adapter,
+                    given,
+                    options,
+                    started=started,
+                    on_query=bar.update,
+                    journal=journal,
+                )
+                return call.run()
         except KeyboardInterrupt as error:
-            found = None if improvement is None else improvement.interrupted()
+            found = None if call is None else call.interrupted()
             if found is None:
                 _attach(error, None)
                 raise
             return found
         except BaseException as error:
-            _attach(error, None if improvement is None else improvement.best())
+            _attach(error, None if call is None else call.best())
             raise
-
-
-def _journal(
-    adapter: NetworkAdapter,
-    data: Data,
-    metric: Metric,
-    options: FinetuneOptions,
-    given: object,
-) -> AbstractContextManager[Journal | None]:
-    """Return the open checkpoint that the options name, if any."""
-    if options.checkpoint is None:
-        return nullcontext()
-    splits = {"train": data.train, "observe": data.observe}
-    facts = run_facts(
-        adapter, splits, options, loss=data.loss, metric=metric, given=given
-    )
-    return Journal(options.checkpoint, facts)
 
 
 def _read(
     model: nn.Module,
-    train: GivenExamples,
-    observe: GivenExamples,
+    splits: tuple[GivenExamples, GivenExamples],
     loss: Loss,
+    metric: Metric,
     options: FinetuneOptions,
-    reads: Reads,
-) -> Data:
+) -> Given:
     """Read both splits, and decide what the outputs of the model mean on them."""
     device = next((weight.device for weight in model.parameters()), CPU)
-    first = as_split(train, name="train", device=device)
-    second = as_split(observe, name="observe", device=device)
-    meaning = options.meaning_of(model, second, loss, reads)
+    train, observe = (
+        as_split(split, name=name, device=device)
+        for split, name in zip(splits, ("train", "observe"), strict=True)
+    )
+    meaning = _meaning(model, observe, loss, metric, options.outputs)
     if not meaning.are_targets_plain:
-        first, second = (
+        train, observe = (
             relabelled(split, meaning.inward_targets(split.targets))
-            for split in (first, second)
+            for split in (train, observe)
         )
-    return Data(first, second, loss, meaning)
+    return Given(train, observe, loss, metric, meaning)
 
 
-def _is_tiny(model: nn.Module, data: Data) -> bool:
+@torch.no_grad()
+def _meaning(
+    model: nn.Module, observe: Examples, loss: Loss, metric: Metric, told: Kind | None
+) -> Meaning:
+    """Return what the outputs of a model mean, judged by some of them.
+
+    Args:
+        model: the network theta; put in evaluation mode.
+        observe: examples with all their targets.
+        loss: the training loss.
+        metric: says what it reads.
+        told: what the user says that outputs are; None to decide.
+
+    Raises:
+        ConfigError: if it is not clear, or not what the user says.
+    """
+    if metric.reads != "scores":
+        return Meaning("embeddings" if metric.reads == "embeddings" else "raw")
+    some = observe.batch(slice(LOOKED_AT))
+    few = selected(some, slice(FEW))
+    evaluating(model)
+    run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
+    return meaning_of(logits_of(run), observe.targets, loss=loss, told=told)
+
+
+def _adapter(
+    model: nn.Module, given: Given, options: FinetuneOptions
+) -> NetworkAdapter:
+    """Return the adapter of a model, which has run on examples of train.
+
+    Raises:
+        ConfigError: if the adapter is for another model, or none can be made.
+        DataError: if the model does not run on the inputs.
+    """
+    own, example = options.adapter, given.train.batch(slice(EXAMPLES))
+    if isinstance(own, NetworkAdapter) and own.network is not model:
+        raise ConfigError(
+            "the adapter was made for another model; make one for this model"
+        )
+
+    def made() -> NetworkAdapter:
+        if isinstance(own, NetworkAdapter):
+            untouched_outputs(own, example)
+            return own
+        return auto_adapter(
+            model,
+            example,
+            size=options.size,
+            sites=options.sites,
+            seed=options.seed,
+            offsets=given.meaning,
+        )
+
+    return first_run(made, model, example, "train")
+
+
+def _journal(
+    adapter: NetworkAdapter, given: Given, options: FinetuneOptions, metric: object
+) -> AbstractContextManager[Journal | None]:
+    """Return the open checkpoint that the options name, if any.
+
+    Args:
+        adapter: of the model.
+        given: data, loss and metric as they were read.
+        options: name the file.
+        metric: the metric as the user gave it.
+    """
+    if options.checkpoint is None:
+        return nullcontext()
+    splits = {"train": given.train, "observe": given.observe}
+    facts = run_facts(
+        adapter, splits, options, loss=given.loss, metric=given.metric, given=metric
+    )
+    return Journal(options.checkpoint, facts)
+
+
+def _is_tiny(model: nn.Module, given: Given) -> bool:
     """Return whether the whole model is too small for more than one thread."""
     weights = sum(weight.numel() for weight in model.parameters())
-    inputs = tensors_of(data.train.batch(slice(1)))
+    inputs = tensors_of(given.train.batch(slice(1)))
     return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 

@@ -5,10 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-import torch
-from torch import nn
-
-from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import (
     ConfigError,
@@ -20,24 +16,13 @@ from metricopt.errors import (
 )
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import Known
-from metricopt.metrics.base import Metric
-from metricopt.process.keeping import evaluating
-from metricopt.reading.callables import make_metric
-from metricopt.reading.decision import meaning_of
-from metricopt.reading.first_run import FEW, first_run
-from metricopt.reading.inputs import Inputs, call_on_copy, selected
-from metricopt.reading.meaning import PLAIN, Kind, Meaning
-from metricopt.reading.outputs import Reads, logits_of
-from metricopt.tasks.examples import Examples
-from metricopt.tasks.row_losses import Loss
+from metricopt.reading.meaning import Kind
 from metricopt.tasks.sampling import Sampler
 
 FRAMING_QUERIES = 3
 """Queries outside the method: the untouched network, the same with the examples in
 another order, and the method's proposal."""
 AUTO = "auto"
-LOOKED_AT = 256
-"""Examples whose outputs decide what outputs mean."""
 MOST = {
     "queries": (100_000, "every queried phi is kept, and learned from"),
     "steps": (100_000, "every phi on the way is kept"),
@@ -66,7 +51,9 @@ class FinetuneOptions:
     Attributes:
         method: the name of a method in `METHODS`, or a method with settings of its own.
             "auto" is "metricopt-outputs" for class outputs with labels, embeddings
-            and detections, else "guided-cma".
+            and detections, else "guided-cma". By name, "metricopt-outputs" ends as
+            soon as it knows the metric well enough; a `MetricOptOutputs` of your own
+            ends as its `search.enough` says.
         queries: metric queries in all, up to 100,000; no method can make more, and
             some stop before. "metricopt-outputs" needs 4, any other method 16 or more,
             or 3 or more without `no_harm`; a declared direction takes up to 2.
@@ -170,72 +157,6 @@ class FinetuneOptions:
             if name not in known:
                 raise unknown_name("option", name, known)
         return replace(self, **settings)
-
-    def metric_of(self, metric: object) -> Metric:
-        """Return the metric that a user gave, with what is declared about it."""
-        return make_metric(
-            metric,
-            higher_is_better=self.higher_is_better,
-            low=self.low,
-            high=self.high,
-        )
-
-    @torch.no_grad()
-    def meaning_of(
-        self, model: nn.Module, observe: Examples, loss: Loss, reads: Reads
-    ) -> Meaning:
-        """Return what the outputs of a model mean, judged by some of them.
-
-        Args:
-            model: the network theta; put in evaluation mode.
-            observe: examples with all their targets.
-            loss: the training loss.
-            reads: what the metric reads.
-
-        Raises:
-            ConfigError: if it is not clear, or not what `outputs` says.
-        """
-        if reads != "scores":
-            return Meaning("embeddings" if reads == "embeddings" else "raw")
-        some = observe.batch(slice(LOOKED_AT))
-        few = selected(some, slice(FEW))
-        evaluating(model)
-        run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
-        outputs = logits_of(run)
-        return meaning_of(outputs, observe.targets, loss=loss, told=self.outputs)
-
-    def adapter_of(
-        self, model: nn.Module, example_input: Inputs, meaning: Meaning = PLAIN
-    ) -> NetworkAdapter:
-        """Return the adapter of a model; an automatic one is made now.
-
-        Args:
-            model: the network theta.
-            example_input: network inputs, each [N, ...]; a few are enough.
-            meaning: of its outputs.
-
-        Raises:
-            ConfigError: if the adapter is for another model, or none can be made.
-            DataError: if the model does not run on the inputs.
-        """
-        if isinstance(self.adapter, NetworkAdapter):
-            if self.adapter.network is not model:
-                raise ConfigError(
-                    "the adapter was made for another model; make one for this model"
-                )
-            return self.adapter
-
-        def made() -> NetworkAdapter:
-            return auto_adapter(
-                model,
-                example_input,
-                size=self.size,
-                sites=self.sites,
-                seed=self.seed,
-                offsets=meaning,
-            )
-
-        return first_run(made, model, example_input, "train")
 
 
 def _are_sites(sites: object) -> bool:

@@ -55,17 +55,16 @@ ROOMS = {
     "methods",
     "metricopt.finetuned": "errors figures reading.inputs reading.meaning adapters "
     "metrics methods",
-    "metricopt.options": "errors process reading reading.inputs reading.outputs "
-    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics "
+    "metricopt.options": "errors process reading.meaning tasks.sampling adapters "
     "methods",
     "metricopt.journal": "errors reading tasks.examples tasks.row_losses adapters "
     "metrics options",
-    "metricopt.call": "reading.meaning tasks tasks.examples tasks.row_losses journal",
-    "metricopt.improvement": "errors process reading reading.outputs tasks adapters "
-    "metrics algorithm1 methods on_outputs finetuned options journal call",
+    "metricopt.call": "errors process reading reading.outputs reading.meaning tasks "
+    "tasks.examples tasks.row_losses adapters metrics algorithm1 methods on_outputs "
+    "finetuned options journal",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
-    "tasks.examples tasks.row_losses adapters metrics finetuned options journal call "
-    "improvement",
+    "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
+    "options journal call",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

@@ -43,7 +43,9 @@ def dense() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
-def run(model: nn.Module, metric: object, method: str, queries: int) -> None:
+def run(
+    model: nn.Module, metric: object, method: str | metricopt.Method, queries: int
+) -> None:
     """Fine-tune a model on digits."""
     train, observe = digits()
     options = metricopt.FinetuneOptions(
@@ -64,7 +66,7 @@ def run(model: nn.Module, metric: object, method: str, queries: int) -> None:
 
 WORK: dict[str, Callable[[], None]] = {
     "MetricOpt on outputs, convolutions, 50 queries": lambda: run(
-        convolutions(), macro_f, "metricopt-outputs", 50
+        convolutions(), macro_f, metricopt.MetricOptOutputs(), 50
     ),
     "MetricOpt, convolutions, 300 queries": lambda: run(
         convolutions(), "mcr", "metricopt", 300

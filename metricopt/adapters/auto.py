@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from metricopt.adapters.dynamic_bias import DynamicBias
-from metricopt.adapters.film import FiLM
+from metricopt.adapters.film import FiLM, Form
 from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
@@ -16,11 +16,11 @@ from metricopt.adapters.output_offsets import (
     columns,
     untouched_outputs,
 )
-from metricopt.adapters.sites import is_scripted, record_shapes
+from metricopt.adapters.sites import find_sites, is_scripted, record_shapes
 from metricopt.errors import ConfigError, require_kind
 from metricopt.reading.inputs import Inputs, count_of
 from metricopt.reading.meaning import PLAIN, Meaning
-from metricopt.reading.outputs import are_embeddings
+from metricopt.reading.outputs import Outputs, are_embeddings
 
 DIRECT_LIMIT = 256
 """Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
@@ -69,7 +69,7 @@ def auto_adapter(
     require_kind("offsets", offsets, bool | Meaning, "True, False or a Meaning")
     inner = _inner(network, example_input, size, sites, seed)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
-    if offsets and _take_offsets(inner, example_input, meaning):
+    if offsets and _take_offsets(untouched_outputs(inner, example_input), meaning):
         return OutputOffsets(inner, example_input, meaning)
     if not inner.size:
         raise ConfigError(
@@ -80,13 +80,10 @@ def auto_adapter(
     return inner
 
 
-def _take_offsets(
-    inner: NetworkAdapter, example_input: Inputs, meaning: Meaning
-) -> bool:
+def _take_offsets(outputs: Outputs, meaning: Meaning) -> bool:
     """Return whether offsets suit the outputs of a network."""
-    if not 1 <= columns(inner, example_input, meaning) <= DIRECT_LIMIT:
+    if not 1 <= columns(outputs, meaning) <= DIRECT_LIMIT:
         return False
-    outputs = untouched_outputs(inner, example_input)
     # Embeddings have no class that an offset could favour.
     return not (isinstance(outputs, Tensor) and are_embeddings(outputs))
 
@@ -134,11 +131,13 @@ def _film(
     sites: Sequence[str] | Literal["stages"] | None,
     seed: int,
 ) -> FiLM:
-    if size is None:
-        direct = FiLM(network, example_input, sites=sites, form="direct")
-        if direct.size <= DIRECT_LIMIT:
-            return direct
-    return FiLM(network, example_input, sites=sites, size=size, seed=seed)
+    if size is not None:
+        return FiLM(network, example_input, sites=sites, size=size, seed=seed)
+    found = find_sites(network, example_input, sites)
+    few = 2 * sum(site.channels for site in found) <= DIRECT_LIMIT
+    names = [site.name for site in found]
+    form: Form = "direct" if few else "generator"
+    return FiLM(network, example_input, sites=names, form=form, seed=seed)
 
 
 def _dynamic_bias(

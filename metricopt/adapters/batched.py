@@ -11,7 +11,7 @@ from metricopt.adapters.base import Features
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.network_cut import GraphCut, HookedNetwork, cut_network
 from metricopt.adapters.site_tracer import TRACE_ERRORS
-from metricopt.adapters.sites import Site, record_shapes, require_called
+from metricopt.adapters.sites import Site, require_called
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import (
     Inputs,
@@ -103,12 +103,21 @@ def batch_network(
             random.
         ShapeError: if it does not return one output per example.
     """
-    require_called(sites, record_shapes(network, sample))
     form = form_of(sample)
     hooked = HookedNetwork(network, sites, form)
     both, *single = modulations
     careful = BatchedNetwork(hooked, copies=True)
-    alone = [careful.shared(tensors_of(sample), one) for one in single]
+    called: set[nn.Module] = set()
+    watches = [
+        site.module.register_forward_hook(lambda module, *_: called.add(module))
+        for site in sites
+    ]
+    try:
+        alone = [careful.shared(tensors_of(sample), one) for one in single]
+    finally:
+        for watch in watches:
+            watch.remove()
+    require_called(sites, called)
     _require_steady(careful, sample, single[0], alone[0])
     for cut in (cut_network(network, sites, form), hooked):
         batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
@@ -141,7 +150,9 @@ def _agreeing(
             return None
         twice = tuple(torch.cat([value, value]) for value in features)
         versions = [value._version for value in twice]
-        outputs = [batched.grouped(twice, both), batched.shared(features, both)]
+        outputs = [batched.grouped(twice, both)]
+        if isinstance(cut, GraphCut):  # else both run the network on the same tensors
+            outputs.append(batched.shared(features, both))
     except TRACE_ERRORS:
         return None
     if not all(are_close(found, expected) for found in outputs):

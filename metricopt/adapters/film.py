@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import Site, find_sites, last_site, stage_sites
+from metricopt.adapters.sites import Site, find_sites
 from metricopt.errors import ConfigError, require_choice
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Inputs
@@ -61,9 +61,7 @@ class FiLM(SiteAdapter):
         size: int | None = None,
         seed: int = 0,
     ) -> None:
-        found = find_sites(
-            network, example_input, _names(network, example_input, sites)
-        )
+        found = find_sites(network, example_input, sites)
         channels = sum(site.channels for site in found)
         resolved = _size(form, size, channels)
         draw = GENERATORS.get(form)
@@ -90,20 +88,6 @@ class FiLM(SiteAdapter):
             torch.split(shifts, self._splits, dim=1),
             self._channel_dims,
         )
-
-
-def _names(
-    network: nn.Module, example_input: Inputs, sites: Sequence[str] | None
-) -> Sequence[str]:
-    if sites is None:
-        return last_site(network, example_input)
-    if sites == "stages":
-        return stage_sites(network, example_input)
-    if isinstance(sites, str):
-        raise ConfigError(
-            f"sites must be a list of module names, 'stages' or None, got {sites!r}"
-        )
-    return sites
 
 
 def _size(form: str, size: int | None, channels: int) -> int:

@@ -52,7 +52,8 @@ class OutputOffsets(NetworkAdapter):
         self.inner, self.meaning = inner, meaning
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
-        self.outputs = columns(inner, example_input, meaning)
+        one = untouched_outputs(inner, selected(example_input, slice(1)))
+        self.outputs = columns(one, meaning)
         if not self.outputs:
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
@@ -74,16 +75,19 @@ class OutputOffsets(NetworkAdapter):
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples; see `Adapter`."""
-        inner, offsets = self._parts_of(phi)
-        with self.detached():
-            return self._moved(self.inner.predict(features, inner), offsets)
+        return self._form.outward(self._shared(features, phi), leading=2)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on its own n examples; see `Adapter`."""
-        inner, offsets = self._parts_of(phi)
-        with self.detached():
-            outputs = self.inner.predict_grouped(features, inner)
-            return self._moved(outputs, offsets)
+        return self._form.outward(self._grouped(features, phi), leading=2)
+
+    def logits(self, features: Features, phi: Tensor) -> Outputs:
+        """Return what `Meaning.inward` makes of `predict`, which is logits already."""
+        return self._form.normalised(self._shared(features, phi), leading=2)
+
+    def logits_grouped(self, features: Features, phi: Tensor) -> Outputs:
+        """Return what `Meaning.inward` makes of `predict_grouped`."""
+        return self._form.normalised(self._grouped(features, phi), leading=2)
 
     def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
         """Return what the other adapter changes, and the outputs of the network."""
@@ -95,7 +99,9 @@ class OutputOffsets(NetworkAdapter):
             apart = 1 if self.outputs == 1 else 0
             flat = outputs.unsqueeze(apart) if outputs.ndim == 1 else outputs
             moved = self._moved(flat[None], phi[None, self.inner.size :])
-            return with_logits(returned, moved.reshape(outputs.shape))
+            back = self._form.outward(moved, leading=2)
+            assert isinstance(back, Tensor)
+            return with_logits(returned, back.reshape(outputs.shape))
 
         inner = self.inner.changes(phi[: self.inner.size])
         return [*inner, (self.network, shift)]
@@ -118,12 +124,19 @@ class OutputOffsets(NetworkAdapter):
             shifted["link"] = self.meaning.link
         return inner | shifted
 
+    def _shared(self, features: Features, phi: Tensor) -> Tensor:
+        inner, offsets = self._parts_of(phi)
+        with self.detached():
+            return self._moved(self.inner.predict(features, inner), offsets)
+
+    def _grouped(self, features: Features, phi: Tensor) -> Tensor:
+        inner, offsets = self._parts_of(phi)
+        with self.detached():
+            return self._moved(self.inner.predict_grouped(features, inner), offsets)
+
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
-        """Return outputs [B or 1, n, ...] with the offsets [B, C] of every row."""
-        moved = _shifted(self._form.inward(outputs, leading=2), offsets)
-        back = self._form.outward(moved, leading=2)
-        assert isinstance(back, Tensor)
-        return back
+        """Return logits [B or 1, n, ...] with the offsets [B, C] of every row."""
+        return _shifted(self._form.inward(outputs, leading=2), offsets)
 
     def _parts_of(self, phi: Tensor) -> tuple[Tensor, Tensor]:
         if phi.ndim != 2 or phi.shape[1] != self.size or not len(phi):
@@ -164,20 +177,15 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     return outputs + offsets.view(shape).to(outputs)
 
 
-def columns(
-    adapter: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
-) -> int:
+def columns(outputs: Outputs, meaning: Meaning = PLAIN) -> int:
     """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
 
     Args:
-        adapter: of the network.
-        example_input: network inputs, each [N, ...]; one example is enough.
+        outputs: what an adapter gives for one example or more, [n, ...].
         meaning: says where the classes are.
     """
-    outputs = meaning.inward(
-        untouched_outputs(adapter, selected(example_input, slice(1)))
-    )
-    return outputs.shape[1] if isinstance(outputs, Tensor) else 0
+    inward = meaning.inward(outputs)
+    return inward.shape[1] if isinstance(inward, Tensor) else 0
 
 
 @torch.no_grad()

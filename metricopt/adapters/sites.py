@@ -2,9 +2,9 @@
 
 import difflib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -87,65 +87,49 @@ def find_module(network: nn.Module, name: str) -> nn.Module:
     return modules[name]
 
 
-def last_site(network: nn.Module, example_input: Inputs) -> list[str]:
-    """Name the last normalisation layer in execution order, else the last convolution.
-
-    The last layer is the cheapest site: all before it is computed once and cached.
-
-    Args:
-        network: the network.
-        example_input: network inputs, each [N, ...].
-
-    Raises:
-        ConfigError: if the network calls neither kind of layer.
-    """
-    return [_candidates(network, record_shapes(network, example_input))[-1][0]]
-
-
-def stage_sites(network: nn.Module, example_input: Inputs) -> list[str]:
-    """Name the last normalisation layer of every spatial resolution, early to late.
-
-    If the network has no normalisation layers, convolutions are named instead.
-
-    Args:
-        network: the network.
-        example_input: network inputs, each [N, ...].
-
-    Raises:
-        ConfigError: if the network calls neither kind of layer.
-    """
-    shapes = record_shapes(network, example_input)
-    last = {shape[2:]: name for name, shape in _candidates(network, shapes)}
-    return list(last.values())
-
-
 def find_sites(
-    network: nn.Module, example_input: Inputs, names: Sequence[str]
+    network: nn.Module,
+    example_input: Inputs,
+    names: Sequence[str] | Literal["stages"] | None,
 ) -> tuple[Site, ...]:
-    """Return the named sites with the channels their outputs have.
+    """Return sites of a network with the channels their outputs have.
 
     Args:
-        network: the network.
+        network: the network; it runs once.
         example_input: network inputs, each [N, ...].
-        names: dotted module names, at least one, all different modules.
+        names: dotted module names, at least one, all different modules. None for the
+            last normalisation layer in execution order, the cheapest site, as all
+            before it is computed once and cached. "stages" for the last one of every
+            spatial resolution, early to late. Convolutions stand for normalisation
+            layers in a network without any.
 
     Raises:
         ConfigError: if a name is unknown, repeated, never called by the network, or
-            the output of its module is no tensor with channels.
+            the output of its module is no tensor with channels; or no layer is fit.
     """
-    modules = [find_module(network, name) for name in names]
-    if not names or len(set(modules)) < len(modules):
-        raise ConfigError(f"sites must be one or more different modules, got {names}")
+    if isinstance(names, str) and names != "stages":
+        raise ConfigError(
+            f"sites must be a list of module names, 'stages' or None, got {names!r}"
+        )
+    if names is not None and names != "stages":
+        modules = [find_module(network, name) for name in names]
+        if not names or len(set(modules)) < len(modules):
+            raise ConfigError(
+                f"sites must be one or more different modules, got {names}"
+            )
     shapes = record_shapes(network, example_input)
-    return tuple(
-        _site(name, module, shapes) for name, module in zip(names, modules, strict=True)
-    )
+    if names is None:
+        names = [_candidates(network, shapes)[-1][0]]
+    elif names == "stages":
+        stages = {shape[2:]: name for name, shape in _candidates(network, shapes)}
+        names = list(stages.values())
+    return tuple(_site(name, find_module(network, name), shapes) for name in names)
 
 
-def require_called(sites: Sequence[Site], shapes: Shapes) -> None:
+def require_called(sites: Sequence[Site], called: Container[nn.Module]) -> None:
     """Raise ConfigError if the network does not call one of the sites."""
     for site in sites:
-        if site.module not in shapes:
+        if site.module not in called:
             raise ConfigError(f"site {site.name!r} is never called by the network")
 
 

@@ -45,6 +45,10 @@ from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
+ENOUGH = 0.02
+"""Error of prediction, in spreads of the observed costs, at which a search ends that
+has no settings of its own."""
+
 
 @METHODS.register("metricopt-outputs")
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class MetricOptOutputs(Method):
         if not isinstance(known, KnownStatistics):
             return super().knowing(known, adapter)
         return replace(self, known=known)
+
+    def fitted(self, budget: Budget) -> "MetricOptOutputs":
+        """Return the method that ends once further queries would teach little."""
+        return replace(self, search=replace(self.search, enough=ENOUGH))
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs.

@@ -30,7 +30,7 @@ from metricopt.on_outputs.conclusion import (
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.search import OutputsSearch, SearchSettings
-from metricopt.tasks.recorded_task import WitnessedTask
+from metricopt.tasks.recorded_task import RecordedTask
 from metricopt.tasks.task import Task
 
 LEARNED = 100
@@ -99,7 +99,7 @@ class NoHarm(Method):
         if prepared is None:
             prepared = self.prepare(task, budget, generator)
         left = _left(budget)
-        witnesses = [WitnessedTask(task) for _ in range(rows)]
+        witnesses = [RecordedTask(task) for _ in range(rows)]
         # One after another, so that it is known which row asked for what.
         results = [
             self.method.run(witness, left, generator, prepared=prepared)
@@ -119,7 +119,7 @@ class NoHarm(Method):
         self,
         archive: Archive,
         row: int,
-        witness: WitnessedTask,
+        witness: RecordedTask,
         phi: Tensor,
         generator: torch.Generator,
     ) -> Proposal:
@@ -146,7 +146,7 @@ def _left(budget: Budget) -> Budget:
 
 
 def _watched(
-    witness: WitnessedTask, archive: Archive, row: int, generator: torch.Generator
+    witness: RecordedTask, archive: Archive, row: int, generator: torch.Generator
 ) -> OutputsSearch:
     """Return a search that knows what another method has queried."""
     statistics = archive.task.statistics

@@ -5,6 +5,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from torch import Tensor
@@ -12,7 +13,6 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.as_given import probabilities
-from metricopt.reading.expected import unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.outputs import Outputs, Targets, each
 from metricopt.reading.scikit_learn import from_sklearn, is_sklearn
@@ -273,7 +273,7 @@ def _declared(
 
 
 def _name(spec: object) -> str:
-    inner = unwrapped(spec)
+    inner = spec.func if isinstance(spec, partial) else spec
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 

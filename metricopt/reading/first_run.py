@@ -48,8 +48,8 @@ def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: st
         ) from error
 
 
-def check_inputs(adapter: NetworkAdapter, examples: Examples, name: str) -> None:
-    """Run the untouched network on a few examples, and on those that are not finite.
+def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None:
+    """Run the untouched network on inputs that are not finite, if there are any.
 
     Args:
         adapter: of the network.
@@ -57,22 +57,16 @@ def check_inputs(adapter: NetworkAdapter, examples: Examples, name: str) -> None
         name: of the split.
 
     Raises:
-        DataError: if the network does not run, or returns what is not finite for
-            inputs that are not.
+        DataError: if the network does not run, or returns what is not finite.
     """
-
-    def outputs(chosen: slice | Tensor) -> Outputs:
-        inputs = examples.batch(chosen)
-        network = adapter.network
-        return first_run(
-            lambda: untouched_outputs(adapter, inputs), network, inputs, name
-        )
-
-    outputs(slice(FEW))
     strange = _not_finite(examples)
-    if len(strange) and not all(
-        bool(part.isfinite().all()) for part in _parts(outputs(strange[:FEW]))
-    ):
+    if not len(strange):
+        return
+    inputs, network = examples.batch(strange[:FEW]), adapter.network
+    outputs = first_run(
+        lambda: untouched_outputs(adapter, inputs), network, inputs, name
+    )
+    if not all(bool(part.isfinite().all()) for part in _parts(outputs)):
         raise DataError(
             f"the {name} inputs must be finite, as the network does not return finite "
             f"outputs for others, got NaN or infinity in {len(strange)} of "

@@ -133,6 +133,17 @@ class Meaning:
             outputs = outputs.movedim(leading, -1)
         return outputs.squeeze(leading) if self.flat else outputs
 
+    def normalised(self, logits: Tensor, *, leading: int = 1) -> Tensor:
+        """Return logits as `inward` makes them: the logarithms of shares that sum to 1.
+
+        Args:
+            logits: in the form of methods, up to a number added to all classes.
+            leading: axes up to and including that of the examples.
+        """
+        if self.link in ("softmax", "log-softmax"):
+            return log_softmax(logits, leading)
+        return logits
+
     def inward_targets(self, targets: Targets) -> Targets:
         """Return the labels [N, ...] of methods; other targets stay as they are."""
         if not isinstance(targets, Tensor):

@@ -1,4 +1,4 @@
-"""Wrappers of a task that keep the best phi observed, or every query."""
+"""A wrapper of a task that keeps every query, and knows the best."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ OnQuery = Callable[[int], object]
 
 
 class RecordedTask(Task):
-    """Another task, with the best phi observed kept and observations counted.
+    """Another task, with every query on the whole observe split kept.
 
     It shares the meter, the seeds and the rates of the task it wraps, so a query
     through either counts for both.
@@ -41,9 +41,21 @@ class RecordedTask(Task):
         self.meter, self.rates = inner.meter, inner.rates
         self.best: tuple[float, Tensor] | None = None
         self.measured = 0
+        self._seen: list[tuple[Tensor, Tensor]] = []
         self._inner = inner
         self._rows = rows
         self._on_query = on_query
+
+    @property
+    def phi(self) -> Tensor:
+        """All phi queried, in order, shape [n, d]."""
+        return torch.cat([torch.empty(0, self.size), *(phi for phi, _ in self._seen)])
+
+    @property
+    def costs(self) -> Tensor:
+        """Costs of all phi queried, in order, shape [n]."""
+        none = torch.empty(0, dtype=torch.float64)
+        return torch.cat([none, *(costs for _, costs in self._seen)])
 
     @property
     def statistics(self) -> ObservedStatistics | None:
@@ -84,7 +96,8 @@ class RecordedTask(Task):
         return self._counted(phi, recorded)
 
     def _record(self, phi: Tensor, costs: Tensor) -> None:
-        """Keep the best of some phi, shape [b, d], and their costs, [b]."""
+        """Keep some phi, shape [b, d], with their costs, [b]; and the best so far."""
+        self._seen.append((phi.clone(), costs))
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
@@ -119,41 +132,6 @@ class RecordedTask(Task):
         self.measured += observations
         if self._on_query is not None:
             self._on_query(observations)
-
-
-class WitnessedTask(RecordedTask):
-    """Another task, with every query on the whole observe split remembered.
-
-    Args:
-        inner: any task.
-        rows: see `RecordedTask`.
-        on_query: see `RecordedTask`.
-    """
-
-    def __init__(
-        self,
-        inner: Task,
-        *,
-        rows: int | None = None,
-        on_query: OnQuery | None = None,
-    ) -> None:
-        super().__init__(inner, rows=rows, on_query=on_query)
-        self._seen: list[tuple[Tensor, Tensor]] = []
-
-    @property
-    def phi(self) -> Tensor:
-        """All phi queried, in order, shape [n, d]."""
-        return torch.cat([torch.empty(0, self.size), *(phi for phi, _ in self._seen)])
-
-    @property
-    def costs(self) -> Tensor:
-        """Their costs, shape [n]."""
-        none = torch.empty(0, dtype=torch.float64)
-        return torch.cat([none, *(costs for _, costs in self._seen)])
-
-    def _record(self, phi: Tensor, costs: Tensor) -> None:
-        super()._record(phi, costs)
-        self._seen.append((phi.clone(), costs))
 
 
 def rows_together(metric: Metric) -> int | None:

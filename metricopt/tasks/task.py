@@ -10,10 +10,52 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from metricopt.errors import DivergedError, ShapeError
+from metricopt.errors import BudgetExceededError, DivergedError, ShapeError
 from metricopt.process.seeding import Seeds
-from metricopt.tasks.meter import Meter
 from metricopt.tasks.observed_statistics import ObservedStatistics
+
+
+class Meter:
+    """The one place where metric queries are counted, and refused beyond a limit.
+
+    Attributes:
+        limit: greatest number of queries; None for no limit.
+        made: queries by the split they were made on: `observe`, `train`.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.made: dict[str, int] = {}
+
+    def __deepcopy__(self, memo: object) -> "Meter":
+        """Return itself: a copy of what is metered is charged to the same meter."""
+        return self
+
+    @property
+    def queries(self) -> int:
+        """Metric queries made so far."""
+        return sum(self.made.values())
+
+    def require(self, count: int) -> None:
+        """Check that `count` more queries are allowed, before they are made.
+
+        Raises:
+            BudgetExceededError: if they would exceed the limit.
+        """
+        if self.limit is not None and self.queries + count > self.limit:
+            raise BudgetExceededError(
+                f"{count} more metric queries after {self.queries} exceed the limit of "
+                f"{self.limit}"
+            )
+
+    def charge(self, count: int, split: str = "observe") -> None:
+        """Count `count` queries that were made on a split.
+
+        Raises:
+            BudgetExceededError: if they exceed the limit.
+        """
+        self.require(count)
+        self.made[split] = self.made.get(split, 0) + count
 
 
 class Task(ABC):

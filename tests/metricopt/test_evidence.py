@@ -1,13 +1,15 @@
 """What `finetune` says by default: evidence, warnings, a figure, a notebook's form."""
 
 import random
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from metricopt import ConfigError, FinetuneOptions
+from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import OBSERVE, TEST, TRAIN, improve, macro_f1
 
@@ -31,6 +33,25 @@ def test_the_default_needs_a_dozen_queries(found) -> None:
     found.remove()
     assert after > before + 0.05
     assert found.expected.low - 0.05 < after - before < found.expected.high + 0.05
+
+
+def test_the_default_is_the_method_of_that_name(found) -> None:
+    named = improve(
+        pretrained(TRAIN, seed=1), replace(DEFAULT, method="metricopt-outputs")
+    )
+    assert torch.equal(named.phi, found.phi)
+    assert torch.equal(named.values, found.values)
+    assert named.spent.queries == found.spent.queries < DEFAULT.queries
+    without_seconds = [
+        re.sub(r" in \S+ s ", " ", one.summary()) for one in (named, found)
+    ]
+    assert without_seconds[0] == without_seconds[1]
+
+
+def test_a_method_with_settings_of_its_own_ends_as_they_say(found) -> None:
+    own = replace(DEFAULT, method=MetricOptOutputs())
+    whole = improve(pretrained(TRAIN, seed=1), own)
+    assert found.spent.queries < whole.spent.queries == DEFAULT.queries
 
 
 def test_the_summary_says_how_it_was_found(found) -> None:

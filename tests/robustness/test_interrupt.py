@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from metricopt.improvement import Improvement
+from metricopt.call import FinetuneCall
 from tests.robustness.checkpoint_calls import (
     QUERIES,
     Forward,
@@ -65,11 +65,11 @@ def test_it_comes_in_the_loss() -> None:
 
 
 def test_a_second_one_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def again(self: Improvement) -> None:
+    def again(self: FinetuneCall) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Improvement, "best", again)
+        patch.setattr(FinetuneCall, "best", again)
         with pytest.raises(KeyboardInterrupt):
             call(metric=Judge(press))
     assert call().spent.queries == QUERIES

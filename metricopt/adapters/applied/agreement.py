@@ -5,6 +5,8 @@ it, or a merged copy. No form of network is safe by itself, so both are run on a
 examples.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -24,22 +26,45 @@ COARSE = 5e-2
 """Most that they may be off relative to the largest output, beside that."""
 
 
-def check_applied(adapter: NetworkAdapter, inputs: Inputs) -> None:
+class Tried(NamedTuple):
+    """A phi, and what an adapter predicts of it.
+
+    Attributes:
+        phi: adapter parameters, shape [d].
+        predicted: outputs under phi and under 0, shape [2, n, ...].
+    """
+
+    phi: Tensor
+    predicted: Outputs
+
+
+def tried(adapter: NetworkAdapter, inputs: Inputs) -> Tried:
+    """Return a phi drawn at random with what an adapter predicts of it.
+
+    Args:
+        adapter: of the network, applied to none.
+        inputs: network inputs of a few examples, each [n, ...].
+    """
+    generator = make_generator("agreement")
+    phi = DEVIATION * torch.randn(adapter.size, generator=generator)
+    phi = phi.to(next(adapter.network.parameters(), phi).device)
+    return _predicted(adapter, phi, inputs)
+
+
+def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None:
     """Check that a network that an adapter is applied to gives what it predicts.
 
     Args:
         adapter: of the network, applied to none.
         inputs: network inputs of a few examples, each [n, ...].
+        tried: a phi and the prediction for these examples.
 
     Raises:
         ConfigError: if the outputs differ, or nothing can be applied to the network.
     """
-    generator = make_generator("agreement")
-    phi = DEVIATION * torch.randn(adapter.size, generator=generator)
-    phi = phi.to(next(adapter.network.parameters(), phi).device)
-    with torch.no_grad(), adapter.attach(phi):
+    with torch.no_grad(), adapter.attach(tried.phi):
         found = outputs_of(adapter.network, inputs)
-    if not _agree(adapter, phi, inputs, found):
+    if not _agree(found, tried.predicted):
         raise ConfigError(
             "with phi in it, the network must give the outputs that phi is chosen by, "
             "but they differ: put a forward hook that changes outputs into a module "
@@ -71,17 +96,18 @@ def check_merged(
             found = outputs_of(merged, inputs)
     except Exception as error:  # of the code of a user, around other layers
         raise ConfigError(refusal) from error
-    if not _agree(adapter, phi, inputs, found):
+    if not _agree(found, _predicted(adapter, phi, inputs).predicted):
         raise ConfigError(refusal)
 
 
 @torch.no_grad()
-def _agree(
-    adapter: NetworkAdapter, phi: Tensor, inputs: Inputs, found: Outputs
-) -> bool:
-    """Return whether outputs are those predicted, as far as phi has an effect."""
+def _predicted(adapter: NetworkAdapter, phi: Tensor, inputs: Inputs) -> Tried:
     both = torch.stack([phi, torch.zeros_like(phi)])
-    predicted = adapter.predict(adapter.encode(inputs), both)
+    return Tried(phi, adapter.predict(adapter.encode(inputs), both))
+
+
+def _agree(found: Outputs, predicted: Outputs) -> bool:
+    """Return whether outputs are those predicted, as far as phi has an effect."""
     parts = [
         (outputs,) if isinstance(outputs, Tensor) else outputs
         for outputs in (found, predicted)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
-from metricopt.adapters.sites import last_site, stage_sites
+from metricopt.adapters.sites import find_sites
 from tests.metricopt import adapter_networks as networks
 
 IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -130,15 +130,19 @@ def test_film_generator_scale_and_seed() -> None:
     assert not torch.equal(first.projection[:, :16], first.projection[:, 16:])
 
 
+def names_of(network, sites):
+    return [site.name for site in find_sites(network, IMAGES, sites)]
+
+
 def test_automatic_sites() -> None:
     network = _resnet()
-    assert last_site(network, IMAGES) == ["stage2.bn2"]
-    assert stage_sites(network, IMAGES) == ["stage1.bn2", "stage2.bn2"]
+    assert names_of(network, None) == ["stage2.bn2"]
+    assert names_of(network, "stages") == ["stage1.bn2", "stage2.bn2"]
     convolutions = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.ReLU(), nn.Conv2d(4, 2, 3)
     )
-    assert last_site(convolutions, IMAGES) == ["3"]
-    assert stage_sites(convolutions, IMAGES) == ["1", "3"]
+    assert names_of(convolutions, None) == ["3"]
+    assert names_of(convolutions, "stages") == ["1", "3"]
     assert FiLM(network, IMAGES).size == 128
     assert [site.name for site in FiLM(network, IMAGES, sites="stages").sites] == [
         "stage1.bn2",

@@ -1,4 +1,4 @@
-"""A task that counts every observation, and keeps the best on the observe split."""
+"""A task that counts and keeps every observation, and knows the best on observe."""
 
 import pytest
 import torch
@@ -67,6 +67,8 @@ def test_any_task_can_be_wrapped_and_shares_what_it_counts() -> None:
     inner.observe(phi[:2])
     assert (task.queries, task.measured) == (7, 5)
     least, best = task.best
+    assert torch.equal(task.phi, phi)
+    assert torch.equal(task.costs, costs)
     assert least == costs.min()
     assert torch.equal(best[0], phi[costs.argmin()])
     one, other = (

@@ -13,7 +13,7 @@ from benchmarks.networks.embedding.contract import (
     build_embedding_network,
 )
 from metricopt.adapters.film import FiLM
-from metricopt.adapters.sites import last_site
+from metricopt.adapters.sites import find_sites
 from metricopt.errors import ConfigError
 
 SIDES = {"tiny": 32, "squeezenet1_1": 48, "resnet18": 40, "resnet50": 40}
@@ -110,7 +110,9 @@ def test_film_caches_the_last_feature_map(built):
 
 def test_the_sites_end_in_the_last_batch_norm_or_convolution(built):
     name, network = built
-    assert network.sites[-1:] == tuple(last_site(network, images(name, 1)))
+    assert network.sites[-1:] == tuple(
+        site.name for site in find_sites(network, images(name, 1), None)
+    )
     assert len(network.sites) == (2 if name == "squeezenet1_1" else 1)
 
 
