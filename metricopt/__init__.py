@@ -30,6 +30,7 @@ from metricopt.errors import (
 # here, so that it cannot hide the function later.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
+from metricopt.losses.portfolio import PORTFOLIO, LossFacts
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import (
@@ -43,6 +44,7 @@ from metricopt.metrics.base import METRICS, Metric
 from metricopt.options import FinetuneOptions
 from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import Meaning
+from metricopt.statistics.contract import STATISTICS, Statistics
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.network_task import NetworkTask
@@ -60,6 +62,8 @@ __all__ = [
     "CMAES",
     "METHODS",
     "METRICS",
+    "PORTFOLIO",
+    "STATISTICS",
     "Adapter",
     "BalancedSampler",
     "Budget",
@@ -80,6 +84,7 @@ __all__ = [
     "KnownValueFunction",
     "LazySplit",
     "LossError",
+    "LossFacts",
     "Meaning",
     "Method",
     "Metric",
@@ -94,6 +99,7 @@ __all__ = [
     "OutputOffsets",
     "ShapeError",
     "Split",
+    "Statistics",
     "Task",
     "ValueFunction",
     "auto_adapter",

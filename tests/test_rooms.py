@@ -1,12 +1,15 @@
 """Which module may import which: rooms, directions, no circles, one public face."""
 
 import ast
+import importlib
+import re
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
 from tests.source_tree import (
     PACKAGES,
+    ROOT,
     definitions,
     imports,
     is_unit,
@@ -91,6 +94,10 @@ ROOMS = {
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
 
 
+FACES = ("metricopt", "metricopt.detection")
+"""What users import from."""
+
+
 def room(name):
     """The room of a module: the longest beginning of its name that is one."""
     parts = name.split(".")
@@ -161,13 +168,16 @@ def test_no_module_imports_itself_through_others(typing):
 
 def test_only_the_library_has_a_public_face():
     """Every name is imported from the module that defines it."""
-    faces = {n: p for n, p in modules().items() if p.name == "__init__.py"}
-    faces.pop("metricopt")
-    assert not [name for name, path in faces.items() if len(tree(path).body) > 1]
+    packages = {n: p for n, p in modules().items() if p.name == "__init__.py"}
+    assert not [
+        name
+        for name, path in packages.items()
+        if name not in FACES and len(tree(path).body) > 1
+    ]
     listed = [
         where(path, node.lineno)
         for name, path in modules().items()
-        if name != "metricopt"
+        if name not in FACES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Name) and node.id == "__all__"
     ]
@@ -180,3 +190,26 @@ def test_only_the_library_has_a_public_face():
         for name in edge.names
         if name not in defined[edge.target] and f"{edge.target}.{name}" not in defined
     ]
+
+
+def test_pages_name_what_users_can_import():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    taken, named = [], []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"```py(?:thon)?\n(.*?)```", text, re.DOTALL):
+            taken += [
+                (node.module, part.name)
+                for node in ast.walk(ast.parse(block))
+                if isinstance(node, ast.ImportFrom) and node.module
+                if node.module.split(".")[0] in PACKAGES
+                for part in node.names
+            ]
+        named += re.findall(r"(?<![\w/.])(metricopt(?:\.[a-z_]+)?)\.(\w+)", text)
+    offered = {face: vars(importlib.import_module(face))["__all__"] for face in FACES}
+    assert ("metricopt", "Statistics") in taken
+    assert ("metricopt.detection", "DetectionMetric") in named
+    for face, name in {*taken, *named} - {("metricopt", "detection")}:
+        assert name in offered[face], f"{face}.{name}"
+    for face, names in offered.items():
+        assert all(hasattr(importlib.import_module(face), name) for name in names)
