@@ -85,7 +85,7 @@ def require_choice(name: str, value: object, kind: Any) -> None:
     """Check that a setting is one of the values of a `Literal`.
 
     Args:
-        name: of the setting.
+        name: name of the setting.
         value: what it was set to.
         kind: the `Literal`.
 
@@ -102,7 +102,7 @@ def require_kind(name: str, value: object, kind: Any, expected: str) -> None:
     """Check that an argument is an object of a kind.
 
     Args:
-        name: of the argument.
+        name: name of the argument.
         value: what was passed.
         kind: a class, or a union of some.
         expected: the kind in words.

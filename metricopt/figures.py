@@ -23,7 +23,7 @@ class Curves:
 
     Attributes:
         metric: name of the metric, with its direction.
-        values: of all queries in order, native units, shape [n].
+        values: values of all queries in order, native units, shape [n].
         best: best value of all queries so far, shape [n].
         returned: value of what is returned.
         trials: predicted and observed value of every query that was predicted, in

@@ -216,7 +216,7 @@ def _journal(
     """Return the open checkpoint that the options name, if any.
 
     Args:
-        adapter: of the model.
+        adapter: adapter of the model.
         given: data, loss and metric as they were read.
         options: name the file.
         metric: the metric as the user gave it.

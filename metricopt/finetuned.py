@@ -46,8 +46,7 @@ class Spent:
         gradient_steps: steps of the fine-tuning that ended at phi, without those of
             meta-training and of fine-tunings that only made candidates.
         seconds: wall-clock time of the whole call.
-        replayed: those of the queries that the checkpoint answered, so that the metric
-            was not evaluated.
+        replayed: queries answered from the checkpoint file.
     """
 
     queries: int
@@ -94,7 +93,8 @@ class Finetuned:
         health: whether to trust the value function of phi, and why; None if the method
             has none, or its budget is too small for the check.
         evidence: for phi, or against any other than 0; None if nobody asked for it.
-        values: of all queries of the whole observe split in order, native units, [n].
+        values: values of all queries of the whole observe split in order, native units,
+            [n].
         confusion: counts of labels by predictions on observe, before and after, shape
             [K, K] each; None where targets are no labels.
         warnings: what is wrong with the metric, if anything, a sentence each.

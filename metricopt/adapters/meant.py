@@ -13,8 +13,8 @@ class MeantAdapter(Adapter):
     """Another adapter, whose outputs become logits with the class axis second.
 
     Args:
-        inner: of a network that returns its outputs in another form.
-        meaning: of these outputs; see `Meaning.inward`.
+        inner: adapter of a network that returns its outputs in another form.
+        meaning: meaning of these outputs; see `Meaning.inward`.
     """
 
     def __init__(self, inner: Adapter, meaning: Meaning) -> None:

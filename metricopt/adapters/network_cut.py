@@ -138,7 +138,7 @@ def cut_network(
     Args:
         network: the network, in evaluation mode.
         sites: the sites; all their modules must show up in the graph.
-        form: of its inputs.
+        form: form of its inputs.
     """
     traced = _trace(network, [site.module for site in sites], form)
     if traced is None:

@@ -74,7 +74,7 @@ def verdict(notes: Mapping[str, float]) -> str | None:
     It is trusted as far as it ranks the kind of trajectory that it ranks worse.
 
     Args:
-        notes: of a result; None is returned if they have no figures of health.
+        notes: notes of a result; None is returned if they have no figures of health.
     """
     kinds = [kind for kind in KINDS if f"spearman_{kind}" in notes]
     if not kinds:

@@ -39,9 +39,9 @@ class Kernel:
     """Hyper-parameters of the process on x = t / T.
 
     Attributes:
-        length_scale: of the RBF kernel, in fractions of a trajectory.
-        signal_variance: of the noise-free function, in squared cost.
-        noise_variance: of an observation, in squared cost.
+        length_scale: length scale of the RBF kernel, in fractions of a trajectory.
+        signal_variance: variance of the noise-free function, in squared cost.
+        noise_variance: variance of an observation, in squared cost.
     """
 
     length_scale: float

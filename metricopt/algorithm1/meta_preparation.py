@@ -56,7 +56,7 @@ def trajectory_factory(
 
     Args:
         task: has the rate, where none is given.
-        budget: its gradient steps decide that rate.
+        budget: the gradient steps in it decide that rate.
         trajectories: name of the optimizer.
         rate: learning rate; None for the one found for the task.
     """
@@ -77,7 +77,7 @@ def recipe_key(
 
     Args:
         recipe: fitted to the budget.
-        budget: its gradient steps decide the rate, if none is given.
+        budget: the gradient steps in it decide the rate, if none is given.
         trajectories: optimizer of the loss trajectories.
         rate: their learning rate; None for the one found for the task.
         literal: whether it is trained for the published algorithm.
@@ -106,7 +106,7 @@ def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:
 
     Args:
         prepared: what `pack` returned.
-        recipe: its training recipe; the preparation gives the number of tasks.
+        recipe: how it was trained; the preparation gives the number of tasks.
 
     Raises:
         ConfigError: if the preparation holds no value function.

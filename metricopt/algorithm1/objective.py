@@ -28,7 +28,7 @@ class Points:
     Attributes:
         phi: shape [B, T, d].
         mean: interpolated cost, shape [B, T].
-        deviation: its standard deviation, shape [B, T].
+        deviation: standard deviation of that cost, shape [B, T].
     """
 
     phi: Tensor
@@ -79,7 +79,7 @@ def regression_term(prediction: Tensor, mean: Tensor, deviation: Tensor) -> Tens
     Args:
         prediction: f(phi_t), shape [T] or [B, T].
         mean: interpolated cost M_t, of that shape.
-        deviation: its standard deviation sigma_t, of that shape, positive.
+        deviation: standard deviation sigma_t of M_t, of that shape, positive.
     """
     weight = 1.0 / deviation
     error = (prediction - mean).abs() * weight

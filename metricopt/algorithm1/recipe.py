@@ -31,8 +31,8 @@ class Recipe:
             which is plain training on the trajectories as they come.
         returned: the weights f is used with: "adapted" w~ of the last update (the
             paper), or "initial" w, Reptile's average over many tasks.
-        momentum: of batch norm's running statistics, which f uses when it predicts.
-            The usual 0.1 forgets all but the last few tasks.
+        momentum: momentum of batch norm's running statistics, which f uses when it
+            predicts. The usual 0.1 forgets all but the last few tasks.
         gamma: weight of the regression term. None gives both terms the same size at
             the start of training; the paper chose 10 to that end, for raw costs.
         standardise_cost: learn standardised costs instead of raw ones. Mean and

@@ -140,7 +140,7 @@ def collect_kinds(
     Args:
         task: gives the losses and is queried for the metric.
         optimizers: the factory of every kind.
-        rollout: of all trajectories.
+        rollout: length, observations and start of all trajectories.
         rows: trajectories of every kind; a kind without any is left out.
         generator: source of starts, mini-batches and query times.
         query: as in `collect`.

@@ -41,7 +41,7 @@ class ValueFunction(nn.Module):
     Args:
         size: number d of adapter parameters.
         generator: initialises the weights.
-        momentum: of batch norm's running statistics.
+        momentum: momentum of batch norm's running statistics.
     """
 
     phi_mean: Tensor
@@ -93,8 +93,8 @@ class ValueFunction(nn.Module):
         of magnitude" (Pop-Art).
 
         Args:
-            mean: of the costs from now on, shape [].
-            deviation: theirs, shape [], positive.
+            mean: mean of the costs from now on, shape [].
+            deviation: standard deviation of these costs, shape [], positive.
         """
         ratio = self.cost_deviation / deviation
         self.head.weight.mul_(ratio)

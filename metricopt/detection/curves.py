@@ -23,8 +23,8 @@ class Curves:
     """The detections of C classes in B rows, from the surest on.
 
     Attributes:
-        place: of each in the detections, int64, shape [B, C, L]; those of a class with
-            fewer are filled up by any.
+        place: place of each in the detections, int64, shape [B, C, L]; those of a class
+            with fewer are filled up by any.
         hits, alarms: weights of the detections that are right, and wrong, shape
             [B, C, L]; 0 for those filled up or ignored.
         objects: weight of the objects of the class, shape [B, C].
@@ -94,8 +94,8 @@ def curves(
 
     Args:
         found: detections in `rows` times N images, those of row 0 first.
-        flags: of the detections, see `matching.matched`, shape [D].
-        weights: of the N images in every row, shape [B, N].
+        flags: flags of the detections, see `matching.matched`, shape [D].
+        weights: weights of the N images in every row, shape [B, N].
         objects: weight of the objects of every class, shape [B, C].
         rows: B, or 1 if all rows have the same detections.
     """
@@ -128,7 +128,7 @@ def objects_of(truths: Tensor, classes: int, weights: Tensor) -> Tensor:
     Args:
         truths: objects of N images, shape [N, G, 6].
         classes: their number, C.
-        weights: of the images, shape [B, N].
+        weights: weights of the images, shape [B, N].
     """
     labels = truths[..., 4].long() * counted(truths)
     every = torch.arange(1, classes + 1, device=truths.device)

@@ -36,9 +36,9 @@ class Detections(NamedTuple):
     """Detections of M images, by image and, within an image, from the surest on.
 
     Attributes:
-        image: its place, int64, shape [D].
-        label: its class, from 1 on, int64, shape [D].
-        score: its probability, in [0, 1], shape [D].
+        image: place of the image, int64, shape [D].
+        label: class of the detection, from 1 on, int64, shape [D].
+        score: probability of the class, in [0, 1], shape [D].
         box: x1, y1, x2, y2 in pixels, shape [D, 4].
         region: place of the region it comes from, int64, shape [D].
     """
@@ -59,7 +59,7 @@ def detections(outputs: Tensor, kept: Kept = USUAL) -> Detections:
     """Return what a detector finds in M images, as torchvision's detectors do.
 
     Args:
-        outputs: of the regions, packed, shape [M, P, 5 C + 6].
+        outputs: outputs of the regions, packed, shape [M, P, 5 C + 6].
         kept: which of them are kept.
 
     Raises:

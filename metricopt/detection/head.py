@@ -80,7 +80,7 @@ class DetectorHead(nn.Module):
         """Return the outputs of regions, packed, shape [n, P, 5 C + 6].
 
         Args:
-            regions: of n images, shape [n, P, F + 8]; see `regions`.
+            regions: regions of n images, shape [n, P, F + 8]; see `regions`.
         """
         hidden = self.layers(self.stem(regions[..., :-GEOMETRY]))
         outputs: Tensor = self.reading(hidden, regions[..., -GEOMETRY:])
@@ -213,8 +213,9 @@ def pack_regions(
     """Return the regions of n images as a head takes them, shape [n, P, F + 8].
 
     Args:
-        features: of the regions of all images, [R, F].
-        proposals: of every image, in pixels as the network sees it, [r, 4] each.
+        features: features of the regions of all images, [R, F].
+        proposals: proposals of every image, in pixels as the network sees it, [r, 4]
+            each.
         images: as they were given, [3, H, W] each.
         sizes: heights and widths as the network sees them.
         count: regions P of every image; missing ones are zeros.

@@ -26,9 +26,10 @@ def judged(
     remembered: several metrics of the same outputs cost one pass.
 
     Args:
-        outputs: of the regions of N images, packed, shape [B, N, P, 5 C + 6].
+        outputs: outputs of the regions of N images, packed, shape [B, N, P, 5 C + 6].
         truths: objects of the images, shape [N, G, 6].
-        weights: of the images in every row, shape [B, N]; None weighs all alike.
+        weights: weights of the images in every row, shape [B, N]; None weighs all
+            alike.
         kept: which detections are kept.
         overlap: intersection over union from which a detection is right.
         rule: see `matching.matched`.

@@ -18,7 +18,7 @@ class RegionOutputs(NamedTuple):
 
     Attributes:
         logits: shape [..., P, C + 1], that of the background first.
-        boxes: of every class, x1, y1, x2, y2 in pixels, shape [..., P, C, 4].
+        boxes: boxes of every class, x1, y1, x2, y2 in pixels, shape [..., P, C, 4].
         proposals: where the region was looked for, in pixels, shape [..., P, 4].
         present: whether there is such a region, bool, shape [..., P].
     """

@@ -19,9 +19,9 @@ def pack_truths(targets: Sequence[Mapping[str, Any]]) -> Tensor:
     """Return the objects of N images as one tensor, float32, shape [N, G, 6].
 
     Args:
-        targets: of every image a mapping as torchvision's detectors take it: `boxes`
-            [n, 4] in pixels from corner to corner, `labels` [n] from 1 on, and, if
-            there are any, `difficult` [n].
+        targets: a mapping for every image, as torchvision's detectors take it:
+            `boxes` [n, 4] in pixels from corner to corner, `labels` [n] from 1 on, and,
+            if there are any, `difficult` [n].
 
     Raises:
         DataError: if there is no image, shapes do not go together, a label is no class,

@@ -55,7 +55,7 @@ class Content:
         facts: what decides the run, by name.
         answers: in the order of the questions.
         ends: places in the file after the heading and after each answer.
-        checksums: of the heading and of each answer.
+        checksums: checksums of the heading and of each answer.
     """
 
     facts: dict[str, str]
@@ -85,7 +85,7 @@ def read(raw: bytes, name: str) -> Content | None:
 
     Args:
         raw: the whole file.
-        name: of the file, for messages.
+        name: name of the file, for messages.
 
     Raises:
         DataError: if it is no journal, or a complete line is damaged; the message says

@@ -57,7 +57,7 @@ class RowLoss(nn.Module, ABC):
 
         Args:
             step: steps taken so far.
-            steps: of the whole training.
+            steps: steps of the whole training.
         """
 
     def finish(self) -> None:

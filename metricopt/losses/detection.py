@@ -12,7 +12,7 @@ from metricopt.errors import DataError
 FOREGROUND = 0.5
 """Overlap with an object from which a region is to find it."""
 CODE_WEIGHTS = (10.0, 10.0, 5.0, 5.0)
-"""Of the offsets of a box, in the loss."""
+"""Weights of the offsets of a box in the loss."""
 BETA = 1 / 9
 
 
@@ -30,7 +30,7 @@ class DetectionLoss(nn.Module):
         """Return the loss of n images, a scalar.
 
         Args:
-            outputs: of their regions, packed, shape [n, P, 5 C + 6].
+            outputs: outputs of their regions, packed, shape [n, P, 5 C + 6].
             targets: their objects, shape [n, G, 6].
 
         Raises:

@@ -33,7 +33,7 @@ class LossFacts:
         outputs: number of outputs C; 1 is one logit of the positive class.
         sampled: shares of the K = max(C, 2) classes in mini-batches, shape [K].
         observed: their shares on the observe split, shape [K].
-        recalls: of the untouched network on the observe split, shape [K].
+        recalls: recalls of the untouched network on the observe split, shape [K].
         batch_size: examples of a mini-batch.
     """
 

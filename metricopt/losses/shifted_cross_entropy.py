@@ -18,7 +18,7 @@ class ShiftedCrossEntropy(RowLoss):
     Args:
         classes: number of classes C; 1 is one logit of the positive class.
         shift: added to the logits of the K = max(C, 2) classes, shape [K].
-        weights: of the classes, > 0, shape [K]; None weighs all alike.
+        weights: weights of the classes, > 0, shape [K]; None weighs all alike.
 
     Raises:
         ShapeError: if shift or weights are not [K].

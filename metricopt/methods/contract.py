@@ -121,7 +121,7 @@ class Method(ABC):
 
         Args:
             task: counts queries.
-            budget: of one result; queries made here are charged to every run.
+            budget: budget of one result; queries made here are charged to every run.
             generator: source of all randomness.
             progress: called during a long preparation.
 

@@ -11,7 +11,7 @@ from metricopt.methods.archive import Archive
 from metricopt.tasks.task import Task
 
 GRADIENTS, ISOTROPIC = 64, 0.1
-"""Of the covariance that loss gradients shape; see `covariance_root`."""
+"""Gradients, and isotropic share, of the covariance that `covariance_root` makes."""
 
 
 def evolution_strategy(size: int, deviation: float, seed: int) -> Any:
@@ -55,7 +55,7 @@ def covariance_root(
 
     Args:
         task: gives the losses; nothing is queried.
-        generator: of the mini-batches.
+        generator: source of the mini-batches.
         gradients: how many C is estimated from.
         isotropic: share of the covariance that is the same in all directions.
     """

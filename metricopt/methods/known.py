@@ -53,7 +53,7 @@ class KnownStatistics(Known):
 
     Attributes:
         groups: statistics of n queries, float64, [n, q] each.
-        costs: of these queries, float64, in [0, 1], shape [n].
+        costs: costs of these queries, float64, in [0, 1], shape [n].
     """
 
     groups: Groups
@@ -85,7 +85,7 @@ class KnownValueFunction(Known):
     """A value function of phi.
 
     Attributes:
-        tensors: its weights, by name.
+        tensors: weights of the value function, by name.
         facts: numbers that go with it, by name.
         adapter: what gives phi its meaning; see `NetworkAdapter.describe`.
     """

@@ -28,7 +28,7 @@ class LossOnly(Method):
 
     Attributes:
         optimizer: "sgd" or "adam".
-        rate: its learning rate; None for the one found for the task.
+        rate: learning rate of the optimizer; None for the one found for the task.
         start_deviation: phi_0 ~ N(0, start_deviation^2 I).
     """
 

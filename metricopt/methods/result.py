@@ -16,7 +16,7 @@ class Checkpoint:
         step: gradient steps taken by each row so far.
         queries: metric queries one row is charged with so far, shared ones included.
         phi: what the method would return if stopped here, shape [R, d].
-        cost: its observed cost, shape [R], NaN where it was never observed.
+        cost: observed cost of that phi, shape [R], NaN where it was never observed.
     """
 
     step: int
@@ -33,7 +33,7 @@ class Evidence:
         reason: in one or two plain sentences.
         gain: expected decrease of the cost on examples that chose nothing, in [-1, 1];
             None if nothing is known of it.
-        error: its standard error.
+        error: standard error of the gain.
         identified: queries after which the value function predicted the metric; None
             if it never did.
         trials: predicted and observed cost of every phi the value function chose, in
@@ -58,7 +58,7 @@ class FinetuneResult:
         gradient_steps: steps of fine-tuning taken by each row.
         checkpoints: the way there, in order of steps and queries.
         notes: further figures a method reports (health of a value function, ...).
-        evidence: of every row, from methods that ask for it; else empty.
+        evidence: evidence of every row, from methods that ask for it; else empty.
         known: what every row learned of the metric, for use on other networks; empty
             from methods that learn nothing.
     """

@@ -36,7 +36,7 @@ class Metric(ABC):
         takes_tuples: whether it reads outputs that are a tuple of tensors.
         reads: what outputs are: scores of classes, embeddings that are compared with
             each other, or regions of a detector.
-        shape: of these outputs.
+        shape: shape of the outputs it reads.
         direction_declared: whether the user declared its direction; `finetune` then
             checks the direction first.
         range_remedy: what a message adds where a value leaves the range.

@@ -93,7 +93,7 @@ def propose(
 
     Args:
         search: with all that was queried.
-        settings: of the cross-fitting.
+        settings: settings of the cross-fitting.
         generator: source of all randomness.
         best: proposed where the metric is not explained, shape [d]; None for the best
             that was queried.

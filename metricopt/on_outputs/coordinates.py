@@ -27,7 +27,8 @@ class Coordinates:
     Attributes:
         scale: what a unit of a coordinate is in phi, shape [d]: it moves the
             statistics by about 1. 0 for parts of phi that move none.
-        vectors: of phi, that which moves the statistics most first, shape [r, d].
+        vectors: directions of phi, that which moves the statistics most first, shape
+            [r, d].
         moves: what a unit of each does to the statistics, shape [q, r].
     """
 
@@ -88,10 +89,10 @@ def descend(
     """Yield phi [B, d] after every step of Adam on an objective.
 
     Args:
-        objective: of phi [B, d], shape [B], rows independent.
+        objective: function of phi [B, d], shape [B], rows independent.
         start: phi, shape [B, d].
-        scale: of the coordinates, shape [d]; phi stays as it is where it is 0.
-        rate: of Adam, in these coordinates.
+        scale: scale of the coordinates, shape [d]; phi stays as it is where it is 0.
+        rate: learning rate of Adam, in these coordinates.
         steps: number of steps.
         anneal: whether the rate falls to 0 like a cosine.
     """

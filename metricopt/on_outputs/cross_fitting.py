@@ -29,16 +29,16 @@ class CrossFitting:
 
     Attributes:
         folds: parts of the observe split, alike in labels.
-        steps: of the longest descent.
+        steps: steps of the longest descent.
         rungs: steps after which only the better half of the descents goes on.
         every: steps between two looks at the held-out folds.
-        examples: of the observe split that one step sees.
+        examples: examples of the observe split that one step sees.
         rate: about how far a step moves the statistics at first.
         caution: deviations added to the predicted cost, so that descent stays where
             the value function knows the metric.
-        memory: of the moving average of phi that is looked at, since steps on few
-            examples are noisy.
-        samples: of the bootstrap.
+        memory: memory of the moving average of phi that is looked at, since steps on
+            few examples are noisy.
+        samples: samples of the bootstrap.
         level: standard errors by which a gain has to exceed 0. At 1 chance alone would
             exceed it in 16 % of all runs. On halves of observe with nothing to gain, 5
             of 44 were made worse; see docs/findings.md.
@@ -88,7 +88,7 @@ def cross_fit(
     Of all that may be moved, the simplest is taken that is as good as the best.
 
     Args:
-        value: of the statistics; says what they are worth.
+        value: value function of the statistics; says what they are worth.
         found: what may be moved, the simplest first.
         settings: how.
         generator: source of all randomness.

@@ -19,7 +19,7 @@ class Explained:
     Attributes:
         value: the value function.
         statistics: which it is a function of: no more kinds than are needed.
-        groups: of all queries, [n, q] each.
+        groups: groups of all queries, [n, q] each.
     """
 
     value: StatisticsValueFunction
@@ -35,9 +35,9 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     """Fit a value function, and drop the kinds of statistics that explain nothing.
 
     Args:
-        statistics: of one kind or several.
-        groups: of n queries, [n, q] each.
-        costs: of the queries, shape [n].
+        statistics: statistics of one kind or several.
+        groups: groups of n queries, [n, q] each.
+        costs: costs of the queries, shape [n].
     """
     kind = statistics.kind
     families = kind.families(groups)

@@ -12,9 +12,9 @@ from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
 FEWEST, FEWEST_TOGETHER = 50, 10
-"""Of an observe split, what is judged one by one (examples, or objects of images), and
-what goes together (classes that are compared, or images), below which nothing is
-cross-fitted."""
+"""Fewest units of an observe split that is cross-fitted: of those judged one by one
+(examples, or objects of images), and of those that stay together (classes that are
+compared, or images)."""
 
 
 def lacking(statistics: ObservedStatistics) -> str:

@@ -6,7 +6,7 @@ from torch import Tensor
 from metricopt.methods.evolution import evolution_strategy
 
 DEVIATION = 0.3
-"""Of the first candidates."""
+"""Standard deviation of the first candidates."""
 
 
 class HandedOver:
@@ -14,8 +14,8 @@ class HandedOver:
 
     Args:
         start: phi, shape [d].
-        root: of the covariance it starts with, shape [d, d].
-        seed: of its randomness.
+        root: square root of the covariance it starts with, shape [d, d].
+        seed: seed of all randomness.
     """
 
     def __init__(self, start: Tensor, root: Tensor, seed: int) -> None:

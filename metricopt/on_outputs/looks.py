@@ -16,8 +16,8 @@ class Look:
         reach: what was moved.
         steps: for how long.
         moved: fitted on all folds, shape [m].
-        seen: its cost.
-        cost: that of held-out examples, or the former where that is more: folds that
+        seen: cost of `moved` on all examples, which have chosen it.
+        cost: cost on held-out examples, or `seen` if that is higher: folds that
             err in different ways look better together than each of them is.
         without: the same without the examples of each fold, shape [folds].
         held_out: views of every example, whose fold was left out, [1, N, V].
@@ -70,8 +70,8 @@ def simplest(costs: Tensor) -> int:
     Regression Trees, 1984, Sec. 3.4.3; the error is that of the bootstrap.
 
     Args:
-        costs: of the simplest first, shape [n, 1 + samples]; the first column is of all
-            examples, the others of samples of the bootstrap.
+        costs: costs of the simplest first, shape [n, 1 + samples]; the first column is
+            of all examples, the others of samples of the bootstrap.
     """
     more = costs - costs[costs[:, 0].argmin()]
     as_good = more[:, 0] <= more[:, 1:].std(1)

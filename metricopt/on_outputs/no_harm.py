@@ -172,7 +172,7 @@ def _joined(
     """Return the results of the rows as one, with what they were concluded by.
 
     Args:
-        results: of every row, run by itself.
+        results: results of every row, run by itself.
         last: what they were concluded by.
         shared_queries: made once for all rows; a run by itself may call more shared.
     """

@@ -22,7 +22,7 @@ class PortfolioSearch(Method):
     The last snapshot of every loss is queried first, then those half-way, and so on.
 
     Attributes:
-        settings: of the fine-tunings.
+        settings: settings of the fine-tunings.
     """
 
     sees: ClassVar[Sees] = "loss gradients"

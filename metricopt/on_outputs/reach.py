@@ -15,9 +15,9 @@ class Reach:
     Attributes:
         name: for a reader.
         statistics: as functions of what is moved, [m] numbers.
-        scale: of the coordinates, shape [m].
+        scale: scale of the coordinates, shape [m].
         starts: where a descent may start, shape [s, m]; the most promising is taken.
-        place: of these numbers in phi.
+        place: place of these numbers in phi.
         phi: the rest of phi, shape [d].
         is_cheap: whether the network need not run.
     """
@@ -46,9 +46,9 @@ def reaches(
     candidate of the portfolio.
 
     Args:
-        statistics: of the observe split, as functions of phi [d].
-        scale: of the coordinates of phi, shape [d].
-        candidates: of the portfolio, shape [S, d]; S may be 0.
+        statistics: statistics of the observe split, as functions of phi [d].
+        scale: scale of the coordinates of phi, shape [d].
+        candidates: candidates of the portfolio, shape [S, d]; S may be 0.
     """
     untouched, everything = torch.zeros(1, len(scale)), slice(0, len(scale))
     zero, found = untouched[0], []

@@ -20,12 +20,12 @@ from metricopt.tasks.observed_statistics import ObservedStatistics
 NARROWER, WIDER = 0.85, 1.3
 """Factors of the trust region after a query that brought nothing, or a new best."""
 PENALTY = 10.0
-"""Of leaving the trust region, in spreads of the observed costs."""
+"""Penalty for leaving the trust region, in spreads of the observed costs."""
 TOLERANCE, HOPELESS = 0.1, 0.5
 """Errors of prediction, in spreads of the observed costs, by which a metric counts as
 identified, and as no function of the statistics."""
 MOST_DOUBLINGS = 3
-"""Of the first moves, while the metric does not follow."""
+"""Most doublings of the first moves, while the metric does not follow."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,13 @@ class SearchSettings:
         fine_tuned: how many of them come from the portfolio.
         first_move: how far they move the statistic that moves most.
         starts: best phi so far from which descent starts.
-        steps: of the descent between two queries.
+        steps: steps of the descent between two queries.
         step: about how far one of them moves the statistics.
-        examples: of the observe split that the descent sees, drawn anew every time.
+        examples: examples of the observe split that the descent sees, drawn anew every
+            time.
         kappa: greatest number of deviations that are taken off the predicted cost of a
             candidate; candidates take shares of it from 0 to 1.
-        radius: of the first trust region: how far a statistic may move.
+        radius: radius of the first trust region: how far a statistic may move.
         trusted: predictions, the last ones, whose median error counts.
         enough: that error, in spreads of the observed costs, at which the search ends
             before its budget does; 0 for never.
@@ -65,11 +66,11 @@ class OutputsSearch:
     """One search: what it knows, and the phi it asks for next.
 
     Args:
-        settings: of the search.
-        statistics: of the observe split.
+        settings: settings of the search.
+        statistics: statistics of the observe split.
         along: coordinates of phi.
         candidates: phi that are known before any query, shape [S, d].
-        seed: of all randomness.
+        seed: seed of all randomness.
         told: what was learned of the metric on another network; None for nothing.
 
     Attributes:
@@ -193,7 +194,7 @@ class OutputsSearch:
         """Go on as CMA-ES from the best phi so far.
 
         Args:
-            root: of the covariance it starts with, shape [d, d].
+            root: square root of the covariance it starts with, shape [d, d].
         """
         if self._handed_over is None:
             best = self.phi[self.costs.argmin()]

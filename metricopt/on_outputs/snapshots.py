@@ -48,7 +48,7 @@ def snapshots(
     Args:
         task: with its portfolio.
         along: coordinates of phi.
-        settings: of the fine-tunings.
+        settings: settings of the fine-tunings.
         generator: source of the mini-batches.
         rows: number R.
 

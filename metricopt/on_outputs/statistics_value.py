@@ -19,9 +19,9 @@ from metricopt.statistics.contract import Family, Groups
 CURVED = (0.0, 0.01, 0.1, 1.0)
 """Weights of the radial kernel beside the linear ones, which sum to 1."""
 LENGTHS = (1.0, 3.0)
-"""Its length, in root-mean-square distances of the queried points."""
+"""Lengths of the radial kernel, in root-mean-square distances of the queries."""
 NOISES = (1e-8, 1e-6, 1e-4, 1e-2)
-"""Variances of the noise, relative to that of the signal."""
+"""Variances of the noise, relative to the variance of the signal."""
 LEAST_WEIGHT = 0.01
 """Explanations of less posterior weight than this share of the best are dropped."""
 SMALL = 1e-12
@@ -35,7 +35,7 @@ class _Explanations:
         linear: weight of the linear kernel of every group, [M, groups].
         family: index of the family, whose group `near` the radial kernel is of, [M].
         curved: weight of the radial kernel, [M].
-        length: of the radial kernel, [M].
+        length: length of the radial kernel, [M].
         noise: relative variance of the noise, [M].
     """
 
@@ -81,7 +81,8 @@ class StatisticsValueFunction:
         groups: statistics of n observed points, each [n, q]; the first is the centre of
             the linear kernels.
         costs: observed costs, shape [n], n >= 2.
-        families: of the groups; the metric is taken to be a function of one of them.
+        families: families of the groups; the metric is taken to be a function of one of
+            them.
     """
 
     def __init__(

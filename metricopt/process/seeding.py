@@ -37,7 +37,7 @@ def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[N
 
     Args:
         seed: in [0, 2**64).
-        device: of the network; its generator is seeded, too, if it is a GPU.
+        device: device of the network; its generator is seeded, too, if it is a GPU.
     """
     gpus = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(gpus):

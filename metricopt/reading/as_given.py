@@ -22,7 +22,7 @@ def one_by_one(
     """Return outputs and targets as rows; of dense ones, those that are not ignored.
 
     Args:
-        meaning: of the outputs.
+        meaning: meaning of the outputs.
         outputs: in the form of methods, [N, C, ...] after other axes.
         targets: shape [N, ...] with one target for all C, or [N, C, ...].
         leading: axes of outputs up to and including that of the examples.
@@ -49,7 +49,7 @@ def probabilities(meaning: Meaning, outputs: Tensor) -> Tensor:
     In double precision, so that confident scores do not become ties.
 
     Args:
-        meaning: of the outputs.
+        meaning: meaning of the outputs.
         outputs: in the form of methods, shape [M, C].
 
     Returns:
@@ -67,10 +67,11 @@ def perfect_outputs(meaning: Meaning, outputs: Tensor, targets: Tensor) -> Tenso
     """Return the outputs of a network that is always right, in the form of methods.
 
     Args:
-        meaning: of the outputs; its targets are labels, several labels, or numbers.
-        outputs: of some examples, in the form of methods, [n, C, ...]; they give C and
-            the type.
-        targets: of all examples.
+        meaning: meaning of the outputs; its targets are labels, several labels, or
+            numbers.
+        outputs: outputs of some examples, in the form of methods, [n, C, ...]; they
+            give C and the type.
+        targets: targets of all examples.
     """
     classes = outputs.shape[1]
     each = targets.ndim == outputs.ndim

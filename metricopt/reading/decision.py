@@ -33,8 +33,8 @@ def meaning_of(
     logits; rows that sum to 1 are probabilities; else the loss says which of the two.
 
     Args:
-        outputs: of the untouched network for some examples, [n, ...], as it returns
-            them.
+        outputs: outputs of the untouched network for some examples, [n, ...], as it
+            returns them.
         targets: targets of all examples, shape [N, ...].
         loss: the training loss; torch's own losses say what they expect.
         told: what the user says that outputs are; None to decide.

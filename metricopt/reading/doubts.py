@@ -29,9 +29,9 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     """Return a sentence if a metric is noisy, or depends on the order of examples.
 
     Args:
-        name: of the metric.
-        same: its values for the same outputs, native units, shape [n].
-        shuffled: its value for the same examples in another order.
+        name: name of the metric.
+        same: values of the metric for the same outputs, native units, shape [n].
+        shuffled: value of the metric for the same examples in another order.
     """
     low, high = same.min().item(), same.max().item()
     if high - low > ROUNDING:

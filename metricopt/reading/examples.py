@@ -41,8 +41,8 @@ def batches_of(loader: DataLoader[Any], name: str) -> Iterator[Any]:
     machine. What does not fit is refused as soon as the first batch says so.
 
     Args:
-        loader: of the data.
-        name: of the split, for messages.
+        loader: loader of the data.
+        name: name of the split, for messages.
 
     Raises:
         DataError: if there is more, examples make no batch, or come one by one.
@@ -183,7 +183,7 @@ def _require_end(count: int | None, examples: int, size: int, name: str) -> None
         count: how many examples the data says it has.
         examples: how many were read.
         size: their bytes.
-        name: of the split.
+        name: name of the split.
     """
     if examples > max(MOST_EXAMPLES, 2 * (count or 0)):
         raise DataError(

@@ -32,8 +32,8 @@ class Foreign(NamedTuple):
 
     Attributes:
         function: the metric.
-        higher_is_better: its direction; None if its package does not say.
-        low: its least value.
+        higher_is_better: direction of the metric; None if its package does not say.
+        low: least value of the metric.
     """
 
     function: ForeignFunction
@@ -46,7 +46,7 @@ class Expected:
     """What a metric of another package expects.
 
     Attributes:
-        name: of the metric, for messages.
+        name: name of the metric, for messages.
         predictions: what it expects where targets are labels. Where they are numbers,
             it gets the predicted numbers.
         truths: the kinds of targets it takes.
@@ -68,7 +68,7 @@ class Expected:
         """Return predictions of the expected kind, and targets to compare them with.
 
         Args:
-            meaning: of the outputs; None to take it from the targets.
+            meaning: meaning of the outputs; None to take it from the targets.
             outputs: in the form of methods, [N, C, ...].
             targets: shape [N, ...].
 
@@ -128,7 +128,7 @@ def check_arguments(
     """Refuse a function that takes anything but targets and predictions.
 
     Args:
-        name: of the metric, for messages.
+        name: name of the metric, for messages.
         call: the function.
         known: names that its first two arguments may have, the usual ones first.
 

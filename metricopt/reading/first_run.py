@@ -30,7 +30,7 @@ def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: st
         run: the function.
         network: the network.
         inputs: on which it runs.
-        name: of their split.
+        name: name of their split.
 
     Raises:
         DataError: if the network does not run; the message has the dtype and the shape
@@ -52,9 +52,9 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
     """Run the untouched network on inputs that are not finite, if there are any.
 
     Args:
-        adapter: of the network.
-        examples: of one split.
-        name: of the split.
+        adapter: adapter of the network.
+        examples: examples of one split.
+        name: name of the split.
 
     Raises:
         DataError: if the network does not run, or returns what is not finite.
@@ -78,8 +78,9 @@ def check_outputs(outputs: Outputs, name: str) -> None:
     """Refuse a network that returns NaN.
 
     Args:
-        outputs: of the untouched network, shape [1, N, ...]; infinity may be meant.
-        name: of the split.
+        outputs: outputs of the untouched network, shape [1, N, ...]; infinity may be
+            meant.
+        name: name of the split.
 
     Raises:
         DataError: if there is a NaN.

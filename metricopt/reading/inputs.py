@@ -78,7 +78,7 @@ def selected(inputs: Inputs, index: slice | Tensor) -> Inputs:
     """Return the inputs of some examples.
 
     Args:
-        inputs: of N examples.
+        inputs: inputs of N examples.
         index: a slice, or indices in [0, N), shape [n], int64.
     """
     if isinstance(index, slice):

@@ -39,10 +39,10 @@ def check_loss(
     """Call a loss once, and check its value and its gradient.
 
     Args:
-        name: of the loss.
+        name: name of the loss.
         losses: the loss, for many rows.
-        outputs: of one mini-batch, shape [1, n, C].
-        targets: of these examples, shape [1, n].
+        outputs: outputs of one mini-batch, shape [1, n, C].
+        targets: targets of these examples, shape [1, n].
         phi: what the outputs come from, shape [1, d], with gradient.
 
     Raises:

@@ -63,7 +63,7 @@ def direction_queries(meaning: Meaning) -> int:
     """Return how often `check_direction` evaluates the metric; 0 if it cannot check.
 
     Args:
-        meaning: of the outputs.
+        meaning: meaning of the outputs.
     """
     if meaning.kind in ("embeddings", "raw") or meaning.truth == "other":
         return 0
@@ -80,9 +80,10 @@ def check_direction(
 
     Args:
         metric: what is to be improved.
-        meaning: of the outputs.
-        outputs: of some examples, in the form of methods, [n, C, ...]; they give C.
-        targets: of all examples.
+        meaning: meaning of the outputs.
+        outputs: outputs of some examples, in the form of methods, [n, C, ...]; they
+            give C.
+        targets: targets of all examples.
         initial: metric of the untouched network, in native units.
 
     Raises:

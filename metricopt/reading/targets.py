@@ -29,9 +29,9 @@ def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> 
 
     Args:
         loss: any; no range is known of others than those of torch.
-        outputs: of some examples, shape [n, C, ...].
-        targets: of all examples of a split.
-        name: of the split.
+        outputs: outputs of some examples, shape [n, C, ...].
+        targets: targets of all examples of a split.
+        name: name of the split.
 
     Raises:
         DataError: if one is outside; the message has both ranges.

@@ -23,7 +23,7 @@ class ConfusionStatistics(Statistics):
     """Rates of decisions by label, for K = max(C, 2) classes.
 
     Attributes:
-        temperature: of the softmax that stands for the arg max.
+        temperature: temperature of the softmax that stands for the arg max.
     """
 
     temperature: float = 0.5

@@ -39,7 +39,7 @@ class Statistics(ABC):
     """Numbers of outputs and targets, in groups that a metric may be linear in.
 
     Attributes:
-        name: of the kind.
+        name: name of the kind.
         near: the group whose distances say how alike two rows are; rates in [0, 1].
     """
 
@@ -63,7 +63,7 @@ class Statistics(ABC):
         """Return whether there are such statistics of outputs and targets.
 
         Args:
-            outputs: of the untouched network, shape [1, N, C].
+            outputs: outputs of the untouched network, shape [1, N, C].
             targets: labels in [0, max(C, 2)), shape [N].
         """
         return True
@@ -78,11 +78,11 @@ class Statistics(ABC):
     def sizes(self, targets: Tensor) -> dict[str, int]:
         """Return how much a split holds, by name.
 
-        First what is judged one by one, then, where it is something else, what goes
-        together: of examples that are compared, those of a class.
+        Counts: units judged singly, then groups that stay together, if there are any,
+        such as the examples of a class where examples are compared.
 
         Args:
-            targets: of all examples, shape [N].
+            targets: targets of all examples, shape [N].
         """
         examples = {"examples": len(targets)}
         if not self.compares:
@@ -103,8 +103,8 @@ class Statistics(ABC):
         """Return what `pooled` reads of every example: by default its outputs.
 
         Args:
-            outputs: of a network for all examples, shape [B, N, C].
-            targets: of the N examples, shape [N].
+            outputs: outputs of a network for all examples, shape [B, N, C].
+            targets: targets of the N examples, shape [N].
 
         Returns:
             Shape [B, N, V].
@@ -138,9 +138,9 @@ class Statistics(ABC):
 
         Args:
             outputs: network outputs, shape [B, N, C].
-            targets: of the N examples, shape [N].
-            weights: of the examples in each row, >= 0, shape [B, N]; zeros leave a fold
-                out, counts make a bootstrap sample. None weighs all alike.
+            targets: targets of the N examples, shape [N].
+            weights: weights of the examples in each row, >= 0, shape [B, N]; zeros
+                leave a fold out, counts make a bootstrap sample. None weighs all alike.
 
         Returns:
             Statistics by group, float64, each [B, q].
@@ -158,7 +158,7 @@ class Statistics(ABC):
 
         Args:
             views: each by the network of the fold of the example, shape [B, N, V].
-            targets: of the N examples, shape [N].
+            targets: targets of the N examples, shape [N].
             weights: see `exact`.
             folds: the fold of every example, shape [N].
         """

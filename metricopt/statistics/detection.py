@@ -64,9 +64,10 @@ class DetectionStatistics(Statistics):
         """Return the groups, if wanted with smooth steps in the scores.
 
         Args:
-            outputs: of the regions, packed, shape [B, N, P, 5 C + 6].
+            outputs: outputs of the regions, packed, shape [B, N, P, 5 C + 6].
             targets: objects, shape [N, G, 6].
-            weights: of the images in each row, shape [B, N]; None for all alike.
+            weights: weights of the images in each row, shape [B, N]; None for all
+                alike.
             smooth: whether they are differentiable.
         """
         curves, found = judged(outputs, targets, weights)

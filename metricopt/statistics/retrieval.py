@@ -136,7 +136,7 @@ def _nearer(
     Args:
         outputs: embeddings, shape [B, N, E].
         targets: labels, shape [N].
-        most: of the nearest images of its class that are looked at, P.
+        most: number of the nearest images of its class that are looked at, P.
         smooth: whether counts are differentiable.
 
     Yields:

@@ -40,7 +40,7 @@ class ClassSampler(Sampler):
 
 
 class HierarchicalSampler(Sampler):
-    """As `ClassSampler`, with half of the classes from each of two super-categories.
+    """A `ClassSampler` with half of the classes from each of two super-categories.
 
     Negatives of one super-category look alike, which makes mini-batches hard. All
     super-categories are equally probable, and so are all classes of one.

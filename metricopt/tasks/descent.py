@@ -142,7 +142,7 @@ def select_rate(
     Args:
         task: gives the losses.
         optimizer: one of `LOSS_OPTIMIZERS`.
-        steps: of every run, at least 1.
+        steps: steps of every run, at least 1.
         generator: source of starts and mini-batches.
         start_deviation: phi_0 ~ N(0, start_deviation^2 I).
 

@@ -31,7 +31,7 @@ class Examples(Protocol):
     """Labelled examples, in memory (`Split`) or read as they are needed (`LazySplit`).
 
     Attributes:
-        targets: of the N examples, all in memory.
+        targets: targets of the N examples, all in memory.
     """
 
     @property
@@ -134,7 +134,7 @@ class Relabelled:
 
     Args:
         examples: source of the inputs.
-        targets: of the N examples.
+        targets: targets of the N examples.
     """
 
     def __init__(self, examples: Examples, targets: Targets) -> None:
@@ -177,7 +177,7 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
     Args:
         examples: a `Split`, a pair (inputs, targets), a data set of such pairs, a
             loader of batches of them, or a `LazySplit`.
-        name: of the split, for messages.
+        name: name of the split, for messages.
         device: where the network is.
 
     Returns:

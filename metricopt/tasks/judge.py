@@ -110,7 +110,7 @@ class DenseMetric(WrappedMetric):
     """A metric of rows [N, C], of dense outputs [N, C, ...] with targets [N, ...].
 
     Args:
-        metric: of rows.
+        metric: metric of rows.
         meaning: what outputs and targets mean.
     """
 

@@ -70,7 +70,8 @@ class ObservedStatistics:
 
         Args:
             phi: adapter parameters, shape [B, d].
-            weights: of the examples in each row, shape [B, N]; None for all alike.
+            weights: weights of the examples in each row, shape [B, N]; None for all
+                alike.
 
         Returns:
             Statistics by group, float64, each [B, q], where phi is.
@@ -150,7 +151,8 @@ class ObservedStatistics:
         Args:
             phi: adapter parameters, shape [B, d].
             rows: places of n examples in [0, N).
-            weights: of these examples in each row, shape [B, n]; None for all alike.
+            weights: weights of these examples in each row, shape [B, n]; None for all
+                alike.
 
         Returns:
             Statistics by group, each [B, q], differentiable in phi.
@@ -179,9 +181,10 @@ class ObservedStatistics:
         """Return smooth statistics of outputs [B, n, C] of some examples.
 
         Args:
-            outputs: of these examples under every row, shape [B, n, C].
+            outputs: outputs of these examples under every row, shape [B, n, C].
             rows: places of the n examples in [0, N).
-            weights: of these examples in each row, shape [B, n]; None for all alike.
+            weights: weights of these examples in each row, shape [B, n]; None for all
+                alike.
         """
         targets = self._targets[rows.to(self._targets.device)]
         return _where_phi_is(self.kind.smooth(outputs, targets, weights))

@@ -15,7 +15,7 @@ def outputs_in_parts(adapter: Adapter, features: Features, phi: Tensor) -> Outpu
 
     Args:
         adapter: frozen network theta with adapter.
-        features: of N examples.
+        features: features of N examples.
         phi: adapter parameters, shape [B, d].
 
     Returns:

@@ -52,7 +52,7 @@ class NativeLoss:
 
     Args:
         loss: the user's loss.
-        meaning: of the outputs.
+        meaning: meaning of the outputs.
     """
 
     def __init__(self, loss: Loss, meaning: Meaning) -> None:

@@ -173,7 +173,7 @@ class Task(ABC):
 
         Args:
             phi: adapter parameters, shape [B, d].
-            places: of n examples in [0, `examples`), shape [n].
+            places: places of n examples in [0, `examples`), shape [n].
 
         Returns:
             Costs, shape [B], float64, lower is better, in [0, 1].

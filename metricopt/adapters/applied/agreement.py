@@ -18,12 +18,12 @@ from metricopt.reading.inputs import Inputs
 from metricopt.reading.outputs import Outputs
 
 DEVIATION = 0.1
-"""Of the phi that is tried."""
+"""Standard deviation of the phi that is tried."""
 EFFECT = 1e-2
 """Most that outputs may be off, relative to the largest effect of phi on one."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
 COARSE = 5e-2
-"""Most that they may be off relative to the largest output, beside that."""
+"""Further tolerance, relative to the largest output."""
 
 
 class Tried(NamedTuple):
@@ -42,7 +42,7 @@ def tried(adapter: NetworkAdapter, inputs: Inputs) -> Tried:
     """Return a phi drawn at random with what an adapter predicts of it.
 
     Args:
-        adapter: of the network, applied to none.
+        adapter: adapter of the network, applied to none.
         inputs: network inputs of a few examples, each [n, ...].
     """
     generator = make_generator("agreement")
@@ -55,7 +55,7 @@ def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None
     """Check that a network that an adapter is applied to gives what it predicts.
 
     Args:
-        adapter: of the network, applied to none.
+        adapter: adapter of the network, applied to none.
         inputs: network inputs of a few examples, each [n, ...].
         tried: a phi and the prediction for these examples.
 
@@ -78,7 +78,7 @@ def check_merged(
     """Check that a merged copy of a network gives what an adapter predicts.
 
     Args:
-        adapter: of the network.
+        adapter: adapter of the network.
         merged: the copy.
         phi: what is in its weights, shape [d].
         inputs: network inputs of a few examples, each [n, ...].

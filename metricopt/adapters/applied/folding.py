@@ -32,9 +32,9 @@ def folded(
 
     Args:
         layer: changed in place where its weights can take it.
-        factor: of every channel, shape [C]; None for 1.
-        shift: of every channel, shape [C].
-        axis: of the channels, 1 or -1.
+        factor: factor of every channel, shape [C]; None for 1.
+        shift: shift of every channel, shape [C].
+        axis: axis of the channels, 1 or -1.
 
     Returns:
         The layer, or a plain module around it.
@@ -64,7 +64,7 @@ def with_offsets(network: nn.Module, offsets: Tensor, meaning: Meaning) -> nn.Mo
     Args:
         network: changed in place where its last layer can take them.
         offsets: shape [C].
-        meaning: of the outputs.
+        meaning: meaning of the outputs.
     """
     if not offsets.any():
         return network

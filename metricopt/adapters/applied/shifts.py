@@ -13,9 +13,9 @@ class ChannelAffine(nn.Module):
     """Multiplies and shifts every channel.
 
     Args:
-        factor: of every channel, shape [C].
-        shift: of every channel, shape [C].
-        axis: of the channels, 1 or -1.
+        factor: factor of every channel, shape [C].
+        shift: shift of every channel, shape [C].
+        axis: axis of the channels, 1 or -1.
     """
 
     factor: Tensor
@@ -39,8 +39,8 @@ class ProbabilityShift(nn.Module):
     """Shifts the logits of probabilities, or of their logarithms.
 
     Args:
-        offsets: of every class, shape [C].
-        meaning: of the outputs; its link is the one of the probabilities.
+        offsets: offsets of every class, shape [C].
+        meaning: meaning of the outputs; its link is the one of the probabilities.
     """
 
     offsets: Tensor

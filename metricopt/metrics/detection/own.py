@@ -11,8 +11,8 @@ from metricopt.errors import DataError
 from metricopt.metrics.base import Metric
 
 Boxes = dict[str, Tensor]
-"""Of one image: `boxes` [n, 4] in pixels and `labels` [n] from 1 on; of detections also
-`scores` [n], of objects also `difficult` [n]."""
+"""Boxes of one image: `boxes` [n, 4] in pixels and `labels` [n] from 1 on; detections
+also have `scores` [n], objects `difficult` [n]."""
 
 
 class DetectionMetric(Metric):
@@ -21,9 +21,9 @@ class DetectionMetric(Metric):
     Args:
         function: from the detections of N images and their objects, each a list of
             dictionaries in torchvision's form, to a number.
-        name: in messages; that of the function by default.
-        higher_is_better: its direction.
-        low, high: its range.
+        name: name in messages; by default the name of the function.
+        higher_is_better: direction of the metric.
+        low, high: range of the metric.
         kept: which detections the function sees.
 
     Raises:
