@@ -161,7 +161,7 @@ def make_metric(
         **settings: settings of a registered metric, such as `k` of "top-k".
 
     Returns:
-        The metric; `check_metric` tries it on outputs and targets.
+        The metric, which nothing has tried yet.
 
     Raises:
         ConfigError: if it is none of these, compares anything but predictions with

@@ -4,38 +4,10 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
-from metricopt.metrics.arguments import is_integer
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
 from metricopt.reading.as_given import perfect_outputs
 from metricopt.reading.meaning import Meaning
-from metricopt.reading.outputs import Outputs, Targets, are_embeddings
-
-
-def check_metric(metric: Metric, outputs: Outputs, targets: Targets) -> float:
-    """Refuse a metric that fails, or whose declared direction cannot be right.
-
-    The metric is evaluated up to three times; these are not counted as queries.
-
-    Args:
-        metric: what is to be improved.
-        outputs: outputs of the untouched network, shape [N, C].
-        targets: labels, shape [N].
-
-    Returns:
-        The metric of the untouched network, in native units.
-
-    Raises:
-        ShapeError: if outputs are not [N, C] with the N of the targets.
-        DataError: if there is no target, or one class where the metric needs two.
-        MetricError: if the metric raises, returns no number in its range, or scores
-            perfect predictions worse than others.
-    """
-    check_targets(metric, targets)
-    initial = metric.value(outputs, targets)
-    if _are_labelled(outputs, targets):
-        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
-        check_direction(metric, LABELLED, outputs, targets, initial)
-    return initial
+from metricopt.reading.outputs import Targets
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
@@ -53,10 +25,6 @@ def check_targets(metric: Metric, targets: Targets) -> None:
             f"metric {metric.name!r} needs targets of two classes or more, "
             f"all {len(targets)} targets are {targets.flatten()[0].item()}"
         )
-
-
-LABELLED = Meaning("logits", "labels")
-"""What outputs mean to `check_metric`."""
 
 
 def direction_queries(meaning: Meaning) -> int:
@@ -111,15 +79,3 @@ def check_direction(
                 f"and {label} {other:g}; check the direction, and that the metric "
                 f"reads the outputs as {meaning.kind}"
             )
-
-
-def _are_labelled(outputs: Outputs, targets: Targets) -> bool:
-    """Return whether there is one class label for each of outputs [N, C]."""
-    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
-        return False
-    if outputs.ndim != 2 or are_embeddings(outputs):
-        return False
-    if targets.ndim != 1 or not is_integer(targets):
-        return False
-    low, high = targets.aminmax()
-    return bool((low >= 0) & (high < max(outputs.shape[1], 2)))

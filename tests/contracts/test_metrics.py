@@ -6,7 +6,7 @@ import torch
 from metricopt.errors import ConfigError, DataError, MetricError, ShapeError
 from metricopt.metrics.base import METRICS, from_cost, to_cost
 from metricopt.reading.callables import make_metric
-from metricopt.reading.metric import check_metric
+from tests.metricopt.metrics.checked import check_metric
 
 EXPECTED = {
     "ap50",

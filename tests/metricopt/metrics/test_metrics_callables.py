@@ -12,7 +12,7 @@ from metricopt.errors import ConfigError, MetricError
 from metricopt.metrics.base import METRICS
 from metricopt.metrics.f1 import F1
 from metricopt.reading.callables import make_metric
-from metricopt.reading.metric import check_metric
+from tests.metricopt.metrics.checked import check_metric
 
 GENERATOR = torch.Generator().manual_seed(7)
 ONE = torch.randn(60, 1, generator=GENERATOR)

@@ -9,7 +9,7 @@ import torch
 
 from metricopt.errors import DataError, MetricError, ShapeError
 from metricopt.reading.callables import make_metric
-from metricopt.reading.metric import check_metric
+from tests.metricopt.metrics.checked import check_metric
 
 OUTPUTS = torch.tensor([[1.0], [-2.0], [0.5], [-0.1], [3.0]])
 TARGETS = torch.tensor([1, 0, 0, 1, 1])

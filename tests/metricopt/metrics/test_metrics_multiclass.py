@@ -20,7 +20,7 @@ from metricopt.metrics.confusion import (
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.metrics.worst_class_error import WorstClassError
 from metricopt.reading.callables import make_metric
-from metricopt.reading.metric import check_metric
+from tests.metricopt.metrics.checked import check_metric
 
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 COSTS = torch.tensor([[0.0, 0.5, 1.0], [0.25, 0.0, 0.125], [1.0, 0.75, 0.0]])
