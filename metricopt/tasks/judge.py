@@ -54,20 +54,34 @@ class Judge:
             1,
         )
 
-    def values(self, metric: Metric, phi: Tensor) -> Tensor:
+    def values(
+        self, metric: Metric, phi: Tensor, known: Outputs | None = None
+    ) -> Tensor:
         """Return a metric of every row in native units, float64, [B], where phi is.
+
+        Args:
+            metric: the metric.
+            phi: adapter parameters, shape [B, d].
+            known: outputs of a single phi that are known already; see `evaluate`.
 
         Raises:
             MetricError: if the metric fails; the message names the row of phi.
         """
-        return self.evaluate(phi, {metric.name: metric})[metric.name]
+        return self.evaluate(phi, {metric.name: metric}, known)[metric.name]
 
-    def evaluate(self, phi: Tensor, metrics: Mapping[str, Metric]) -> dict[str, Tensor]:
+    def evaluate(
+        self,
+        phi: Tensor,
+        metrics: Mapping[str, Metric],
+        known: Outputs | None = None,
+    ) -> dict[str, Tensor]:
         """Return several metrics of every row, by name; outputs are computed once.
 
         Args:
             phi: adapter parameters, shape [B, d].
             metrics: by the names they are returned under.
+            known: outputs of phi, if it is a single one and they are known already;
+                None to run the network.
 
         Returns:
             Native values of every metric, float64, shape [B], where phi is.
@@ -79,7 +93,7 @@ class Judge:
         rows = passes.rows_held(len(self.split), self.split.first, kept=self.split.kept)
         for start, part in zip(range(0, len(phi), rows), phi.split(rows), strict=True):
             try:
-                outputs = self.outputs(part)
+                outputs = self.outputs(part) if known is None else known
                 for name, metric in metrics.items():
                     found[name].append(metric.values(outputs, self.targets))
             except MetricOptError as error:

@@ -232,7 +232,11 @@ class NetworkTask(Task):
         return outputs, targets_at(train.targets, index)
 
     def _observe(self, phi: Tensor) -> Tensor:
-        return to_cost(self._metric, self._judge.values(self._metric, phi))
+        known = None
+        # Where `check` or statistics had to know the untouched outputs, they are kept.
+        if len(phi) == 1 and "_untouched" in vars(self) and not phi.any():
+            known = each(Tensor.clone, self._untouched)
+        return to_cost(self._metric, self._judge.values(self._metric, phi, known))
 
     @property
     def examples(self) -> int:

@@ -75,9 +75,10 @@ def test_checks_and_queries_share_runs_and_conversions(
     )
     # What outputs mean, which layers run, two phi alone, the same again, in two halves,
     # both together, offsets (2), phi as applied, as predicted, the loss, all outputs.
-    # The last of these is the first query.
-    assert seen[0][0] == 15
-    # The last queries: one run, one way to logits and one way back for each.
+    assert seen[0][0] == 14
+    # The first query needs no run of its own, nor does phi = 0 of the method.
+    assert seen[4][0] == seen[3][0]
+    # Of the other queries each has one run, one way to logits and one way back.
     for before, after in pairwise(seen[4:]):
         each = tuple(b - a for a, b in zip(before, after, strict=True))
         assert each == (1, probabilities, probabilities)
