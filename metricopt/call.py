@@ -73,9 +73,9 @@ class FinetuneCall:
         adapter: the adapter of the model.
         given: data, loss and metric.
         options: everything else.
-        started: when the call began, by `time.perf_counter`.
-        on_query: called with the number of queries just made.
         journal: where answers of the metric are kept; None for nowhere.
+        began: when the call began, by `time.perf_counter`.
+        on_query: called with the number of queries just made.
 
     Raises:
         ConfigError: if the method does not suit the network, there are too few queries
@@ -89,16 +89,16 @@ class FinetuneCall:
         adapter: NetworkAdapter,
         given: Given,
         options: FinetuneOptions,
+        journal: Journal | None = None,
         *,
-        started: float,
+        began: float,
         on_query: OnQuery,
-        journal: Journal | None,
     ) -> None:
         self.adapter, self.options, self.meaning = adapter, options, given.meaning
         self.metric = asked = bound_metric(given.metric, given.meaning)
         if journal is not None:
             asked = JournalledMetric(self.metric, journal)
-        self._asked, self._started, self._journal = asked, started, journal
+        self._asked, self._began, self._journal = asked, began, journal
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
@@ -319,6 +319,6 @@ class FinetuneCall:
         return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
 
     def _spent(self, steps: int) -> Spent:
-        seconds = time.perf_counter() - self._started
+        seconds = time.perf_counter() - self._began
         replayed = 0 if self._journal is None else self._journal.replayed
         return Spent(self.task.measured, steps, seconds, replayed)

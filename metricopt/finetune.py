@@ -101,24 +101,17 @@ def finetune(
     options = options.changed(**settings)
     require_loss(loss)
     call: FinetuneCall | None = None
-    started = time.perf_counter()
+    began = time.perf_counter()
     with QueryBar(options.queries, shown=options.progress) as bar, KeptProcess(model):
         try:
-            better, low, high = options.higher_is_better, options.low, options.high
-            black_box = make_metric(metric, higher_is_better=better, low=low, high=high)
-            given = _read(model, (train, observe), loss, black_box, options)
+            given = _read(model, (train, observe), loss, metric, options)
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
                 _journal(adapter, given, options, metric) as journal,
             ):
                 call = FinetuneCall(
-                    adapter,
-                    given,
-                    options,
-                    started=started,
-                    on_query=bar.update,
-                    journal=journal,
+                    adapter, given, options, journal, began=began, on_query=bar.update
                 )
                 return call.run()
         except KeyboardInterrupt as error:
@@ -136,22 +129,28 @@ def _read(
     model: nn.Module,
     splits: tuple[GivenExamples, GivenExamples],
     loss: Loss,
-    metric: Metric,
+    metric: object,
     options: FinetuneOptions,
 ) -> Given:
-    """Read both splits, and decide what the outputs of the model mean on them."""
+    """Read metric and splits, and decide what the outputs of the model mean."""
+    black_box = make_metric(
+        metric,
+        higher_is_better=options.higher_is_better,
+        low=options.low,
+        high=options.high,
+    )
     device = next((weight.device for weight in model.parameters()), CPU)
     train, observe = (
         as_split(split, name=name, device=device)
         for split, name in zip(splits, ("train", "observe"), strict=True)
     )
-    meaning = _meaning(model, observe, loss, metric, options.outputs)
+    meaning = _meaning(model, observe, loss, black_box, options.outputs)
     if not meaning.are_targets_plain:
         train, observe = (
             relabelled(split, meaning.inward_targets(split.targets))
             for split in (train, observe)
         )
-    return Given(train, observe, loss, metric, meaning)
+    return Given(train, observe, loss, black_box, meaning)
 
 
 @torch.no_grad()
