@@ -66,7 +66,7 @@ class Validation:
         """Query the metric on some examples of the observe split.
 
         Args:
-            places: of n examples in the observe split, shape [n].
+            places: places of n examples in the observe split, shape [n].
             outputs: network outputs for them, shape [R, n, C].
 
         Returns:
@@ -121,7 +121,7 @@ def check_binary(outputs: Outputs, targets: Tensor, *, user: str) -> None:
     """Check that there is one logit per example and that both classes occur.
 
     Args:
-        outputs: of a network, for any examples.
+        outputs: outputs of a network, for any examples.
         targets: labels of a whole split.
         user: what needs a binary problem, for messages.
 

@@ -39,8 +39,8 @@ class DetectionAP(DetectionLoss):
         """Return the AP loss of every row, shape [B].
 
         Args:
-            logits: of R regions, the background first, shape [B, R, C + 1].
-            labels: of the regions, 0 for the background, shape [B, R].
+            logits: logits of R regions, the background first, shape [B, R, C + 1].
+            labels: labels of the regions, 0 for the background, shape [B, R].
             present: which regions count, bool, shape [B, R].
         """
         kinds = torch.arange(1, logits.shape[-1], device=labels.device)

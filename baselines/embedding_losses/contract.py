@@ -23,7 +23,7 @@ class EmbeddingLoss(nn.Module, ABC):
 
     Args:
         classes: number of training classes, for losses that learn something of each.
-        size: of an embedding, E.
+        size: length of an embedding, E.
 
     Raises:
         ConfigError: if either is less than 1.
@@ -38,7 +38,7 @@ class EmbeddingLoss(nn.Module, ABC):
         """Return the loss of one mini-batch, a scalar.
 
         Args:
-            embeddings: of any length but 0, shape [n, E].
+            embeddings: embeddings of any length but 0, shape [n, E].
             targets: classes, shape [n], integers >= 0.
 
         Returns:
@@ -98,7 +98,7 @@ def make_embedding_loss(
     Args:
         name: a name in `EMBEDDING_LOSSES`.
         classes: number of training classes.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         **settings: further keyword arguments of the loss.
 
     Raises:

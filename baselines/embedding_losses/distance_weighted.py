@@ -24,7 +24,7 @@ def negative_probabilities(embeddings: Tensor, targets: Tensor) -> Tensor:
     points spread evenly over the unit sphere: q(d) ~ d^(E-2) (1 - d^2/4)^((E-3)/2).
 
     Args:
-        embeddings: of unit length, shape [n, E].
+        embeddings: embeddings of unit length, shape [n, E].
         targets: classes, shape [n].
 
     Returns:
@@ -47,7 +47,7 @@ def draw_triplets(
     """Return every pair of one class with a negative drawn for its first example.
 
     Args:
-        embeddings: of unit length, shape [n, E].
+        embeddings: embeddings of unit length, shape [n, E].
         targets: classes, shape [n].
         generator: source of the draw, on the CPU.
 

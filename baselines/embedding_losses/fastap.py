@@ -17,7 +17,7 @@ class FastAP(EmbeddingLoss):
 
     Args:
         classes: number of training classes; not used.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         bins: number of bins, at least 1.
 
     Raises:

@@ -26,7 +26,7 @@ class Margin(EmbeddingLoss):
 
     Args:
         classes: number of training classes; targets are less than this.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         alpha: margin on both sides of beta, in distance, above 0.
         beta: first value of every beta, in distance.
 

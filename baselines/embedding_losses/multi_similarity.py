@@ -18,7 +18,7 @@ class MultiSimilarity(EmbeddingLoss):
 
     Args:
         classes: number of training classes; not used.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         alpha: sharpness of the maximum over positives, above 0.
         beta: sharpness of the maximum over negatives, above 0.
         base: cosine that positives should exceed and negatives should not.

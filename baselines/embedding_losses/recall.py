@@ -17,7 +17,7 @@ class Recall(EmbeddingLoss):
 
     Args:
         classes: number of training classes; not used.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         lam: strength of the interpolation, above 0, see `blackbox_ranking.rank`.
         margin: in cosine, by how much a positive has to be ahead.
 

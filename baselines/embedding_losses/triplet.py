@@ -23,7 +23,7 @@ class Triplet(EmbeddingLoss):
 
     Args:
         classes: number of training classes; not used.
-        size: of an embedding, E.
+        size: length of an embedding, E.
         margin: in squared distance, above 0.
 
     Raises:

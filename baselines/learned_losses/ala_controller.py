@@ -185,8 +185,8 @@ class Controller:
         """Remember what a decision earned and learn from the memory.
 
         Args:
-            decision: of k networks.
-            rewards: of the k networks, each -1, 0 or 1, shape [k].
+            decision: decision of k networks.
+            rewards: rewards of the k networks, each -1, 0 or 1, shape [k].
         """
         self.course.rewards.append(float(rewards.mean()))
         if not self.learns:
@@ -233,7 +233,7 @@ def moved(phi: Tensor, decision: Decision, pairs: PairStates, step: float) -> Te
 
     Args:
         phi: shape [k, C, C].
-        decision: of the k networks.
+        decision: decision of the k networks.
         pairs: which pair is where.
         step: how far an action moves a parameter, beta.
     """
@@ -249,7 +249,7 @@ def discounted(costs: Tensor, ages: Tensor, gamma: float) -> Tensor:
     """Return sum_j gamma^age_j cost_j, shape [...]: eq. 4 at the given ages K - j.
 
     Args:
-        costs: of a metric, lower is better, shape [..., m].
+        costs: costs of a metric, lower is better, shape [..., m].
         ages: iterations since each was measured, shape [m].
         gamma: the discount factor, in (0, 1].
     """

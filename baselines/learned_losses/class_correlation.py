@@ -49,7 +49,7 @@ def noisy_identity(
     """Return symmetric loss parameters near the identity, shape [count, C, C].
 
     Args:
-        count: of networks.
+        count: number of networks.
         classes: C.
         noise: largest distance from the identity; values stay in [-1, 1].
         generator: source of the noise.

@@ -68,7 +68,7 @@ def dynamic_loss(
     Args:
         outputs: class logits [n, C] or one logit [n, 1].
         targets: labels, shape [n].
-        parameters: of the loss.
+        parameters: parameters of the loss.
         literal: whether it is the published one, times 4.
     """
     phi, offset = parameters
@@ -145,7 +145,7 @@ class Window:
     Args:
         student: trained in place; dropout and batch norm are those of training.
         teacher: gives the loss.
-        rate: of a step.
+        rate: rate of a step.
         literal: see `dynamic_loss`.
     """
 
@@ -167,10 +167,10 @@ class Window:
         """Take a step of the student; return its loss and its outputs, detached.
 
         Args:
-            inputs: of a mini-batch, shape [n, ...].
-            targets: its labels, shape [n].
-            state: of the student, shape [13].
-            seed: of what its layers draw.
+            inputs: inputs of a mini-batch, shape [n, ...].
+            targets: labels of the mini-batch, shape [n].
+            state: state of the student, shape [13].
+            seed: seed for what the layers draw.
         """
         weights = dict(self.student.named_parameters())
         before = {name: weight.detach().clone() for name, weight in weights.items()}
@@ -195,7 +195,7 @@ class Window:
         differentiation by Hessian-vector products, a step recomputed at a time.
 
         Args:
-            inputs: of examples that are held out.
+            inputs: inputs of examples that are held out.
             targets: their labels.
         """
         self.student.eval()

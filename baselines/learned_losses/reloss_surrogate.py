@@ -46,7 +46,7 @@ class ReLossSurrogate(nn.Module):
     have. `anchored`, which is ours, is |h(p) - h(1)|.
 
     Args:
-        width: of the hidden layers.
+        width: width of the hidden layers.
         anchored: whether no p has a smaller loss than 1, where it is 0.
 
     Attributes:
@@ -143,7 +143,7 @@ class FittedSurrogate(NamedTuple):
     """A fitted surrogate, which takes no gradients, and how well it ranks.
 
     Attributes:
-        surrogate: of the best epoch.
+        surrogate: surrogate of the best epoch.
         rank_correlation: Spearman's, of its loss with the metric's cost on held-out
             groups.
         cross_entropy: the same of cross-entropy.
@@ -165,8 +165,8 @@ def fit_surrogate(
 
     Args:
         logits: recorded, shape [N, C].
-        costs: of the metric; called with the groups of a step, and with those that are
-            held out once.
+        costs: costs of the metric; called with the groups of a step, and with those
+            that are held out once.
         fitting: length and objective.
         generator: source of groups and labels, on the CPU.
 

@@ -21,7 +21,7 @@ class NetworkRanks:
     Args:
         size: number n >= 2 of values.
         steepness: in 1 over the unit of the values; larger is nearer to hard ranks.
-        device: of the values.
+        device: device of the values.
     """
 
     def __init__(

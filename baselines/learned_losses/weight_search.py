@@ -21,13 +21,13 @@ class WeightSearch:
     """Proposes vectors in a ball by the smallest lower confidence bound of their cost.
 
     Args:
-        dimensions: of a vector.
-        radius: of the ball.
+        dimensions: length of a vector.
+        radius: radius of the ball.
         random: source of all randomness.
 
     Attributes:
         tried: vectors told so far.
-        costs: of each, lower is better.
+        costs: cost of each vector, lower is better.
     """
 
     def __init__(

@@ -77,11 +77,11 @@ def recall_loss(
     """Return the mean weight of the irrelevant items ahead of each relevant one.
 
     Args:
-        scores: of L items for Q queries, shape [..., Q, L].
+        scores: scores of L items for Q queries, shape [..., Q, L].
         relevant: whether an item is relevant, bool, shape [..., Q, L].
         margin: by how much a relevant item has to be ahead to count as ahead.
         lam: strength of the interpolation, see `rank`.
-        weight: of the number of irrelevant items ahead; weight(0) = 0.
+        weight: weight of the number of irrelevant items ahead; weight(0) = 0.
 
     Returns:
         Losses, shape [...], at least 0; 0 where nothing is relevant.
@@ -107,7 +107,7 @@ def ap_loss(
     """Return one minus the mean average precision over the classes.
 
     Args:
-        scores: of N examples for C classes, shape [..., N, C].
+        scores: scores of N examples for C classes, shape [..., N, C].
         relevant: whether an example is of a class, bool, shape [..., N, C].
         margin: by how much a positive has to be ahead to count as ahead.
         lam: strength of the interpolation, see `rank`.

@@ -152,7 +152,7 @@ class LargeMarginSoftmax(RowLoss):
         """Return the logits that enter the cross-entropy, shape [..., C].
 
         Args:
-            outputs: of a `MarginHead`, shape [..., 2 C].
+            outputs: outputs of a `MarginHead`, shape [..., 2 C].
             targets: labels, shape [...].
         """
         logits, products = outputs.chunk(2, dim=-1)

@@ -49,7 +49,7 @@ def class_losses(probabilities: Tensor, own: Tensor) -> Tensor:
     """Return the loss of every class, shape [C].
 
     Args:
-        probabilities: of the classes, shape [N, C].
+        probabilities: probabilities of the classes, shape [N, C].
         own: which example is of which class, bool, shape [N, C].
     """
     errors = (own.to(probabilities.dtype) - probabilities).abs()

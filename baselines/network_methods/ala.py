@@ -70,7 +70,7 @@ class AdaptiveLossAlignment(NetworkMethod):
         step: how far an action moves a loss parameter, beta.
         gamma: discount of the metric per step.
         measured: times the metric is measured in a period, at its end and before.
-        updates: of the policy, after every period.
+        updates: steps of the policy after every period.
         literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
         form: what sets the loss parameters: the "policy"; "noise", the identity with
             10 % noise, fixed; or "confusion", eq. 7 in units of log C, at most 1.
@@ -137,7 +137,7 @@ class _Alignment(Hooks):
     """The loss parameters of all networks, and what changes them between the steps.
 
     Args:
-        settings: of the method.
+        settings: settings of the method.
         controller: decides for all networks.
         given: what is trained, and what counts the queries.
         children: the networks.

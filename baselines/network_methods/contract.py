@@ -181,7 +181,7 @@ class NetworkMethod(ABC):
         """Return whether the method can work on such a problem.
 
         Args:
-            outputs: of the network, for any examples.
+            outputs: outputs of the network, for any examples.
             targets: labels of a whole split.
         """
         try:
@@ -196,7 +196,7 @@ class NetworkMethod(ABC):
         A method that takes networks with several outputs overrides it.
 
         Args:
-            outputs: of the network, for any examples.
+            outputs: outputs of the network, for any examples.
             targets: labels of a whole split.
 
         Raises:

@@ -57,7 +57,7 @@ class LearningToTeach(NetworkMethod):
         window: steps between two states; gradients go back through these steps.
         student_rate: rate of their plain steps.
         held_out: examples of the observe split that a state is seen on.
-        slots: of the teacher's attention.
+        slots: number of slots of the teacher's attention.
         literal: whether the loss is the published one, through a sigmoid.
     """
 

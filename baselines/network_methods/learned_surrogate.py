@@ -115,7 +115,7 @@ class _Imitation(Hooks):
     The run calls `loss`, which takes a step of the surrogate on the mini-batch first.
 
     Args:
-        settings: of the method.
+        settings: settings of the method.
         given: where mini-batches come from, and what counts the queries.
         network: what is trained.
     """

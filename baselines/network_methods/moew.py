@@ -47,7 +47,7 @@ class MetricOptimizedExampleWeights(NetworkMethod):
         per_round: trials of a batch.
         search_epochs: epochs of a trial; 0 for the whole length, and then the network
             of the best trial is returned.
-        radius: of the ball that a lies in.
+        radius: radius of the ball that a lies in.
     """
 
     rounds: int = 5

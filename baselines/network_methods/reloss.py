@@ -51,7 +51,7 @@ class ReLoss(NetworkMethod):
     metric does not vary).
 
     Attributes:
-        fitting: of the surrogate.
+        fitting: settings of the surrogate.
         recorded: most logits that are recorded, drawn evenly over the training.
     """
 
@@ -117,7 +117,7 @@ class _Recorder:
         given: what is trained.
 
     Attributes:
-        logits: of every mini-batch, shape [n, C].
+        logits: logits of every mini-batch, shape [n, C].
         steps: taken.
     """
 

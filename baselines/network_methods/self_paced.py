@@ -62,7 +62,7 @@ class SelfPaced(NetworkMethod):
 
         Args:
             step: steps taken so far.
-            steps: of the whole training.
+            steps: steps of the whole training.
         """
         rising = self.until * steps
         done = 1.0 if step >= rising else step / rising

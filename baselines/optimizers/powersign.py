@@ -21,7 +21,7 @@ class PowerSign(torch.optim.Optimizer):
         params: weights, or groups of them.
         lr: rate, > 0.
         decay_steps: T >= 1; None for f = 1.
-        beta: of the running mean, in [0, 1).
+        beta: decay of the running mean, in [0, 1).
         base: factor of a step whose signs agree, > 0.
         weight_decay: factor of the weight that is added to its gradient before signs
             are taken, >= 0.

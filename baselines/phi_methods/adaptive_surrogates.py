@@ -37,7 +37,7 @@ from metricopt.tasks.task import Task
 NARROWER, WIDER = 0.7, 1.3
 """Factors of the radius after a failure and a success."""
 LEAST_SHARE = 0.1
-"""Of the first radius, below which no failure narrows it."""
+"""Share of the first radius below which no failure narrows it."""
 SLOWEST = 1e-2
 """Least rate per unit of phi that a step counts on where the rates are saturated."""
 STEPS_AT_ONCE = 5
@@ -52,8 +52,8 @@ class AdaptiveSurrogates(Method):
 
     Attributes:
         radius: how far a rate may move before the next query.
-        examples: of the observe split that a gradient step sees.
-        ridge: of the regression, in squared rates.
+        examples: number of examples of the observe split that a gradient step sees.
+        ridge: ridge penalty of the regression, in squared rates.
     """
 
     sees: ClassVar[Sees] = "outputs and labels"
@@ -99,7 +99,7 @@ def surrogate_weights(
     at the median distance.
 
     Args:
-        rates: of n points, shape [n, K].
+        rates: rates of n points, shape [n, K].
         costs: observed there, shape [n].
         here: index of the point.
         ridge: penalty of the squared weights.

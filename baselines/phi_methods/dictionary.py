@@ -39,7 +39,7 @@ class Dictionary(Method):
     Attributes:
         left_out: names of registered metrics that are taken as unknown. Some agree by
             definition, such as `mcr`, `top-1` and `jaccard-legacy`.
-        evaluations: of the recognised metric, free of queries.
+        evaluations: evaluations of the recognised metric, free of queries.
         deviation: initial step size of CMA-ES, and of the random phi compared.
         tolerance: greatest difference in cost between metrics that agree.
     """

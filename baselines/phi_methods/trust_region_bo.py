@@ -49,7 +49,7 @@ class TrustRegionBO(Method):
         reach: the domain is [-reach, reach] in every coordinate.
         first_points: queries before the process is asked, phi = 0 included; at most a
             quarter of the budget.
-        side: of the first box, in units of the domain.
+        side: side of the first box, in units of the domain.
         candidates: points that one query is chosen from.
         fit_steps: steps of Adam on the hyper-parameters before a query.
         successes: new bests in a row after which the box grows by 2.

@@ -41,12 +41,12 @@ class WhiteBox(Method):
 
     Attributes:
         formula: name of a metric of the confusion matrix.
-        costs: of every decision (column) for every label (row); where given, the
+        costs: costs of every decision (column) for every label (row); where given, the
             formula is their mean.
-        rates: of Adam, all of which are tried; they fall to 0 like a cosine.
-        steps: of Adam. They follow the formula, not the loss, so they are not those of
-            the budget.
-        examples: of the observe split that a step sees.
+        rates: rates of Adam, all of which are tried; they fall to 0 like a cosine.
+        steps: steps of Adam. They follow the formula, not the loss, so they are not
+            those of the budget.
+        examples: number of examples of the observe split that a step sees.
     """
 
     sees: ClassVar[Sees] = "formula"

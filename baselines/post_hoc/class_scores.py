@@ -104,7 +104,7 @@ class OffsetQueries:
         """Query offsets [R, C] on some examples; they are no candidates for the result.
 
         Args:
-            places: of n examples in the observe split, shape [n].
+            places: places of n examples in the observe split, shape [n].
             candidates: numbers added to the log-probabilities, shape [R, C].
 
         Returns:

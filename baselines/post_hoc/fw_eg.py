@@ -64,9 +64,9 @@ class Mixture:
     """A randomised classifier: argmax_k gain_k p_k with gains drawn per example.
 
     Attributes:
-        gains: of every iterate, float64, shape [T, K].
+        gains: gains of every iterate, float64, shape [T, K].
         weights: probabilities of the iterates, float64, shape [T].
-        seed: of the draw.
+        seed: seed of the draw.
     """
 
     gains: Tensor
@@ -181,7 +181,7 @@ class _Oracle:
 
         Args:
             decisions: where the gains are wanted, shape [N].
-            cost: of these decisions, shape [1].
+            cost: cost of these decisions, shape [1].
             edited: share of the predictions that a probe edits.
         """
         count = max(1, round(edited * len(decisions)))

@@ -26,7 +26,7 @@ class ThresholdGrid:
     """The best threshold of the grid.
 
     Attributes:
-        threshold: of the probability of the positive class, in [0, 1].
+        threshold: threshold of the probability of the positive class, in [0, 1].
         value: the metric there, in native units, on the examples it was tuned on.
         queries: metric queries made, one per threshold.
     """

@@ -14,7 +14,7 @@ class Children(nn.Module):
     """k networks as one: outputs [n, k, C].
 
     Args:
-        networks: of one architecture; copied.
+        networks: networks of one architecture; copied.
         batched: whether their weights are stacked and every layer computes all of them
             at once. That is faster for small networks, where the time goes into calls;
             for convolutions it is not.

@@ -20,7 +20,7 @@ Optimizer = Literal["adam", "sgd", "rmsprop", "powersign"]
 RateSchedule = Literal["one-cycle", "steps", "cosine", "constant"]
 Precision = Literal["float32", "bfloat16"]
 RMSPROP = {"alpha": 0.9, "eps": 1.0}
-"""Of NASNet's training on ImageNet: Zoph et al., CVPR 2018, Appendix A.3."""
+"""Settings of NASNet's training on ImageNet: Zoph et al., CVPR 2018, Appendix A.3."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,16 @@ class Training:
         learning_rate: greatest rate.
         optimizer: "adam", "sgd", "rmsprop" with the settings of NASNet, or "powersign"
             with signs that count less along half a cosine.
-        momentum: of SGD and RMSProp.
+        momentum: momentum of SGD and RMSProp.
         nesterov: whether the momentum of SGD is Nesterov's.
         weight_decay: factor of the squared weights in the loss. Parameters of a loss
             decay with Adam alone.
-        schedule: of the rate. "one-cycle": up, then down to almost nothing, and with
-            Adam its first momentum the other way round; "steps": divided by 10 after
-            1/2 and 3/4 of the steps; "cosine": down to 0; "constant".
+        schedule: course of the rate. "one-cycle": up, then down to almost nothing, and
+            with Adam its first momentum the other way round; "steps": divided by 10
+            after 1/2 and 3/4 of the steps; "cosine": down to 0; "constant".
         warm_up: share of the steps of "one-cycle" in which the rate rises.
-        precision: of the forward pass; "bfloat16" by autocast, its outputs are float32.
+        precision: arithmetic of the forward pass; "bfloat16" by autocast, its outputs
+            are float32.
         channels_last: whether images are kept with their channels last in memory.
         head_factor: rate of the last layer relative to the others; for Adam alone.
         keep_best: return to the epoch of best score; otherwise keep the last one.

@@ -26,7 +26,7 @@ def predict(network: nn.Module, inputs: Tensor, forward: Forward | None = None) 
 
     Args:
         network: left in evaluation mode.
-        inputs: of N examples, shape [N, ...].
+        inputs: inputs of N examples, shape [N, ...].
         forward: how the network is called; None for the plain call.
     """
     call = forward or network

@@ -15,7 +15,7 @@ class GlobalRandomness:
     Dropout and the random weights of new layers use no other source of randomness.
 
     Args:
-        seed: of the first state.
+        seed: seed of the first state.
         device: where the network is; its generator is borrowed, too.
     """
 

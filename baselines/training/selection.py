@@ -92,7 +92,7 @@ class BestState:
 
     Attributes:
         epoch: epoch of the kept state; 0 is the state before training.
-        score: its score; infinite where there is none.
+        score: score of that epoch; infinite where there is none.
     """
 
     def __init__(self, network: nn.Module, *, keep_best: bool) -> None:

@@ -23,7 +23,8 @@ class Team:
     """The processes of a training.
 
     Attributes:
-        rank: of this one, from 0 on; the first one writes files and shows progress.
+        rank: place of this process, from 0 on; the first one writes files and shows
+            progress.
         size: how many there are.
     """
 
