@@ -17,6 +17,10 @@ from metricopt.losses.contract import (
 )
 
 NAMES = list(LOSSES)
+EXPECTED = """
+aucpr blackbox-ap blackbox-recall cross-entropy large-margin lovasz-hinge lovasz-softmax
+pairwise-aucroc
+"""
 CLASSES = {"lovasz-hinge": (1,), "large-margin": (2, 4)}
 CASES = [(name, c) for name in NAMES for c in CLASSES.get(name, (1, 2, 4))]
 ROW_CASES = [case for case in CASES if isinstance(LOSSES.get(case[0]), type)]
@@ -24,6 +28,10 @@ ROW_CASES = [case for case in CASES if isinstance(LOSSES.get(case[0]), type)]
 RANKED = {"blackbox-ap", "blackbox-recall"}
 SMOOTH_CASES = [case for case in CASES if case[0] not in RANKED]
 MAY_BE_NEGATIVE = {"aucpr"}
+COMPARES = {"aucpr", "blackbox-ap", "pairwise-aucroc"}
+"""Each output is compared with others of its own class alone."""
+
+every_case = pytest.mark.parametrize(("name", "classes"), CASES)
 
 
 def make(name, classes):
@@ -57,20 +65,11 @@ def separated(name, classes, targets, size=40):
 
 
 def test_the_losses_are_found():
-    assert NAMES == [
-        "aucpr",
-        "blackbox-ap",
-        "blackbox-recall",
-        "cross-entropy",
-        "large-margin",
-        "lovasz-hinge",
-        "lovasz-softmax",
-        "pairwise-aucroc",
-    ]
+    assert EXPECTED.split() == NAMES
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_scalar_of_the_same_dtype_with_finite_gradient(name, classes, dtype):
     outputs, targets = example(name, classes, dtype=dtype)
     loss = make(name, classes)(outputs, targets)
@@ -82,7 +81,7 @@ def test_scalar_of_the_same_dtype_with_finite_gradient(name, classes, dtype):
     assert outputs.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_order_of_examples_does_not_matter(name, classes):
     outputs, targets = example(name, classes)
     loss = make(name, classes)
@@ -98,7 +97,7 @@ def test_gradient_equals_finite_differences(name, classes):
     assert torch.autograd.gradcheck(lambda z: loss(z, targets), (outputs,))
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_sure_and_right_outputs_cost_nothing_and_wrong_ones_much(name, classes):
     _, targets = example(name, classes)
     loss = make(name, classes)
@@ -109,35 +108,29 @@ def test_sure_and_right_outputs_cost_nothing_and_wrong_ones_much(name, classes):
     assert loss(wrong, targets).item() > 0.5
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
-@pytest.mark.parametrize("label", [0, 1])
-def test_one_class_only_is_finite(name, classes, label):
-    outputs, targets = example(name, classes)
-    loss = make(name, classes)(outputs, torch.full_like(targets, label))
-    loss.backward()
-    assert loss.isfinite()
-    assert outputs.grad.isfinite().all()
+DEGENERATE = {
+    "negatives": lambda x, t: (x, torch.zeros_like(t)),
+    "positives": lambda x, t: (x, torch.ones_like(t)),
+    "one-example": lambda x, t: (x[:1], t[:1]),
+    "constant": lambda x, t: (torch.full_like(x, 3.7), t),
+    "zero": lambda x, t: (torch.zeros_like(x), t),
+    "extreme": lambda x, t: (1e4 * x, t),
+}
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
-@pytest.mark.parametrize("kind", ["one-example", "constant", "zero", "extreme"])
-def test_degenerate_outputs_are_finite(name, classes, kind):
+@every_case
+@pytest.mark.parametrize("kind", DEGENERATE)
+def test_degenerate_mini_batches_are_finite(name, classes, kind):
     outputs, targets = example(name, classes, dtype=torch.float32)
-    logits = outputs.detach()[:, :classes]
-    logits = {
-        "one-example": logits[:1],
-        "constant": torch.full_like(logits, 3.7),
-        "zero": torch.zeros_like(logits),
-        "extreme": 1e4 * logits,
-    }[kind]
+    logits, targets = DEGENERATE[kind](outputs.detach()[:, :classes], targets)
     outputs = as_outputs(name, logits).requires_grad_()
-    loss = make(name, classes)(outputs, targets[: len(logits)])
+    loss = make(name, classes)(outputs, targets)
     loss.backward()
     assert loss.isfinite()
     assert outputs.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_descends(name, classes):
     outputs, targets = example(name, classes)
     loss = make(name, classes)
@@ -165,7 +158,7 @@ def test_row_losses_equal_a_call_per_row(name, classes):
     torch.testing.assert_close(*gradients)
 
 
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_a_call_leaves_no_trace(name, classes):
     outputs, targets = example(name, classes)
     loss = make(name, classes)
@@ -242,34 +235,31 @@ def test_bad_settings_are_named():
 
 
 def test_who_compares_classes_wants_them_all_in_a_mini_batch():
-    compares = {"aucpr", "blackbox-ap", "pairwise-aucroc"}
     for name, classes in CASES:
         loss, needed = make(name, classes), max(classes, 2)
         check_batch_size(loss, needed, classes)
-        if name in compares:
-            with pytest.raises(
-                ConfigError,
-                match=f"{type(loss).__name__} needs mini-batches of at least {needed} "
-                f"examples, one per class, got {needed - 1}",
-            ):
-                check_batch_size(loss, needed - 1, classes)
-        else:
+        if name not in COMPARES:
             check_batch_size(loss, 1, classes)
+            continue
+        message = (
+            f"{type(loss).__name__} needs mini-batches of at least {needed} examples, "
+            f"one per class, got {needed - 1}"
+        )
+        with pytest.raises(ConfigError, match=message):
+            check_batch_size(loss, needed - 1, classes)
 
 
-def test_properties_are_the_same_of_a_loss_and_of_its_class():
+def test_losses_say_what_they_want_and_so_do_their_classes():
     for name, classes in CASES:
-        assert properties(make(name, classes)) == properties(LOSSES.get(name))
-    assert properties(lambda outputs, targets: outputs.sum()) == LossProperties()
-    assert properties(torch.nn.CrossEntropyLoss()) == LossProperties()
+        known = properties(make(name, classes))
+        assert known == properties(LOSSES.get(name))
+        assert known.independent == (name in COMPARES)
+        assert known.outputs_per_class == (2 if name == "large-margin" else 1)
+    for loss in (lambda outputs, targets: outputs.sum(), torch.nn.CrossEntropyLoss()):
+        assert properties(loss) == LossProperties()
 
 
-def test_losses_for_single_outputs_say_so():
-    independent = {name for name in NAMES if properties(LOSSES.get(name)).independent}
-    assert independent == {"aucpr", "blackbox-ap", "pairwise-aucroc"}
-
-
-@pytest.mark.parametrize(("name", "classes"), CASES)
+@every_case
 def test_training_leaves_a_loss_as_it_was_by_default(name, classes):
     outputs, targets = example(name, classes)
     loss = make(name, classes)
@@ -278,9 +268,3 @@ def test_training_leaves_a_loss_as_it_was_by_default(name, classes):
         loss.before_step(3, 10)
     finish(loss)
     assert torch.equal(loss(outputs, targets), before)
-
-
-def test_only_the_large_margin_wants_more_outputs():
-    wanted = {name: columns_per_class(make(name, c)) for name, c in CASES}
-    assert {name for name, count in wanted.items() if count != 1} == {"large-margin"}
-    assert wanted["large-margin"] == 2

@@ -8,33 +8,15 @@ from metricopt.metrics.base import METRICS, from_cost, to_cost
 from metricopt.reading.callables import make_metric
 from tests.metricopt.metrics.checked import check_metric
 
-EXPECTED = {
-    "ap50",
-    "ap50-area",
-    "ap50-coco",
-    "aucpr",
-    "f-macro",
-    "f1",
-    "g-mean",
-    "jaccard",
-    "jaccard-legacy",
-    "jaccard-macro",
-    "map@r",
-    "mcr",
-    "mean-recall",
-    "recall",
-    "recall@1",
-    "recall@10",
-    "recall@100",
-    "recall@1000",
-    "top-1",
-    "top-5",
-    "worst-class-error",
-}
+EXPECTED = """
+ap50 ap50-area ap50-coco aucpr f-macro f1 g-mean jaccard jaccard-legacy
+jaccard-macro map@r mcr mean-recall recall recall@1 recall@10 recall@100 recall@1000
+top-1 top-5 worst-class-error
+"""
 
 
 def test_the_package_walk_finds_every_metric():
-    assert set(METRICS) >= EXPECTED
+    assert set(METRICS) >= set(EXPECTED.split())
 
 
 # Metrics of detections have other outputs and targets; see the tests of their own.

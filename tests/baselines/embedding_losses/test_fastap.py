@@ -6,6 +6,8 @@ import torch
 from baselines.embedding_losses.contract import make_embedding_loss
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("fastap"))
+
 
 def make(size, bins):
     return make_embedding_loss("fastap", classes=9, size=size, bins=bins)
@@ -36,18 +38,17 @@ def naive(embeddings, targets, bins):
     return 1 - sum(precisions) / len(precisions)
 
 
-def test_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("fastap"):
-        embeddings = inputs["embeddings"].requires_grad_()
-        loss = make(embeddings.shape[1], settings["num_bins"])(
-            embeddings, inputs["labels"]
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["loss"], tolerance)
-        assert_golden(embeddings.grad, expected["grad_raw_embeddings"], tolerance)
-        names.append(name)
-    assert names == ["bins10", "bins5", "pairs_only", "with_singleton"]
+@pytest.mark.parametrize(
+    "case", list(load_golden("fastap")), ids=lambda case: case.name
+)
+def test_golden(case):
+    embeddings = case.inputs["embeddings"].requires_grad_()
+    fastap = make(embeddings.shape[1], case.settings["num_bins"])
+    loss = fastap(embeddings, case.inputs["labels"])
+    loss.backward()
+    assert_golden(loss.detach(), case.expected["loss"], case.tolerance)
+    gradient = case.expected["grad_raw_embeddings"]
+    assert_golden(embeddings.grad, gradient, case.tolerance)
 
 
 @pytest.mark.parametrize("bins", [1, 4, 10])

@@ -15,6 +15,8 @@ from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("margin_distance_weighted"))
+
 
 def unit(*shape, seed=0, spread=1.0):
     """Directions around a common one; a smaller spread brings them closer."""
@@ -50,33 +52,24 @@ def naive_probabilities(embeddings, targets):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def test_golden_probabilities():
-    names = []
-    for name, _, inputs, expected, tolerance in load_golden("margin_distance_weighted"):
-        embeddings = nn.functional.normalize(inputs["embeddings"], dim=1)
-        found = negative_probabilities(embeddings, inputs["labels"])
-        wanted = expected["negative_sampling_probability"]
-        # Where no negative is admissible, the package has 0 / 0.
-        assert_golden(found, torch.where(wanted.isnan(), 0, wanted), tolerance)
-        names.append(name)
-    assert names == ["basic", "per_class_beta", "higher_dim"]
-
-
-def test_golden_loss():
-    for _, settings, inputs, expected, tolerance in load_golden(
-        "margin_distance_weighted"
-    ):
-        embeddings = inputs["embeddings"].requires_grad_()
-        beta = inputs["beta_per_class"]
-        loss = make(len(beta), embeddings.shape[1], alpha=settings["margin"]).double()
-        loss.beta.data.copy_(beta)
-        value = loss.of_triplets(
-            embeddings, inputs["labels"], inputs["triplets"].unbind(1)
-        )
-        value.backward()
-        assert_golden(value.detach(), expected["margin_loss"], tolerance)
-        assert_golden(embeddings.grad, expected["margin_grad_embeddings"], tolerance)
-        assert_golden(loss.beta.grad, expected["margin_grad_beta"], tolerance)
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    inputs, expected, tolerance = case.inputs, case.expected, case.tolerance
+    embeddings, beta = inputs["embeddings"].requires_grad_(), inputs["beta_per_class"]
+    unit = nn.functional.normalize(embeddings.detach(), dim=1)
+    found = negative_probabilities(unit, inputs["labels"])
+    wanted = expected["negative_sampling_probability"]
+    # Where no negative is admissible, the package has 0 / 0.
+    assert_golden(found, torch.where(wanted.isnan(), 0, wanted), tolerance)
+    settings = {"alpha": case.settings["margin"]}
+    loss = make(len(beta), embeddings.shape[1], **settings).double()
+    loss.beta.data.copy_(beta)
+    triplets = inputs["triplets"].unbind(1)
+    value = loss.of_triplets(embeddings, inputs["labels"], triplets)
+    value.backward()
+    assert_golden(value.detach(), expected["margin_loss"], tolerance)
+    assert_golden(embeddings.grad, expected["margin_grad_embeddings"], tolerance)
+    assert_golden(loss.beta.grad, expected["margin_grad_beta"], tolerance)
 
 
 @pytest.mark.parametrize(("size", "spread"), [(2, 1.0), (3, 1.0), (8, 2.0), (64, 5.0)])

@@ -6,6 +6,8 @@ import torch
 from baselines.embedding_losses.contract import make_embedding_loss
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("margin_distance_weighted"))
+
 
 def make(size, margin):
     return make_embedding_loss("triplet", classes=9, size=size, margin=margin)
@@ -24,21 +26,16 @@ def naive(embeddings, targets, margin):
     return sum(terms) / len(terms), len(terms)
 
 
-def test_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden(
-        "margin_distance_weighted"
-    ):
-        embeddings = inputs["embeddings"].requires_grad_()
-        loss = make(embeddings.shape[1], settings["margin"]).of_triplets(
-            embeddings, inputs["triplets"].unbind(1)
-        )
-        loss.backward()
-        assert_golden(loss.detach(), expected["triplet_squared_mean"], tolerance)
-        gradient = expected["triplet_squared_mean_grad_embeddings"]
-        assert_golden(embeddings.grad, gradient, tolerance)
-        names.append(name)
-    assert len(names) == 3
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    embeddings = case.inputs["embeddings"].requires_grad_()
+    triplet = make(embeddings.shape[1], case.settings["margin"])
+    loss = triplet.of_triplets(embeddings, case.inputs["triplets"].unbind(1))
+    loss.backward()
+    expected, tolerance = case.expected, case.tolerance
+    assert_golden(loss.detach(), expected["triplet_squared_mean"], tolerance)
+    gradient = expected["triplet_squared_mean_grad_embeddings"]
+    assert_golden(embeddings.grad, gradient, tolerance)
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.2, 1.0])

@@ -98,14 +98,6 @@ def test_the_first_loss_has_the_slope_of_cross_entropy_where_it_is_sure(literal)
     assert torch.allclose(ours, plain, rtol=1e-3)
 
 
-def test_one_logit_is_two_classes():
-    parameters = LossParameters(torch.eye(2), torch.zeros(()))
-    outputs, targets = torch.randn(5, 1), torch.tensor([0, 1, 1, 0, 1])
-    both = torch.cat([torch.zeros_like(outputs), outputs], 1)
-    one = dynamic_loss(outputs, targets, parameters)
-    assert torch.allclose(one, dynamic_loss(both, targets, parameters))
-
-
 def test_a_state_says_what_was_seen():
     state = StudentState()
     sure, unsure = torch.tensor([[20.0, 0.0]] * 4), torch.zeros(4, 2)

@@ -9,6 +9,7 @@ from baselines.losses.aucpr import AUCPRLoss
 from metricopt.errors import ConfigError
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("aucpr_eban"))
 PENALTIES = {
     "logistic": lambda z: math.log1p(math.exp(z)),
     "hinge": lambda z: max(0.0, 1 + z),
@@ -48,24 +49,21 @@ def trained(loss):
     return loss
 
 
-def test_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("aucpr_eban"):
-        loss, logits = loss_of(settings, inputs), inputs["logits"].requires_grad_()
-        # What is left for positives that are surely right has no example weight.
-        certain = torch.full_like(logits, 1e9)
-        constant = loss.element_losses(certain, torch.ones_like(logits))
-        elements = loss.element_losses(logits, inputs["labels"])
-        elements = inputs["weights"] * (elements - constant) + constant
-        elements.mean().backward()
-        assert_golden(elements.detach(), expected["loss_elements"], tolerance)
-        assert_golden(elements.mean().detach(), expected["loss_mean"], tolerance)
-        assert_golden(logits.grad, expected["grad_logits"], tolerance)
-        assert_golden(loss.biases.grad, expected["grad_biases"], tolerance)
-        reversed_gradient = expected["grad_lambdas_reversed"]
-        assert_golden(loss.multipliers.grad, reversed_gradient, tolerance)
-        names.append(name)
-    assert len(names) == 5
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    inputs, expected, tolerance = case.inputs, case.expected, case.tolerance
+    loss, logits = loss_of(case.settings, inputs), inputs["logits"].requires_grad_()
+    # What is left for positives that are surely right has no example weight.
+    certain = torch.full_like(logits, 1e9)
+    constant = loss.element_losses(certain, torch.ones_like(logits))
+    elements = loss.element_losses(logits, inputs["labels"])
+    elements = inputs["weights"] * (elements - constant) + constant
+    elements.mean().backward()
+    assert_golden(elements.detach(), expected["loss_elements"], tolerance)
+    assert_golden(elements.mean().detach(), expected["loss_mean"], tolerance)
+    assert_golden(logits.grad, expected["grad_logits"], tolerance)
+    assert_golden(loss.biases.grad, expected["grad_biases"], tolerance)
+    assert_golden(loss.multipliers.grad, expected["grad_lambdas_reversed"], tolerance)
 
 
 @pytest.mark.parametrize("surrogate", PENALTIES)

@@ -16,6 +16,8 @@ from baselines.losses.large_margin import (
 from metricopt.errors import ConfigError
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("lsoftmax"))
+
 
 def head_of(weight):
     """A head with this weight, shape [C, D]."""
@@ -36,25 +38,23 @@ def naive_psi(cosine, margin):
     return (-1) ** k * math.cos(margin * angle) - 2 * k
 
 
-def test_golden():
-    names = []
-    for name, settings, inputs, expected, tolerance in load_golden("lsoftmax"):
-        head, features = head_of(inputs["weight"].T), inputs["x"].requires_grad_()
-        margin = settings["m"]
-        loss = LargeMarginSoftmax(3, margin=margin, annealing=settings["lambda"])
-        loss.classes = inputs["weight"].shape[1]
-        outputs = head(features)
-        value = loss(outputs, inputs["labels"])
-        value.backward()
-        logits = loss.lowered_logits(outputs, inputs["labels"])
-        assert_golden(logits.detach(), expected["logits"], tolerance)
-        assert_golden(value.detach(), expected["loss"], tolerance)
-        assert_golden(features.grad, expected["grad_x"], tolerance)
-        assert_golden(head.weight.grad.T, expected["grad_weight"], tolerance)
-        psi = margin_of_cosine(expected["cos_target"], margin)
-        assert_golden(psi, expected["psi_target"], tolerance)
-        names.append(name)
-    assert len(names) == 6
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    inputs, expected, tolerance = case.inputs, case.expected, case.tolerance
+    head, features = head_of(inputs["weight"].T), inputs["x"].requires_grad_()
+    margin, annealing = case.settings["m"], case.settings["lambda"]
+    loss = LargeMarginSoftmax(3, margin=margin, annealing=annealing)
+    loss.classes = inputs["weight"].shape[1]
+    outputs = head(features)
+    value = loss(outputs, inputs["labels"])
+    value.backward()
+    logits = loss.lowered_logits(outputs, inputs["labels"])
+    assert_golden(logits.detach(), expected["logits"], tolerance)
+    assert_golden(value.detach(), expected["loss"], tolerance)
+    assert_golden(features.grad, expected["grad_x"], tolerance)
+    assert_golden(head.weight.grad.T, expected["grad_weight"], tolerance)
+    psi = margin_of_cosine(expected["cos_target"], margin)
+    assert_golden(psi, expected["psi_target"], tolerance)
 
 
 @pytest.mark.parametrize("margin", [1, 2, 3, 4, 5])

@@ -10,6 +10,7 @@ from baselines.losses.pairwise_aucroc import PairwiseAUCROC
 from metricopt.errors import ConfigError
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("aucroc_pairwise"))
 SURROGATES = {
     "hinge": lambda d: max(0.0, 1 - d),
     "squared-hinge": lambda d: max(0.0, 1 - d) ** 2,
@@ -42,19 +43,16 @@ def example(classes, examples=25, seed=0):
     return outputs, targets
 
 
-def test_golden():
-    names = []
-    for name, _, inputs, expected, tolerance in load_golden("aucroc_pairwise"):
-        for surrogate in SURROGATES:
-            values = expected[surrogate.replace("-", "_")]
-            scores = inputs["scores"].clone().requires_grad_()
-            loss = PairwiseAUCROC(1, surrogate=surrogate)
-            value = loss(scores[:, None], inputs["labels"])
-            value.backward()
-            assert_golden(value.detach(), values["loss_pair_mean"], tolerance)
-            assert_golden(scores.grad, values["grad_scores"], tolerance)
-        names.append(name)
-    assert len(names) == 4
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case, surrogate):
+    values = case.expected[surrogate.replace("-", "_")]
+    scores = case.inputs["scores"].clone().requires_grad_()
+    loss = PairwiseAUCROC(1, surrogate=surrogate)
+    value = loss(scores[:, None], case.inputs["labels"])
+    value.backward()
+    assert_golden(value.detach(), values["loss_pair_mean"], case.tolerance)
+    assert_golden(scores.grad, values["grad_scores"], case.tolerance)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)

@@ -26,29 +26,30 @@ from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric
 from tests.golden import assert_golden, load_golden
 
+GOLDEN = list(load_golden("cost_sensitive_fmeasure"))
 F1 = make_metric("f1")
 TRAINING = Training(epochs=3, learning_rate=0.01)
 
 
-def test_golden():
-    names = []
-    for name, settings, inputs, expected, tol in load_golden("cost_sensitive_fmeasure"):
-        assert settings["beta_squared"] == 1
-        logits = inputs["logits"].requires_grad_()
-        costs = f_measure_costs(settings["t"])
-        assert_golden(costs.false_negative, expected["cost_false_negative"], tol)
-        assert_golden(costs.false_positive, expected["cost_false_positive"], tol)
-        threshold = costs.false_positive / sum(costs)
-        assert_golden(threshold, expected["bayes_threshold"], tol)
-        loss = weighted_cross_entropy(logits[:, None], inputs["labels"], costs)
-        loss.backward()
-        assert_golden(loss.detach(), expected["weighted_loss"], tol)
-        assert_golden(logits.grad, expected["grad_logits"], tol)
-        best = best_f_threshold(logits.detach().sigmoid(), inputs["labels"])
-        assert_golden(best.f, expected["best_f_over_sample_thresholds"], tol)
-        assert_golden(best.threshold, expected["smallest_best_threshold"], tol)
-        names.append(name)
-    assert names == ["t06", "t02"]
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
+def test_golden(case):
+    inputs, expected, tolerance = case.inputs, case.expected, case.tolerance
+    assert case.settings["beta_squared"] == 1
+    logits, costs = (
+        inputs["logits"].requires_grad_(),
+        f_measure_costs(case.settings["t"]),
+    )
+    assert_golden(costs.false_negative, expected["cost_false_negative"], tolerance)
+    assert_golden(costs.false_positive, expected["cost_false_positive"], tolerance)
+    threshold = costs.false_positive / sum(costs)
+    assert_golden(threshold, expected["bayes_threshold"], tolerance)
+    loss = weighted_cross_entropy(logits[:, None], inputs["labels"], costs)
+    loss.backward()
+    assert_golden(loss.detach(), expected["weighted_loss"], tolerance)
+    assert_golden(logits.grad, expected["grad_logits"], tolerance)
+    best = best_f_threshold(logits.detach().sigmoid(), inputs["labels"])
+    assert_golden(best.f, expected["best_f_over_sample_thresholds"], tolerance)
+    assert_golden(best.threshold, expected["smallest_best_threshold"], tolerance)
 
 
 @hypothesis.settings(deadline=None)
