@@ -43,58 +43,45 @@ class AuditedMetric(WrappedMetric):
         return values
 
 
-def check_counted(name: str, *, evaluated: int, counted: int) -> None:
-    """Check that no metric evaluation bypassed the counter.
+def check_counts(
+    name: str,
+    *,
+    evaluated: int,
+    counted: int,
+    reported: int,
+    points: Sequence[int] = (),
+    final: int | None = None,
+) -> None:
+    """Check that what a method made, was charged with and reports is the same.
 
     Args:
         name: of the method.
         evaluated: metric evaluations that were made.
-        counted: those that were charged.
+        counted: queries that were charged.
+        reported: queries of all its rows, by its own account.
+        points: queries of every point on the way.
+        final: queries of the result; None if there is none yet.
 
     Raises:
-        FairnessError: if more were made than charged.
+        FairnessError: if evaluations bypassed the counter, the report differs, or the
+            points do not lead up to the result.
     """
     if evaluated > counted:
         raise FairnessError(
             f"{name} evaluated the metric {evaluated} times and was charged with "
             f"{counted} queries: the others bypassed the counter"
         )
-
-
-def check_reported(name: str, *, reported: int, counted: int) -> None:
-    """Check that a method reports the queries that were counted.
-
-    Args:
-        name: of the method.
-        reported: queries of all its rows, by its own account.
-        counted: queries that were charged.
-
-    Raises:
-        FairnessError: if the two differ.
-    """
     if reported != counted:
         raise FairnessError(
             f"{name} reports {reported} metric queries for all its rows, and {counted} "
             "were counted"
         )
-
-
-def check_points(name: str, *, queries: Sequence[int], final: int) -> None:
-    """Check the queries that the points on a curve are drawn at.
-
-    Args:
-        name: of the method.
-        queries: of every point on the way.
-        final: of the result.
-
-    Raises:
-        FairnessError: if they decrease, or are not between 0 and those of the result.
-    """
-    steps = [0, *queries, final]
-    if any(before > after for before, after in pairwise(steps)):
+    if final is None:
+        return
+    if any(before > after for before, after in pairwise([0, *points, final])):
         raise FairnessError(
             f"the points on the way of {name} must have queries that go from 0 up to "
-            f"the {final} of its result, got {', '.join(map(str, queries))}"
+            f"the {final} of its result, got {', '.join(map(str, points))}"
         )
 
 

@@ -4,12 +4,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from benchmarks.arms.audit import (
-    AuditedMetric,
-    check_counted,
-    check_points,
-    check_reported,
-)
+from benchmarks.arms.audit import AuditedMetric, check_counts
 from benchmarks.problems.choices import Chosen, charged
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import Arm, RunSpec
@@ -70,10 +65,12 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
     metric = AuditedMetric(pipeline.metric(spec.metric))
     with nullcontext() if kind.reads_test else pipeline.sealed():
         chosen = kind.run(spec, pipeline, metric)
-    name = spec.arm.name or spec.arm.kind
-    counted = sum(chosen.evaluations.values())
-    check_counted(name, evaluated=metric.evaluations, counted=counted)
-    check_reported(name, reported=chosen.reported, counted=sum(chosen.queried.values()))
-    on_the_way = [point.queries for point in chosen.points]
-    check_points(name, queries=on_the_way, final=chosen.queries)
+    check_counts(
+        spec.arm.name or spec.arm.kind,
+        evaluated=metric.evaluations + sum(chosen.prepared.values()),
+        counted=sum(chosen.queried.values()),
+        reported=chosen.reported,
+        points=[point.queries for point in chosen.points],
+        final=chosen.queries,
+    )
     return charged(chosen, pipeline.network_cost)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from baselines.phi_methods.contract import RIVALS
-from benchmarks.arms.audit import AuditedMetric, check_counted, check_reported
+from benchmarks.arms.audit import AuditedMetric, check_counts
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode, encode
@@ -89,8 +89,12 @@ def prepare(
         task = pipeline.task(metric)
         task.meter.limit = budget.queries
         made = method.prepare(task, budget, generator)
-        check_counted(spec.arm.name, evaluated=metric.evaluations, counted=task.queries)
-        check_reported(spec.arm.name, reported=made.queries, counted=task.queries)
+        check_counts(
+            spec.arm.name,
+            evaluated=metric.evaluations,
+            counted=task.queries,
+            reported=made.queries,
+        )
         seconds = {VALUE_FUNCTION: round(time.perf_counter() - started, 3)}
         facts = {"made": task.meter.made, "facts": made.facts, "seconds": seconds}
         return Artifact(made.tensors, facts)

@@ -7,12 +7,10 @@ of an undisturbed call to the last bit. Only the query that was in flight at the
 may be asked again: the metric logs every evaluation before it answers.
 """
 
-import argparse
 import hashlib
 import json
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from benchmarks.execution.kill_test import Plan, Sandbox, run
+from benchmarks.execution.kill_test import Plan, Sandbox, judge, parser
 from metricopt import FinetuneOptions, Split, finetune
 from metricopt.errors import MetricOptError
 from metricopt.files import write_atomically
@@ -138,30 +136,17 @@ def asked_again(expected: list[str], calls: Sequence[list[str]]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kill test and return 0 if nothing differs, 1 if something does."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.execution.finetune_kill_test"
-    )
-    parser.add_argument("--times", type=int, default=20, help="kills in all")
-    parser.add_argument("--seed", type=int, default=0, help="decides the moments")
-    parser.add_argument("--results", type=Path, help="of one call; makes it, unkilled")
-    parser.add_argument("--store", type=Path, help="where its checkpoints are")
-    options = parser.parse_args(arguments)
+    """Run the kill test and return the exit code; see `kill_test.judge`."""
+    module = "benchmarks.execution.finetune_kill_test"
+    accepted = parser(module)
+    accepted.add_argument("--results", type=Path, help="of one call, made unkilled")
+    accepted.add_argument("--store", type=Path, help="where its checkpoints are")
+    options = accepted.parse_args(arguments)
     if options.results is not None:
         call(options.results, options.store or options.results)
         return 0
-    command = (sys.executable, "-m", "benchmarks.execution.finetune_kill_test")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        plan = Plan(command, options.times, options.seed, differences)
-        try:
-            problems = run(plan, Path(folder))
-        except MetricOptError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-    for problem in problems:
-        print(problem)
-    print(f"{plan.times} kills: {len(problems)} differences")
-    return 1 if problems else 0
+    command = (sys.executable, "-m", module)
+    return judge(Plan(command, options.times, options.seed, differences))
 
 
 def _digits() -> tuple[nn.Module, Split, Split]:

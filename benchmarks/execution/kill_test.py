@@ -177,23 +177,25 @@ def differences(calm: Sandbox, disturbed: Sandbox) -> list[str]:
     return problems + _record_problems(calm, disturbed)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kill test and return 0 if nothing differs, 1 if something does."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.execution.kill_test")
-    parser.add_argument("--times", type=int, default=20, help="kills in all")
-    parser.add_argument("--seed", type=int, default=0, help="decides the moments")
-    parser.add_argument("--experiment", default="table3")
-    parser.add_argument("--tier", default="smoke")
-    parser.add_argument("--replicates", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args(arguments)
-    command = (
-        *(sys.executable, "-m", "benchmarks", options.experiment),
-        *("--tier", options.tier, "--replicates", str(options.replicates)),
-        *("--workers", str(options.workers)),
-    )
+def parser(module: str) -> argparse.ArgumentParser:
+    """Return a parser of the options that every kill test has."""
+    found = argparse.ArgumentParser(prog=f"python -m {module}")
+    found.add_argument("--times", type=int, default=20, help="kills in all")
+    found.add_argument("--seed", type=int, default=0, help="decides the moments")
+    return found
+
+
+def judge(plan: Plan, compared: str = "") -> int:
+    """Run a plan in a temporary folder, print what differs, return the exit code.
+
+    Args:
+        plan: what to do.
+        compared: what was compared, for the last line.
+
+    Returns:
+        0 if nothing differs, 1 if something does, 2 if a run fails by itself.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        plan = Plan(command, options.times, options.seed)
         try:
             problems = run(plan, Path(folder))
         except MetricOptError as error:
@@ -201,8 +203,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
     for problem in problems:
         print(problem)
-    print(f"{plan.times} kills: {len(problems)} differences, tables and records")
+    print(f"{plan.times} kills: {len(problems)} differences{compared}")
     return 1 if problems else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the kill test and return the exit code; see `judge`."""
+    accepted = parser("benchmarks.execution.kill_test")
+    accepted.add_argument("--experiment", default="table3")
+    accepted.add_argument("--tier", default="smoke")
+    accepted.add_argument("--replicates", type=int, default=1)
+    accepted.add_argument("--workers", type=int, default=2)
+    options = accepted.parse_args(arguments)
+    command = (
+        *(sys.executable, "-m", "benchmarks", options.experiment),
+        *("--tier", options.tier, "--replicates", str(options.replicates)),
+        *("--workers", str(options.workers)),
+    )
+    return judge(Plan(command, options.times, options.seed), ", tables and records")
 
 
 def _whom(group: bool) -> str:
@@ -245,8 +263,7 @@ def _stored(site: Sandbox) -> set[str]:
 def _lines(site: Sandbox) -> list[dict[str, object]]:
     """Return the records of the reports, in their order, without volatile fields."""
     return [
-        {name: value for name, value in json.loads(line).items()}
-        | dict.fromkeys([*VOLATILE, FIELD])
+        json.loads(line) | dict.fromkeys([*VOLATILE, FIELD])
         for path in sorted(site.results.rglob("records.jsonl"))
         for line in path.read_text().splitlines()
     ]

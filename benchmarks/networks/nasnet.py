@@ -1,5 +1,6 @@
 """NASNet-A for images of 32 pixels and for those of ImageNet, of timm's cells."""
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -74,59 +75,6 @@ class _Last(nn.Module):
     def forward(self, pair: Pair) -> Tensor:
         """Return the features, rectified."""
         return nn.functional.relu(pair[0])
-
-
-@IMAGE_NETWORKS.register("nasnet-a-cifar")
-def nasnet_a_cifar(head: Head) -> nn.Sequential:
-    """Return NASNet-A (6 @ 768) with 3.3 million weights, from [N, 3, 32, 32].
-
-    Args:
-        head: makes the last layer, on 768 features.
-    """
-    return nasnet_a(head, cells=6, features=768, stem=96)
-
-
-@IMAGE_NETWORKS.register("nasnet-a-mobile")
-def nasnet_a_mobile(head: Head) -> nn.Sequential:
-    """Return NASNet-A (4 @ 1056), from [N, 3, 224, 224]; 5.29 million weights.
-
-    Args:
-        head: makes the last layer, on 1056 features.
-    """
-    return nasnet_a(head, cells=4, features=1056, stem=32, imagenet=True)
-
-
-@IMAGE_NETWORKS.register("nasnet-a-cifar-small")
-def nasnet_a_cifar_small(head: Head) -> nn.Sequential:
-    """Return NASNet-A (1 @ 384) from [N, 3, 32, 32], for a CPU.
-
-    Its stem halves height and width, which the published one does not: a step takes a
-    quarter of the time.
-
-    Args:
-        head: makes the last layer, on 384 features.
-    """
-    return nasnet_a(head, cells=1, features=384, stem=48, stride=2)
-
-
-@IMAGE_NETWORKS.register("nasnet-a-small")
-def nasnet_a_small(head: Head) -> nn.Sequential:
-    """Return NASNet-A (1 @ 384), built as the mobile one is, from [N, 3, 96, 96].
-
-    Args:
-        head: makes the last layer, on 384 features.
-    """
-    return nasnet_a(head, cells=1, features=384, stem=32, imagenet=True)
-
-
-@IMAGE_NETWORKS.register("nasnet-a-tiny")
-def nasnet_a_tiny(head: Head) -> nn.Sequential:
-    """Return NASNet-A (1 @ 96) from [N, 3, 32, 32], for smoke runs.
-
-    Args:
-        head: makes the last layer, on 96 features.
-    """
-    return nasnet_a(head, cells=1, features=96, stem=16, stride=2)
 
 
 @IMAGE_NETWORKS.register("nasnet-a-large")
@@ -213,3 +161,26 @@ def _large_stem(timm: Any, channels: int, width: int) -> nn.Module:
 
 def _norm(channels: int) -> nn.Module:
     return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.1)
+
+
+# Of 3.3 million weights, from images of 32 pixels.
+IMAGE_NETWORKS.register("nasnet-a-cifar")(
+    partial(nasnet_a, cells=6, features=768, stem=96)
+)
+# For a CPU. The stem halves height and width, which the published one does not: a step
+# takes a quarter of the time.
+IMAGE_NETWORKS.register("nasnet-a-cifar-small")(
+    partial(nasnet_a, cells=1, features=384, stem=48, stride=2)
+)
+# For smoke runs.
+IMAGE_NETWORKS.register("nasnet-a-tiny")(
+    partial(nasnet_a, cells=1, features=96, stem=16, stride=2)
+)
+# Of 5.29 million weights, from images of 224 pixels.
+IMAGE_NETWORKS.register("nasnet-a-mobile")(
+    partial(nasnet_a, cells=4, features=1056, stem=32, imagenet=True)
+)
+# Built as the mobile one is, for images of 96 pixels.
+IMAGE_NETWORKS.register("nasnet-a-small")(
+    partial(nasnet_a, cells=1, features=384, stem=32, imagenet=True)
+)

@@ -1,36 +1,21 @@
 """ResNet-18 for photographs."""
 
+from functools import partial
+
 from torch import nn
 
 from benchmarks.networks.contract import IMAGE_NETWORKS, Head
 
-WIDTH, SLIM = 64, 16
-"""Channels of the first stage; the last one has eight times as many."""
 
-
-@IMAGE_NETWORKS.register("resnet18")
-def resnet18(head: Head) -> nn.Sequential:
-    """Return a ResNet-18 with 11.69 million weights, from [N, 3, H, W].
+def resnet18(head: Head, *, width: int) -> nn.Sequential:
+    """Return a ResNet-18 from [N, 3, H, W].
 
     Args:
-        head: makes the last layer, on 512 features.
+        head: makes the last layer, on eight times `width` features.
+        width: channels of the first stage.
 
     Source: He et al., CVPR 2016, Table 1.
     """
-    return _resnet18(head, WIDTH)
-
-
-@IMAGE_NETWORKS.register("resnet18-slim")
-def resnet18_slim(head: Head) -> nn.Sequential:
-    """Return a ResNet-18 with a quarter of the channels, from [N, 3, H, W].
-
-    Args:
-        head: makes the last layer, on 128 features.
-    """
-    return _resnet18(head, SLIM)
-
-
-def _resnet18(head: Head, width: int) -> nn.Sequential:
     # Not above: a look-up of any network imports this file.
     from torchvision.models.resnet import BasicBlock
 
@@ -59,3 +44,8 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Module | None:
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
     )
+
+
+# Of 11.69 million weights; and of a quarter of the channels.
+IMAGE_NETWORKS.register("resnet18")(partial(resnet18, width=64))
+IMAGE_NETWORKS.register("resnet18-slim")(partial(resnet18, width=16))

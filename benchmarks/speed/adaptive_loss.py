@@ -1,9 +1,7 @@
 """What ALA costs over plain training: `python -m benchmarks.speed.adaptive_loss`.
 
 A training with ALA is held against one with cross-entropy and as many steps, at the
-paper's period and at that of tier local. And several networks under one controller are
-trained batched and one after another: convolutions, and a small dense network. All of
-it in this one run; what else runs on the machine slows all of it.
+paper's period and at that of tier local, all in this one run.
 """
 
 import os
@@ -20,7 +18,7 @@ from torch import nn
 from baselines.network_methods.ala import AdaptiveLossAlignment
 from baselines.network_methods.contract import NetworkMethod
 from baselines.network_methods.surrogate_loss import SurrogateLoss
-from baselines.training.batches import Batches, PermutedBatches, SampledBatches
+from baselines.training.batches import Batches, PermutedBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
 from benchmarks.data.registry import resolve_variant
@@ -33,11 +31,8 @@ from benchmarks.runs.spec import Unit
 from benchmarks.speed.measurement import Line, as_table, interleaved
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
-from metricopt.tasks.sampling import Split
 
-CHILDREN = 3
 BATCH = 128
-FEATURES, CLASSES, HIDDEN = 100, 10, 64
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,7 @@ class Work:
     Attributes:
         network: name of an image network.
         problem: the images.
-        steps: of a training of one network, about; of several, about an eighth. The
-            period of 200 is rewarded from the third on.
+        steps: of a training, about. The period of 200 is rewarded from the third on.
         repeats: times everything is measured, after once that is not; the best counts.
     """
 
@@ -108,25 +102,6 @@ def of_images(work: Work, steps: int) -> Place:
     return Place(network.to(device()), batches, validation, training)
 
 
-def of_rows(steps: int) -> Place:
-    """Return a place where a dense network is trained on random rows.
-
-    The same rows are observed.
-    """
-    generator = make_generator("speed of ALA", "rows")
-    inputs = torch.randn(steps * BATCH, FEATURES, generator=generator)
-    targets = torch.randint(CLASSES, (len(inputs),), generator=generator)
-    split = Split(inputs.to(device()), targets.to(device()))
-    network = nn.Sequential(
-        nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES)
-    )
-    training = Training(1, 0.01, optimizer="sgd", keep_best=False)
-    validation = Validation(metric_of(Unit("mcr")), split)
-    return Place(
-        network.to(device()), SampledBatches(split, BATCH), validation, training
-    )
-
-
 def overhead(work: Work) -> list[Line]:
     """Return the lines of one network: ALA over cross-entropy."""
     place = of_images(work, work.steps)
@@ -151,34 +126,6 @@ def overhead(work: Work) -> list[Line]:
     ]
 
 
-def batched(work: Work) -> list[Line]:
-    """Return the lines of several networks: batched over one after another.
-
-    Images keep their channels last only where the networks are not batched.
-    """
-    steps = max(1, work.steps // 8)
-    places = {
-        work.network: of_images(work, steps),
-        "a dense network": of_rows(steps),
-    }
-    found = []
-    for name, place in places.items():
-        methods = [
-            AdaptiveLossAlignment(
-                period=20, measured=1, children=CHILDREN, batched=together
-            )
-            for together in (False, True)
-        ]
-        looped, stacked = _timed(place, methods, work.repeats)
-        found.append(
-            (
-                f"{CHILDREN} networks of {name}: one after another over batched",
-                f"{looped / stacked:.2f} x ({looped:.1f} s, {stacked:.1f} s)",
-            )
-        )
-    return found
-
-
 def available() -> Work:
     """Return the work on CIFAR-10, or on digits where that is not there."""
     try:
@@ -198,7 +145,7 @@ def main(work: Work | None = None) -> int:
         f"{device()}, {work.problem.dataset}, best of {work.repeats}",
         flush=True,
     )
-    print(as_table([*overhead(work), *batched(work)]))
+    print(as_table(overhead(work)))
     print(f"{time.perf_counter() - started:.0f} seconds in all")
     return 0
 

@@ -3,34 +3,20 @@
 import pytest
 import torch
 
-from benchmarks.networks.cifar_resnet import (
-    Subsampling,
-    resnet8,
-    resnet32,
-    resnet56,
-)
+from benchmarks.networks.cifar_resnet import Subsampling, resnet
 
 
-def test_resnet32_is_the_published_one():
-    network = resnet32(lambda features: torch.nn.Linear(features, 10))
-    assert sum(weight.numel() for weight in network.parameters()) == 464_154
-    convolutions = [m for m in network.modules() if isinstance(m, torch.nn.Conv2d)]
-    # With the linear layer these are its 32 layers.
-    assert len(convolutions) == 31
+@pytest.mark.parametrize(("blocks", "millions"), [(1, 0.08), (5, 0.464_154), (9, 0.85)])
+def test_networks_have_the_published_layers_and_weights(blocks, millions):
+    network = resnet(lambda features: torch.nn.Linear(features, 10), blocks=blocks)
+    weights = sum(weight.numel() for weight in network.parameters())
+    exactly = blocks == 5
+    assert weights / 1e6 == pytest.approx(millions, abs=1e-9 if exactly else 0.006)
+    kinds = (torch.nn.Conv2d, torch.nn.Linear)
+    layers = sum(isinstance(m, kinds) for m in network.modules())
+    assert layers == 6 * blocks + 2
     features = network[:-3].eval()(torch.zeros(2, 3, 32, 32))
     assert features.shape == (2, 64, 8, 8)
-    assert network.eval()(torch.zeros(2, 3, 8, 8)).shape == (2, 10)
-
-
-@pytest.mark.parametrize(
-    ("make", "layers", "millions"), [(resnet8, 8, 0.08), (resnet56, 56, 0.85)]
-)
-def test_other_depths_have_as_many_layers_and_weights(make, layers, millions):
-    network = make(lambda features: torch.nn.Linear(features, 10))
-    weights = sum(weight.numel() for weight in network.parameters())
-    assert weights / 1e6 == pytest.approx(millions, abs=0.006)
-    kinds = (torch.nn.Conv2d, torch.nn.Linear)
-    assert sum(isinstance(m, kinds) for m in network.modules()) == layers
 
 
 def test_shortcuts_drop_pixels_and_add_empty_channels():

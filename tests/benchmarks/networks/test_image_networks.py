@@ -10,21 +10,13 @@ from torchvision import models
 from benchmarks.networks.contract import IMAGE_NETWORKS, build_network
 from metricopt.errors import ConfigError
 
-INPUTS = {
-    "digit-net": (1, 8, 8),
-    "small": (3, 32, 32),
-    "resnet8": (3, 32, 32),
-    "resnet32": (3, 32, 32),
-    "resnet56": (3, 32, 32),
-    "nasnet-a-cifar": (3, 16, 16),
-    "nasnet-a-cifar-small": (3, 32, 32),
-    "nasnet-a-large": (3, 64, 64),
-    "nasnet-a-mobile": (3, 64, 64),
-    "nasnet-a-small": (3, 64, 64),
-    "nasnet-a-tiny": (3, 32, 32),
-    "resnet18": (3, 64, 64),
-    "resnet18-slim": (3, 64, 64),
-}
+INPUTS = {"digit-net": (1, 8, 8), "nasnet-a-cifar": (3, 16, 16)}
+INPUTS |= dict.fromkeys(("small", "resnet8", "resnet32", "resnet56"), (3, 32, 32))
+INPUTS |= dict.fromkeys(("nasnet-a-cifar-small", "nasnet-a-tiny"), (3, 32, 32))
+INPUTS |= dict.fromkeys(("resnet18", "resnet18-slim"), (3, 64, 64))
+INPUTS |= dict.fromkeys(
+    (f"nasnet-a-{n}" for n in ("large", "mobile", "small")), (3, 64, 64)
+)
 PUBLISHED = {
     "resnet18": 11_689_512,  # torchvision's
     "nasnet-a-large": 88_753_150,  # timm's

@@ -48,32 +48,23 @@ def test_deployed_equals_the_plain_network(hidden):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_deployed_is_frozen_and_in_evaluation_mode():
-    found = deployed(make_network())
+def test_what_is_deployed_is_a_frozen_copy_in_evaluation_mode():
+    network = make_network().train()
+    before = copy.deepcopy(network.state_dict())
+    found = deployed(network)
     assert not any(weight.requires_grad for weight in found.parameters())
     assert not any(layer.training for layer in found.modules())
     assert not any(isinstance(layer, nn.Dropout) for layer in found)
-
-
-def test_deploying_leaves_the_network_as_it_was():
-    network = make_network().train()
-    before = copy.deepcopy(network.state_dict())
-    deployed(network)
     assert all(weight.requires_grad for weight in network.parameters())
     assert all(layer.training for layer in network.modules())
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, before[name]), name
-
-
-def test_deployed_does_not_follow_the_network():
-    network = make_network().eval()
-    frozen = deployed(network)
     inputs = torch.randn(4, 7)
-    before = frozen(inputs)
+    outputs = found(inputs)
     with torch.no_grad():
         for weight in network.parameters():
             weight.zero_()
-    assert torch.equal(frozen(inputs), before)
+    assert torch.equal(found(inputs), outputs)
 
 
 def test_widths_are_padded_to_multiples_of_16():

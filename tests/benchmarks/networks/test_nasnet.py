@@ -8,7 +8,7 @@ from baselines.training.batches import PermutedBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from benchmarks.networks.contract import build_network
-from benchmarks.networks.nasnet import nasnet_a, nasnet_a_cifar, nasnet_a_mobile
+from benchmarks.networks.nasnet import nasnet_a
 from benchmarks.problems.images.images import Images, channel_statistics
 from metricopt.process.seeding import make_generator
 
@@ -21,19 +21,19 @@ def weights(network):
     return sum(weight.numel() for weight in network.parameters())
 
 
-def test_mobile_is_the_published_one():
-    # 5,289,978 with 1,000 classes, as in the weights that were published for it.
-    network = nasnet_a_mobile(linear(1000)).eval()
-    assert weights(network) == 5_289_978
+@pytest.mark.parametrize(
+    ("name", "side", "shape", "millions"),
+    [
+        ("nasnet-a-mobile", 64, (1, 1056, 2, 2), 4.2),
+        ("nasnet-a-cifar", 32, (1, 768, 8, 8), 3.3),
+    ],
+)
+def test_networks_have_the_published_sizes(name, side, shape, millions):
+    """With 1,000 classes the mobile one has 5,289,978; see `test_image_networks`."""
+    network = build_network(name, linear(10), 0).eval()
+    assert round(weights(network) / 1e6, 1) == millions
     with torch.no_grad():
-        assert network[:-3](torch.zeros(1, 3, 64, 64)).shape == (1, 1056, 2, 2)
-
-
-def test_that_of_cifar_has_three_million_weights():
-    network = nasnet_a_cifar(linear(10)).eval()
-    assert round(weights(network) / 1e6, 1) == 3.3
-    with torch.no_grad():
-        assert network[:-3](torch.zeros(1, 3, 32, 32)).shape == (1, 768, 8, 8)
+        assert network[:-3](torch.zeros(1, 3, side, side)).shape == shape
 
 
 def test_every_stage_has_so_many_cells():

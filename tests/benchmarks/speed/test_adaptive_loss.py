@@ -14,5 +14,5 @@ def test_the_table(capsys):
     said = capsys.readouterr().out
     assert "plain training of digit-net" in said
     assert "ALA, period 200, metric measured 4 times" in said
-    assert "3 networks of digit-net: one after another over batched" in said
-    assert said.count(" x (") == 4
+    assert "ALA, period 20, measured once" in said
+    assert said.count(" x (") == 2
