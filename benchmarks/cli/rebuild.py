@@ -1,7 +1,7 @@
 """Write the committed reports anew from their own records, then the pages.
 
-`python -m benchmarks.cli.rebuild` is for a new layout, or a new schema of records: no
-run is made, and no number changes.
+`python -m benchmarks.cli.rebuild` is for a new layout: no run is made, and no number
+changes.
 """
 
 import sys

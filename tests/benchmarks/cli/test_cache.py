@@ -12,7 +12,8 @@ from tests.benchmarks.runs.record_cases import make_record, make_spec
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("METRICOPT_STORE", raising=False)
-    for name in ("parsed/a", "artifacts/theta/b", "artifacts/theta/c"):
+    parts = ("parsed/a", "pretraining/d", "artifacts/theta/b", "artifacts/theta/c")
+    for name in parts:
         path = cache_root() / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * 1_250_000)
@@ -26,7 +27,7 @@ def test_the_cache_is_shown_by_kind(capsys):
     assert [line.split() for line in table.splitlines()] == [
         ["kind", "files", "MB"],
         ["parsed", "1", "1.2"],
-        ["pretraining", "0", "0.0"],
+        ["pretraining", "1", "1.2"],
         ["features", "0", "0.0"],
         ["theta", "2", "2.5"],
         ["runs", "1", "0.0"],
@@ -38,7 +39,7 @@ def test_clear_removes_what_is_named(capsys):
     assert main(["cache", "clear", "theta"]) == 0
     assert capsys.readouterr().out == "removed theta: 2 files, 2.5 MB\n"
     left = [path.name for path in cache_root().rglob("*") if path.is_file()]
-    assert sorted(left) == ["a", "record.json"]
+    assert sorted(left) == ["a", "d", "record.json"]
 
 
 def test_clear_without_a_name_spares_the_runs(capsys):

@@ -57,9 +57,12 @@ def test_missing_data_offline(tmp_path, capsys):
     assert not (tmp_path / "results").exists()
 
 
-def test_data_root_that_is_a_file(tmp_path, capsys):
+@pytest.mark.parametrize(
+    "place", [("--data", "file"), ("--store", "file"), ("--store", "file/store")]
+)
+def test_a_place_that_is_a_file_or_below_one(tmp_path, capsys, small, place):
     (tmp_path / "file").touch()
-    text = fails(capsys, *RUN, "--data", "file")
+    text = fails(capsys, *RUN, *place)
     assert text == f"expected a folder, but {tmp_path / 'file'} is a file"
 
 
@@ -69,13 +72,6 @@ def test_results_folder_that_is_a_file(tmp_path, capsys, small):
     folder = tmp_path / "file" / "table3" / "smoke"
     assert text.startswith(f"the results folder {folder} must be a writable folder:")
     assert not list((tmp_path / "store").glob("*"))
-
-
-@pytest.mark.parametrize("store", ["file", "file/store"])
-def test_store_that_is_a_file_or_below_one(tmp_path, capsys, small, store):
-    (tmp_path / "file").touch()
-    text = fails(capsys, *RUN, "--store", store)
-    assert text == f"expected a folder, but {tmp_path / 'file'} is a file"
 
 
 def test_store_that_refuses_to_be_written(tmp_path, capsys, small, monkeypatch):

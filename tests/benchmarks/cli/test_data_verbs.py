@@ -56,25 +56,16 @@ def test_verify_verb_names_the_wrong_file(tmp_path, capsys):
 
 
 def test_fetch_verb(toy, tmp_path, capsys, monkeypatch):
-    source = tmp_path / "official.gz"
-    source.write_bytes(gzip.compress(TEXT))
-    good = downloadable(toy, source.as_uri())
-    monkeypatch.setattr(data_verbs, "find_any", lambda name: good)
-    assert data_verbs.fetch(["toy"], root=tmp_path) == 0
-    assert "  fetched  " in capsys.readouterr().out
-    assert data_verbs.fetch(["toy"], root=tmp_path) == 0
-    line = capsys.readouterr().out.splitlines()[1]
-    assert "  present  " in line and line.endswith("ok")
-
-
-def test_fetch_verb_reports_a_failure(toy, tmp_path, capsys, monkeypatch):
-    page = tmp_path / "page"
-    page.write_text("<html>moved</html>")
-    bad = downloadable(toy, page.as_uri())
-    monkeypatch.setattr(data_verbs, "find_any", lambda name: bad)
-    assert data_verbs.fetch(["toy"], root=tmp_path) == 1
+    (tmp_path / "page").write_text("<html>moved</html>")
+    (tmp_path / "official.gz").write_bytes(gzip.compress(TEXT))
+    for name, code in (("page", 1), ("official.gz", 0), ("official.gz", 0)):
+        source = downloadable(toy, (tmp_path / name).as_uri())
+        monkeypatch.setattr(data_verbs, "find_any", lambda _, found=source: found)
+        assert data_verbs.fetch(["toy"], root=tmp_path) == code
     lines = capsys.readouterr().out.splitlines()
-    assert "  failed  " in lines[1]
+    states = [line.split()[3] for line in lines if line.startswith("toy ")]
+    assert states == ["failed", "fetched", "present"]
+    assert lines[-1].endswith("ok")
     assert lines[2].startswith("error: cannot download toy.data.gz; file://")
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 
@@ -121,34 +122,26 @@ def all_records_are_old(suite):
     return [suite.calls(spec) for spec in specs()] == [1] * 4
 
 
-def test_fresh_with_wrong_workers_changes_nothing(suite, capsys):
-    run("table3")
-    capsys.readouterr()
-    assert main(["table3", "--fresh", "--workers", "0"]) == 2
-    text = "error: --workers must be a whole number of at least 1, got '0'\n"
-    assert capsys.readouterr().err == text
-    assert all_records_are_old(suite)
-    assert suite.store.stale(specs()) == []
-
-
-def test_fresh_without_disk_space_changes_nothing(suite, capsys, monkeypatch):
-    run("table3")
-    capsys.readouterr()
-    monkeypatch.setattr(paths, "free_gigabytes", lambda folder: 0.25)
-    assert main(["table3", "--fresh"]) == 2
-    text = capsys.readouterr().err
-    assert text.startswith("error: the disk of ")
-    assert text.endswith(" has 0.2 GB free, expected at least 1 GB\n")
-    assert all_records_are_old(suite)
-    assert suite.store.stale(specs()) == []
-
-
-def test_fresh_with_a_results_folder_that_is_a_file_changes_nothing(suite, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--workers", "0"], "--workers must be a whole number of at least 1, got '0'"),
+        ([], r"the disk of .* has 0\.2 GB free, expected at least 1 GB"),
+        (["--results", "../file"], "the results folder .* must be a writable folder"),
+    ],
+    ids=["workers", "disk", "results"],
+)
+def test_fresh_that_cannot_be_done_changes_nothing(
+    suite, capsys, monkeypatch, arguments, text
+):
     run("table3")
     capsys.readouterr()
     suite.checkout.with_name("file").touch()
-    assert main(["table3", "--fresh", "--results", "../file"]) == 2
-    assert "must be a writable folder" in capsys.readouterr().err
+    if not arguments:
+        monkeypatch.setattr(paths, "free_gigabytes", lambda folder: 0.25)
+    assert main(["table3", "--fresh", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(f"error: {text}", line)
     assert all_records_are_old(suite)
     assert suite.store.stale(specs()) == []
 

@@ -203,15 +203,6 @@ def test_form_begun_is_the_one_that_lacks_files(halves, tmp_path):
         halves.load(tmp_path, offline=True)
 
 
-def test_torn_file_names_the_remedy(toy, tmp_path):
-    path = tmp_path / "toy" / "toy.data.gz"
-    path.write_bytes(gzip.compress(TEXT)[:-6])
-    with pytest.raises(
-        DataError, match=r"toy.data.gz is incomplete; delete it and run"
-    ):
-        toy.load(tmp_path)
-
-
 def test_status_tells_state_without_parsing(toy, tmp_path):
     assert [s.state for s in toy.status(tmp_path)] == ["missing", "missing"]
     (tmp_path / "toy" / "toy.data").write_bytes(TEXT)

@@ -13,7 +13,7 @@ from benchmarks.runs.artifacts import (
     get_or_make,
     size_limit,
 )
-from benchmarks.runs.paths import cache_root, store_root
+from benchmarks.runs.paths import store_root
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError
 from tests.benchmarks.runs.record_cases import make_record, make_spec
@@ -39,32 +39,9 @@ def keep(kind, key, *, used=None):
     return path
 
 
-def test_kinds_count_files_and_bytes():
-    for path, size in (("parsed/a", 7), ("pretraining/b", 5)):
-        (cache_root() / path).parent.mkdir(parents=True)
-        (cache_root() / path).write_bytes(b"x" * size)
-    sizes = [keep("theta", key).stat().st_size for key in (1, 2)]
-    store = RunStore(store_root())
-    record = store.put(make_record(make_spec()))
-    assert cache_kinds() == {
-        "parsed": (1, 7),
-        "pretraining": (1, 5),
-        "features": (0, 0),
-        "theta": (2, sum(sizes)),
-        "runs": (1, record.stat().st_size),
-    }
-
-
 def test_an_empty_cache_has_the_usual_kinds():
     assert set(cache_kinds()) == {"parsed", "pretraining", "features", "runs"}
     assert set(cache_kinds().values()) == {(0, 0)}
-
-
-def test_clear_removes_the_named_kinds_alone():
-    theta, values = keep("theta", 1), keep("values", 1)
-    clear(["values", "parsed"])
-    assert theta.exists()
-    assert not values.exists()
     with pytest.raises(KeyError, match="nothing"):
         clear(["nothing"])
 

@@ -11,7 +11,7 @@ from benchmarks.data.files.archives import ZipReader
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.listed.contract import LISTED, listed
 from benchmarks.data.listed.registry import find_listed, load_listed
-from benchmarks.data.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
+from benchmarks.data.listed.sop import UNPACKED, StanfordOnlineProducts
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.data.listed.miniature import HEADER, write_miniature, zipped
 
@@ -105,20 +105,6 @@ def test_a_missing_list_is_named(folder):
     (folder / TEST).unlink()
     with pytest.raises(DataError, match="mini needs Ebay_test"):
         read(folder)
-
-
-def test_an_image_that_does_not_decode_is_named(folder):
-    images = read(folder)
-    (folder / images.paths[4]).write_bytes(b"<html>")
-    with pytest.raises(DataError, match=f"{images.paths[4]} does not decode"):
-        images.read(4)
-
-
-def test_an_archive_that_is_none_is_named(tmp_path):
-    path = tmp_path / ARCHIVE
-    path.write_bytes(b"<html>")
-    with pytest.raises(DataError, match=r"cannot be read .*; get it again"):
-        ZipReader(path, TRAIN)
 
 
 def test_the_official_data_set_says_what_to_do_where_it_is_missing(tmp_path):
