@@ -1,7 +1,7 @@
 """The table: which rows run on which problem towards which metric, and how it looks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from benchmarks.problems.problem import Problem
@@ -11,7 +11,7 @@ from benchmarks.rows.contract import LOSS_ONLY, ROWS, UNTOUCHED, Family, Row
 from benchmarks.rows.rivals import unlisted
 from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import RunSpec, Spending, Unit
-from benchmarks.tables.registry import EXPERIMENTS, Experiment, check_tier
+from benchmarks.tables.registry import Experiment, check_tier
 from metricopt.registry import Registry
 
 ALSO = {"jaccard": ("jaccard-legacy",), "aucpr": ("aucpr-macro-logits",)}
@@ -227,13 +227,22 @@ class Table:
         ]
 
     def left_out(self) -> dict[str, list[str]]:
-        """Return the labels of rows that run nowhere in it, by the reasons in words."""
+        """Return the labels of rows that it lacks somewhere, by the reasons in words.
+
+        A row that runs in other columns is left out "in part".
+        """
         found: dict[str, list[str]] = {}
         shown = {row.name for row in self.layout.rows}
+        # Places that take all rows say more of a row than places that name theirs.
+        open_ones = [place for place in self.places if place.rows is None]
         for row in all_rows():
-            reasons = dict.fromkeys(place.why_not(row) for place in self.places)
-            if row.name not in shown:
-                found.setdefault("; ".join(reasons), []).append(row.label)
+            for place in open_ones or self.places:
+                suits = not row.why_not(place.problem, place.metric)
+                reason = place.why_not(row)
+                if reason and row.name in shown:
+                    reason = f"in part: {reason}" if suits else ""
+                if reason and row.label not in found.setdefault(reason, []):
+                    found[reason].append(row.label)
         return found
 
 
@@ -258,12 +267,12 @@ class Addition:
 
     Attributes:
         table: name of the table.
-        column: the column, as the table shows it.
+        column: makes the column, as the table shows it.
         place: where its rows run, by tier.
     """
 
     table: str
-    column: Column
+    column: Callable[[], Column]
     place: Callable[[str], Place]
 
 
@@ -276,10 +285,10 @@ def _extended(found: Table, tier: str) -> Table:
     added = [unit for unit in units if unit.table == layout.experiment]
     if not added:
         return found
-    own = {each.name: getattr(layout, each.name) for each in fields(layout)}
-    columns = (*layout.columns, *(unit.column for unit in added))
+    columns = (*layout.columns, *(unit.column() for unit in added))
     places = (*found.places, *(unit.place(tier) for unit in added))
-    return table(places, **{**own, "columns": columns})
+    rows = rows_in(places, layout.untouched_row, layout.paper_table, layout.rows)
+    return Table(replace(layout, columns=columns, rows=rows), places)
 
 
 def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
@@ -300,8 +309,3 @@ def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
     return Experiment(
         name, lambda tier: at(tier).layout, specs, lambda tier: at(tier).left_out()
     )
-
-
-def register(name: str, make: Callable[[str], Table]) -> None:
-    """Register the experiment of a table; see `experiment_of`."""
-    EXPERIMENTS.register(name)(experiment_of(name, make))

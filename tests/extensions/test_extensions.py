@@ -1,7 +1,7 @@
 """Units built outside the packages, in a table and in a figure."""
 
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -20,7 +20,6 @@ from benchmarks.runs.store import RunStore, gather, read_jsonl
 from benchmarks.tables.registry import EXPERIMENTS, find_experiment
 from metricopt.methods.contract import METHODS
 from metricopt.metrics.base import METRICS, to_cost
-from metricopt.registry import Registry
 from tests.extensions import experiment
 from tests.extensions.experiment import (
     EXTENSIONS,
@@ -37,6 +36,7 @@ from tests.extensions.experiment import (
 )
 from tests.extensions.methods import MetricSelected, RidgeDescent, stretch_embedding
 from tests.extensions.metrics import FirstHitRank, RecallAtOne
+from tests.extensions.registered import registered
 from tests.extensions.retrieval_pipeline import RetrievalPipeline
 
 UNITS = (
@@ -50,16 +50,6 @@ UNITS = (
 )
 FIGURE = f"query_curves-{experiment.BLOCK}"
 REPLICATES = range(SIZE.replicates)
-
-
-@contextmanager
-def registered(registry: Registry, name: str, unit: object):
-    """Register a unit, and remove it at the end."""
-    registry.register(name)(unit)
-    try:
-        yield
-    finally:
-        del registry._units[name]
 
 
 @pytest.fixture(scope="module")

@@ -23,17 +23,30 @@ GPU = 20e12
 
 
 def run(options: Namespace) -> int:
-    """Print one line per experiment; no data are needed for it."""
+    """Print one line per experiment, and which rows named ones leave out.
+
+    No data are needed for it.
+    """
     store = RunStore(store_root())
-    rows = [_row(job, store) for job in jobs_of(options, offline=None)]
-    print(align([HEADER, *rows]))
+    jobs = jobs_of(options, offline=None)
+    print(align([HEADER, *(_row(job, store) for job in jobs)]))
     print(
         "hours: of the missing runs, with one process per core, from the committed "
         "records of the tier; networks: how many have to be trained first; GPU hours: "
         f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
         "of one network, in memory, and in the cache as far as that has room."
     )
+    for job in jobs if options.experiments else ():
+        for line in left_out_lines(job):
+            print(line)
     return 0
+
+
+def left_out_lines(job: Job) -> list[str]:
+    """Return which rows an experiment leaves out, a line a reason."""
+    left_out = job.experiment.left_out(job.tier)
+    lines = [f"- {reason}: {'; '.join(rows)}" for reason, rows in left_out.items()]
+    return [f"\n{job.label} leaves out", *lines] if lines else []
 
 
 def _row(job: Job, store: RunStore) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ Source: Huang et al., ICML 2019, Table 1, the column of ResNet-32. L2T (Fan et a
 
 from benchmarks.problems.images.method_networks import CE
 from benchmarks.tables.network_methods import MethodTable
-from benchmarks.tables.table import register
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
 
 TABLE = MethodTable(
     experiment="ala-table1",
@@ -34,4 +35,4 @@ TABLE = MethodTable(
     ),
 )
 
-register("ala-table1", TABLE)
+EXPERIMENTS.register("ala-table1")(experiment_of("ala-table1", TABLE))

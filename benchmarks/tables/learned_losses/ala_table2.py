@@ -5,7 +5,8 @@ Source: Huang et al., ICML 2019, Table 2. MetricOpt on top of ALA is ours.
 
 from benchmarks.problems.images.method_networks import AUCPR, CE
 from benchmarks.tables.network_methods import MethodTable
-from benchmarks.tables.table import register
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
 
 TABLE = MethodTable(
     experiment="ala-table2",
@@ -31,4 +32,4 @@ TABLE = MethodTable(
     ),
 )
 
-register("ala-table2", TABLE)
+EXPERIMENTS.register("ala-table2")(experiment_of("ala-table2", TABLE))

@@ -5,7 +5,8 @@ Source: Huang et al., ICML 2019, Table 5.
 
 from benchmarks.problems.images.method_networks import CE
 from benchmarks.tables.network_methods import MethodTable
-from benchmarks.tables.table import register
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
 
 TABLE = MethodTable(
     experiment="ala-table5",
@@ -26,4 +27,4 @@ TABLE = MethodTable(
     ),
 )
 
-register("ala-table5", TABLE)
+EXPERIMENTS.register("ala-table5")(experiment_of("ala-table5", TABLE))

@@ -8,7 +8,8 @@ on top of cross-entropy it stands in `ala-table1`.
 from benchmarks.problems.images.method_networks import CE
 from benchmarks.problems.images.tiers import CIFAR100
 from benchmarks.tables.network_methods import MethodTable
-from benchmarks.tables.table import register
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
 
 TABLE = MethodTable(
     experiment="reloss-cifar",
@@ -36,4 +37,4 @@ TABLE = MethodTable(
     ),
 )
 
-register("reloss-cifar", TABLE)
+EXPERIMENTS.register("reloss-cifar")(experiment_of("reloss-cifar", TABLE))

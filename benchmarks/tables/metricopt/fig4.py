@@ -20,7 +20,8 @@ from benchmarks.rows.controls import LOSS_ONLY_ROW, finetuned, method
 from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.columns import NATURAL
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 METRIC = Unit("aucpr-macro-logits")
 
@@ -73,4 +74,4 @@ def fig4(tier: str) -> Table:
     )
 
 
-register("fig4", fig4)
+EXPERIMENTS.register("fig4")(experiment_of("fig4", fig4))

@@ -27,7 +27,8 @@ from benchmarks.rows.controls import LOSS_ONLY_ROW
 from benchmarks.rows.metricopt import ADAM, LITERAL, metricopt
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.columns import NATURAL
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 TASKS = {"paper": 500, "local": 120, "smoke": 8}
 METRIC = Unit("worst-class-error")
@@ -162,4 +163,4 @@ NOTES = (
     "differ as the three of one row do.",
 )
 
-register("figs4", figs4)
+EXPERIMENTS.register("figs4")(experiment_of("figs4", figs4))

@@ -24,7 +24,8 @@ from benchmarks.tables.image_notes import (
     query_budgets,
 )
 from benchmarks.tables.network_methods import methods_column
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 METRIC = Unit("mcr")
 METHODS = (
@@ -92,4 +93,4 @@ NOTES = (
     OFFSETS_NOTE,
 )
 
-register("table1", table1)
+EXPERIMENTS.register("table1")(experiment_of("table1", table1))

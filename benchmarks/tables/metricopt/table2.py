@@ -29,7 +29,8 @@ from benchmarks.tables.image_notes import (
     query_budgets,
 )
 from benchmarks.tables.network_methods import methods_column
-from benchmarks.tables.table import LeftOut, Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
 SOFTMAX, RAW = Unit("aucpr"), Unit("aucpr-macro-logits")
 SCORES = {SOFTMAX: "AUCPR", RAW: "AUCPR, raw outputs"}
@@ -146,4 +147,4 @@ NOTES = (
     OFFSETS_NOTE,
 )
 
-register("table2", table2)
+EXPERIMENTS.register("table2")(experiment_of("table2", table2))

@@ -26,7 +26,15 @@ from benchmarks.tables.metricopt.base_losses import (
     OWN,
     layout_fields,
 )
-from benchmarks.tables.table import Place, Table, brief_rows, in_order, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import (
+    Place,
+    Table,
+    brief_rows,
+    experiment_of,
+    in_order,
+    table,
+)
 
 METRIC = Unit("ap50")
 OTHERS = {Unit("ap50-area"): "AP50, area", Unit("ap50-coco"): "AP50, COCO"}
@@ -124,4 +132,6 @@ NOTES = (
     "there are no offsets in this table.",
 )
 
-register("table6", partial(table6, "table6", "torchvision"))
+EXPERIMENTS.register("table6")(
+    experiment_of("table6", partial(table6, "table6", "torchvision"))
+)

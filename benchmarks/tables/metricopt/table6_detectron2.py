@@ -3,6 +3,11 @@
 from functools import partial
 
 from benchmarks.tables.metricopt.table6 import table6
-from benchmarks.tables.table import register
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
 
-register("table6-detectron2", partial(table6, "table6-detectron2", "detectron2"))
+NAME = "table6-detectron2"
+
+EXPERIMENTS.register("table6-detectron2")(
+    experiment_of(NAME, partial(table6, NAME, "detectron2"))
+)

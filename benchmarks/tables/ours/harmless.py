@@ -36,7 +36,8 @@ from benchmarks.tables.ours.small_observe import (
     WHOLE,
     block_of,
 )
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 OBSERVED_PER_EXAMPLE = 10
 """Examples of a problem per example of its observe split."""
@@ -141,4 +142,4 @@ def observed_of(spec: RunSpec) -> int:
     return decode(TabularSettings, spec.pipeline.settings).problem.observed
 
 
-register("harmless", harmless)
+EXPERIMENTS.register("harmless")(experiment_of("harmless", harmless))

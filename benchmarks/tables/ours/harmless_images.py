@@ -30,7 +30,8 @@ from benchmarks.tables.ours.small_observe import (
     SEARCHED,
     block_of,
 )
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 METRICS = {"mcr": "MCR", "worst-class-error": "worst-class error", "f-macro": "macro F"}
 SMOKE_METRICS = {"f-macro": "macro F"}
@@ -94,4 +95,6 @@ def observed_of(spec: RunSpec) -> int:
     return decode(ImageSettings, spec.pipeline.settings).observed or 0
 
 
-register("harmless-images", harmless_images)
+EXPERIMENTS.register("harmless-images")(
+    experiment_of("harmless-images", harmless_images)
+)

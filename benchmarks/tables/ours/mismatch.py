@@ -22,7 +22,8 @@ from benchmarks.tables.image_notes import (
     SIZE_NOTE,
     query_budgets,
 )
-from benchmarks.tables.table import LeftOut, Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
 TAIL = images("tail", "cifar10", imbalance=100)
 NOISE = images("noise", "cifar10", label_noise=0.4)
@@ -117,4 +118,4 @@ NOTES = (
     RECIPE_NOTE,
 )
 
-register("mismatch", mismatch)
+EXPERIMENTS.register("mismatch")(experiment_of("mismatch", mismatch))

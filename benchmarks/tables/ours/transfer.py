@@ -28,7 +28,8 @@ from benchmarks.rows.controls import CROSS_ENTROPY, LOSS_ONLY_ROW
 from benchmarks.rows.metricopt import METRICOPT
 from benchmarks.rows.on_outputs import OURS, QUERIES, SHORT, ours, with_queries
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 LABELS = {"worst-class-error": "worst class", "f-macro": "macro F"}
 METRICS = {"paper": tuple(LABELS), "local": tuple(LABELS), "smoke": ("f-macro",)}
@@ -194,4 +195,4 @@ NOTES = (
     "what it was told if three predictions in a row do not come true.",
 )
 
-register("transfer", transfer)
+EXPERIMENTS.register("transfer")(experiment_of("transfer", transfer))

@@ -18,7 +18,8 @@ from benchmarks.tables.ours.black_boxes import (
     columns,
     rows,
 )
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 
 def unseen(tier: str) -> Table:
@@ -57,4 +58,4 @@ def unseen(tier: str) -> Table:
     )
 
 
-register("unseen", unseen)
+EXPERIMENTS.register("unseen")(experiment_of("unseen", unseen))

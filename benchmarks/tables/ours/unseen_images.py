@@ -31,7 +31,8 @@ from benchmarks.tables.ours.black_boxes import (
     columns,
     rows,
 )
-from benchmarks.tables.table import Place, Table, register, table
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 NETWORKS = {"resnet32": "ResNet-32", "small": "small network"}
 SMOKE_NETWORKS = {"digit-net": "digits"}
@@ -103,4 +104,4 @@ def shown(tier: str, network: str, box: BlackBox) -> tuple[Row, ...]:
     return tuple(row for row in rows(tier) if row.name not in left_out)
 
 
-register("unseen-images", unseen_images)
+EXPERIMENTS.register("unseen-images")(experiment_of("unseen-images", unseen_images))

@@ -1,0 +1,106 @@
+"""Rows: what they need, in words, and what a table makes of them."""
+
+import pytest
+
+from benchmarks.problems.images.tiers import cifar10
+from benchmarks.problems.retrieval.tiers import Retrieval
+from benchmarks.problems.tabular.tiers import DIGIT
+from benchmarks.rows import controls, metricopt, on_outputs, post_hoc, rivals
+from benchmarks.rows.contract import ROWS, Row
+from benchmarks.runs.spec import Unit
+from benchmarks.tables.registry import find_experiment
+from benchmarks.tables.table import LeftOut, Place, all_rows, brief_rows, rows_in
+from metricopt.errors import ConfigError
+
+BINARY, IMAGES = DIGIT.at("smoke"), cifar10("smoke")
+RETRIEVAL = Retrieval.at("smoke", "fastap")
+MCR, AUCPR = Unit("mcr"), Unit("aucpr")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem", "metric", "reason"),
+    [
+        (post_hoc.THRESHOLD_SHIFT, BINARY, MCR, ""),
+        (post_hoc.THRESHOLD_SHIFT, IMAGES, MCR, "needs two classes"),
+        (post_hoc.CLASS_OFFSETS, IMAGES, MCR, ""),
+        (post_hoc.CLASS_OFFSETS, BINARY, MCR, "needs more than two classes"),
+        (post_hoc.FW_EG, IMAGES, AUCPR, "moves all scores of a class"),
+        (post_hoc.FW_EG, RETRIEVAL, MCR, "needs outputs that score classes"),
+        (rivals.LQ_CMA_ES, IMAGES, MCR, "needs d <= 32"),
+        (rivals.LQ_CMA_ES, BINARY, MCR, ""),
+        (on_outputs.UNSORTED, IMAGES, MCR, "is defined for worst-class-error alone"),
+        (on_outputs.UNSORTED, IMAGES, Unit("worst-class-error"), ""),
+        (metricopt.WITH_500_QUERIES, BINARY, MCR, "makes 500 queries, more than"),
+        (controls.CMA_ES, RETRIEVAL, Unit("mean-recall"), ""),
+    ],
+)
+def test_a_row_says_in_words_why_it_does_not_suit(row, problem, metric, reason):
+    found = row.why_not(problem, metric)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+def test_rows_are_registered_once_and_stand_family_by_family():
+    rows = all_rows()
+    names = [row.name for row in rows]
+    assert len(names) == len(set(names)) >= 35
+    assert names[0] == "cross-entropy" and names[-1] == "oracle-test"
+    assert set(names) >= set(ROWS)
+    families = list(dict.fromkeys(row.family for row in rows))
+    assert len(families) == len({row.family for row in rows}) == 9
+
+
+def test_budgets_are_fields_of_variants():
+    varied = [row for row in all_rows() if row.budget is not None]
+    assert {row.arm for row in varied} == {"metricopt", "metricopt-outputs"}
+    for row in varied:
+        assert row.arm == row.variant_of != row.name
+        assert row.run(BINARY, MCR).queries == row.budget
+    assert controls.CMA_ES.arm == "cma-es"
+
+
+def test_brief_rows_stand_for_their_families():
+    names = [row.name for row in brief_rows(RETRIEVAL, Unit("mean-recall"))]
+    assert names == [
+        *("cross-entropy", "loss-only", "loss-only-dense"),
+        *("random-search", "cma-es", "guided-cma", "metricopt", "portfolio"),
+        *("metricopt-outputs", "cma-es-no-harm", "oracle-test"),
+    ]
+    images = [row.name for row in brief_rows(IMAGES, MCR, controls.CMA_ES)]
+    assert "class-offsets" in images and "cma-es" not in images
+
+
+def test_bases_and_rows_of_the_paper_are_those_the_table_has():
+    shown = (controls.LOSS_ONLY_ROW, controls.CMA_ES, metricopt.METRICOPT)
+    alone = Place("balanced", BINARY, MCR, rows=shown)
+    *_, search, ours = rows_in([alone], None, "Table 3")
+    assert (search.base_row, ours.base_row) == ("loss-only", "loss-only")
+    assert (search.paper_row, ours.paper_row) == (None, "metricopt")
+    renamed = Row("rmsprop", "untouched")
+    other = Place("balanced", BINARY, MCR, rows=(renamed, controls.CMA_ES))
+    _, search = rows_in([other], "rmsprop", None)
+    assert search.base_row == "rmsprop"
+
+
+def test_what_is_left_out_is_told_with_the_reason():
+    reason = LeftOut("to save time", (controls.CMA_ES, post_hoc.CLASS_OFFSETS))
+    place = Place("balanced", BINARY, MCR, left_out=(reason,))
+    assert place.why_not(controls.CMA_ES) == "to save time"
+    assert place.why_not(post_hoc.CLASS_OFFSETS) == "needs more than two classes"
+    assert controls.CMA_ES.name not in {row.name for row in place.standing()}
+    told = find_experiment("mismatch").left_out("local")
+    assert "random search" in told["left out to save time: Tables 1 to 3 have it"]
+    partly = find_experiment("table3").left_out("local")
+    (covtype,) = [text for text in partly if "CoverType" in text]
+    assert covtype.startswith("in part: ")
+    assert "adaptive surrogates" in partly[covtype]
+
+
+def test_a_row_sees_what_can_be_seen_and_runs_what_it_says():
+    with pytest.raises(ConfigError, match="expected row 'spy' to see one of metric"):
+        Row("spy", "a spy", sees="everything")
+    with pytest.raises(ConfigError, match="without `run` cannot be run on digit-8"):
+        Row("shown", "only shown").run(BINARY, MCR)
+    changed = controls.CMA_ES.running(meta_tests=7).run(BINARY, MCR)
+    assert changed.meta_tests == 7
+    assert changed.arm == controls.CMA_ES.run(BINARY, MCR).arm
