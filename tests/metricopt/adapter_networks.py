@@ -4,10 +4,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from tests.metricopt.drawn import seeded
+
 
 def randomise(network: nn.Module, seed: int = 0) -> nn.Module:
     """Give every weight and statistic a random value: no layer is the identity."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
 
     def uniform(tensor: Tensor) -> Tensor:
         return torch.rand(tensor.shape, generator=generator).to(tensor)
@@ -131,3 +133,10 @@ class SharedSite(nn.Module):
         for _ in range(2):
             x = torch.tanh(self.norm(self.conv(x)))
         return x.sum((1, 2, 3))
+
+
+IMAGES = torch.randn(4, 3, 8, 8, generator=seeded())
+
+
+def resnet() -> nn.Module:
+    return randomise(ResNet())

@@ -1,18 +1,11 @@
-"""A pre-trained network, trained once, and a copy of it for every test."""
-
-import copy
+"""A copy of a pre-trained network for every test."""
 
 import pytest
 from torch import nn
 
-from tests.metricopt.digits_network import pretrained, splits
-
-
-@pytest.fixture(scope="session")
-def theta() -> nn.Module:
-    return pretrained(splits()[0])
+from tests.metricopt.digits_network import pretrained
 
 
 @pytest.fixture
-def model(theta: nn.Module) -> nn.Module:
-    return copy.deepcopy(theta)
+def model() -> nn.Module:
+    return pretrained()

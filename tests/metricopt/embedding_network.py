@@ -12,12 +12,9 @@ from metricopt.statistics.retrieval import RetrievalStatistics
 from metricopt.tasks.encoding import encoded
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
+from tests.metricopt.drawn import seeded
 
 CHANNELS, SIDE = 8, 4
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 class Normalised(nn.Module):

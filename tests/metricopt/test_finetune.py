@@ -6,12 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from sklearn.metrics import f1_score
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -47,19 +45,12 @@ from tests.metricopt.improving import (
 @pytest.mark.parametrize(
     ("method", "queries"), [("metricopt", 600), ("guided-cma", 120)]
 )
-def test_the_metric_improves_on_other_data(method: str, queries: int) -> None:
+def test_the_metric_improves_on_other_data(method, queries):
     # Of five networks, the one most certain to leave room: what MetricOpt gains on the
     # observe split ranges from .008 to .135.
-    model, gain = pretrained(TRAIN, seed=1), 0.05
+    model, gain = pretrained(1), 0.05
     before = macro_f1(model, TEST)
-    found = metricopt.finetune(
-        model,
-        train=TRAIN,
-        observe=OBSERVE,
-        loss=nn.CrossEntropyLoss(),
-        metric=partial(f1_score, average="macro"),
-        options=metricopt.FinetuneOptions(method=method, queries=queries),
-    )
+    found = improve(model, FinetuneOptions(method=method, queries=queries))
     found.apply()
     assert macro_f1(model, TEST) > before + gain
     assert macro_f1(model, OBSERVE) == pytest.approx(found.metric_after)
@@ -68,7 +59,7 @@ def test_the_metric_improves_on_other_data(method: str, queries: int) -> None:
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_no_method_exceeds_the_queries(model: nn.Module, method: str) -> None:
+def test_no_method_exceeds_the_queries(model, method):
     metric = Counted()
     found = improve(
         model,
@@ -86,7 +77,7 @@ def test_no_method_exceeds_the_queries(model: nn.Module, method: str) -> None:
     assert found.history
 
 
-def test_the_network_is_changed_by_apply_alone(model: nn.Module) -> None:
+def test_the_network_is_changed_by_apply_alone(model):
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     before = model(TEST[0])
     generator = torch.get_rng_state()
@@ -106,7 +97,7 @@ def test_the_network_is_changed_by_apply_alone(model: nn.Module) -> None:
     assert all(torch.equal(weights[n], v) for n, v in model.state_dict().items())
 
 
-def test_loaders_and_data_sets_give_what_tensors_give(model: nn.Module) -> None:
+def test_loaders_and_data_sets_give_what_tensors_give(model):
     train, observe = TensorDataset(*TRAIN), TensorDataset(*OBSERVE)
     expected = improve(model)
     for other in (
@@ -119,7 +110,7 @@ def test_loaders_and_data_sets_give_what_tensors_give(model: nn.Module) -> None:
         assert found.metric_after == expected.metric_after
 
 
-def test_the_seed_decides(model: nn.Module) -> None:
+def test_the_seed_decides(model):
     options = replace(QUICK, method="metricopt", queries=30)
     first, same, other = (
         improve(model, replace(options, seed=seed)).history[-1].phi
@@ -129,7 +120,7 @@ def test_the_seed_decides(model: nn.Module) -> None:
     assert not torch.equal(first, other)
 
 
-def test_a_worse_proposal_is_turned_down(model: nn.Module) -> None:
+def test_a_worse_proposal_is_turned_down(model):
     found = improve(model, replace(QUICK, method=Proposes(-1.0)))
     assert found.turned_down
     assert found.metric_proposed < found.metric_before == found.metric_after
@@ -138,17 +129,14 @@ def test_a_worse_proposal_is_turned_down(model: nn.Module) -> None:
     told = found.summary()
     assert "The proposal of Proposes scored " in told
     assert "worse than the untouched network, which was kept: phi = 0." in told
-
-
-def test_lower_may_be_better(model: nn.Module) -> None:
-    options = replace(QUICK, method=Proposes(-1.0))
-    found = improve(model, options, metric="mcr")
+    # Lower may be better.
+    found = improve(model, replace(QUICK, method=Proposes(-1.0)), metric="mcr")
     assert found.turned_down
     assert found.metric_proposed > found.metric_before == found.metric_after
     assert "(lower is better)" in found.summary()
 
 
-def test_a_proposal_that_gains_nothing_is_not_taken(model: nn.Module) -> None:
+def test_a_proposal_that_gains_nothing_is_not_taken(model):
     options = replace(QUICK, method=Proposes(1.0), higher_is_better=True)
     found = improve(model, options, metric=lambda *_: 0.5)
     assert not found.turned_down and not found.phi.any()
@@ -158,7 +146,7 @@ def test_a_proposal_that_gains_nothing_is_not_taken(model: nn.Module) -> None:
     assert found.phi.all() and "It is better elsewhere." in found.summary()
 
 
-def test_the_summary_says_what_was_gained_and_spent(model: nn.Module) -> None:
+def test_the_summary_says_what_was_gained_and_spent(model):
     found = improve(model)
     first, *_, last = found.summary().splitlines()
     assert re.fullmatch(
@@ -178,18 +166,23 @@ def test_the_summary_says_what_was_gained_and_spent(model: nn.Module) -> None:
     ("settings", "message"),
     [
         ({"queries": 1}, "queries must be at least 3, .*, got 1"),
+        ({"queries": "50"}, "queries must be a whole number, got '50'"),
+        ({"queries": 50.5}, "queries must be a whole number, got 50.5"),
+        ({"steps": 2.5}, "steps must be a whole number, got 2.5"),
+        ({"size": True}, "size must be a whole number, got True"),
+        ({"no_harm": "no"}, "no_harm must be True or False, got 'no'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"adapter": "film"}, "adapter must be 'auto' or an adapter, got 'film'"),
         ({"adapter": object()}, "adapter must be 'auto' or an adapter, got <object"),
         ({"method": 3}, "method must be a name or a Method, got 3"),
     ],
 )
-def test_impossible_options_are_refused(settings: dict, message: str) -> None:
+def test_impossible_options_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         FinetuneOptions(**settings)
 
 
-def test_an_unknown_method_is_refused_before_the_model_is_touched() -> None:
+def test_an_unknown_method_is_refused_before_the_model_is_touched():
     model = adapter_networks.mlp().train()
     known = "known: cma-es, guided-cma, .*, untouched"
     with pytest.raises(ConfigError, match=f"unknown method 'sorcery'; {known}"):
@@ -197,21 +190,18 @@ def test_an_unknown_method_is_refused_before_the_model_is_touched() -> None:
     assert model.training
 
 
-def test_an_adapter_is_taken_if_it_is_the_models(model: nn.Module) -> None:
+def test_an_adapter_is_taken_if_it_is_the_models(model):
     adapter = FiLM(model, TRAIN[0][:1], size=5, sites=["1"])
     assert improve(model, replace(QUICK, adapter=adapter)).adapter is adapter
-    with pytest.raises(
-        ConfigError, match="size and sites are settings of adapter='auto'"
-    ):
+    message = "size and sites are settings of adapter='auto'"
+    with pytest.raises(ConfigError, match=message):
         replace(QUICK, adapter=adapter, size=5)
     with pytest.raises(ConfigError, match="the adapter was made for another model"):
         improve(copy.deepcopy(model), replace(QUICK, adapter=adapter))
 
 
 @pytest.mark.parametrize(("size", "steps"), [(32, 50), (33, 100)])
-def test_small_adapters_take_fewer_steps(
-    model: nn.Module, size: int, steps: int
-) -> None:
+def test_small_adapters_take_fewer_steps(model, size, steps):
     options = replace(QUICK, method="loss-only", steps=None, size=size)
     assert improve(model, options).spent.gradient_steps == steps
 
@@ -224,9 +214,7 @@ def test_small_adapters_take_fewer_steps(
         (Budget(100, 2), (2, 2), 0),
     ],
 )
-def test_metricopt_is_suited_to_the_budget(
-    budget: Budget, rollout: tuple[int, int], health_tasks: int
-) -> None:
+def test_metricopt_is_suited_to_the_budget(budget, rollout, health_tasks):
     method = resolve_method("metricopt").fitted(budget)
     made = method.recipe.rollout
     assert (made.steps, made.observations) == rollout
@@ -237,7 +225,7 @@ def test_metricopt_is_suited_to_the_budget(
     assert other.fitted(budget) is other
 
 
-def test_the_public_names_exist_and_are_imported_late() -> None:
+def test_the_public_names_exist_and_are_imported_late():
     assert all(getattr(metricopt, name) for name in metricopt.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         metricopt.Nothing  # noqa: B018
@@ -257,9 +245,7 @@ def test_the_public_names_exist_and_are_imported_late() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_a_network_of_a_few_vectors_runs_in_one_thread_and_others_in_all(
-    model: nn.Module,
-) -> None:
+def test_a_network_of_a_few_vectors_runs_in_one_thread_and_others_in_all(model):
     torch.set_num_threads(2)
     threads: list[int] = []
 
@@ -288,6 +274,6 @@ class Choosy(Method):
         raise AssertionError("it was not asked")
 
 
-def test_a_method_that_does_not_suit_is_refused(model: nn.Module) -> None:
+def test_a_method_that_does_not_suit_is_refused(model):
     with pytest.raises(ConfigError, match="Choosy cannot work on this network"):
         improve(model, replace(QUICK, method=Choosy()))

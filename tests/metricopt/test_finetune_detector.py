@@ -28,22 +28,24 @@ def metrics():
     return ["ap50", DetectionMetric(share_found)]
 
 
-@pytest.mark.parametrize("metric", metrics(), ids=["registered", "own"])
-def test_a_detector_of_ones_own(metric):
-    network = detector()
-    head = DetectorHead(network, proposals=20)
-    train, observe = Regions(head, images(20, 1)), Regions(head, images(50, 2))
-    found = finetune(
+def improved(head, train, observe, metric="ap50", **options):
+    adapter = FiLM(head, train.batch(slice(2)), sites=head.sites, size=8)
+    return finetune(
         head,
         train=train,
         observe=observe,
         loss=DetectionLoss(),
         metric=metric,
-        options=FinetuneOptions(
-            adapter=FiLM(head, train.batch(slice(2)), sites=head.sites, size=8),
-            queries=8,
-        ),
+        options=FinetuneOptions(adapter=adapter, **options),
     )
+
+
+@pytest.mark.parametrize("metric", metrics(), ids=["registered", "own"])
+def test_a_detector_of_ones_own(metric):
+    network = detector()
+    head = DetectorHead(network, proposals=20)
+    train, observe = Regions(head, images(20, 1)), Regions(head, images(50, 2))
+    found = improved(head, train, observe, metric, queries=8)
     assert found.method == "metricopt-outputs"
     assert found.spent.queries <= 8
     assert found.metric_after >= found.metric_before
@@ -55,11 +57,16 @@ def test_a_detector_of_ones_own(metric):
     found.remove()
 
 
+def adapted(network):
+    head = DetectorHead(network, proposals=20)
+    regions = Regions(head, images(2, 1)).batch(slice(2))
+    return head, FiLM(head, regions, sites=head.sites)
+
+
 def test_a_merged_head_that_the_detector_lacks_is_told():
     network = detector()
     network.roi_heads.box_head.fc7.register_forward_hook(lambda *_: None)
-    head = DetectorHead(network, proposals=20)
-    film = FiLM(head, Regions(head, images(2, 1)).batch(slice(2)), sites=head.sites)
+    head, film = adapted(network)
     merged = film.merged(torch.linspace(-1, 1, film.size))
     with pytest.raises(ConfigError, match="whole detector does not have it"):
         _ = merged.detector
@@ -69,8 +76,7 @@ def test_a_merged_head_that_the_detector_lacks_is_told():
 @torch.no_grad()
 def test_what_is_merged_is_the_whole_detector():
     network = detector()
-    head = DetectorHead(network, proposals=20)
-    film = FiLM(head, Regions(head, images(2, 1)).batch(slice(2)), sites=head.sites)
+    _, film = adapted(network)
     phi = torch.linspace(-1, 1, film.size)
     shown = [image for image, _ in images(4, 3)]
     with film.attach(phi):
@@ -90,19 +96,8 @@ def test_a_detector_that_finds_nothing_stays_as_it_is():
     train, observe = Regions(head, images(20, 1)), Regions(head, images(30, 2))
     assert not detections(head(observe.batch(slice(None)))).score.numel()
     for method in ("metricopt-outputs", "cma-es"):
-        found = finetune(
-            head,
-            train=train,
-            observe=observe,
-            loss=DetectionLoss(),
-            metric="ap50",
-            options=FinetuneOptions(
-                adapter=FiLM(head, train.batch(slice(2)), sites=head.sites, size=8),
-                method=method,
-                no_harm=True,
-                queries=16,
-            ),
-        )
+        options = {"method": method, "no_harm": True, "queries": 16}
+        found = improved(head, train, observe, "ap50", **options)
         assert found.metric_after == found.metric_before == 0
         assert not found.phi.any()
         assert found.evidence.reason.endswith("The untouched network is kept.")
@@ -116,10 +111,6 @@ def test_a_class_the_detector_does_not_know_is_named_before_any_step():
     ]
     train, observe = Regions(head, images(20, 1)), Regions(head, wrong)
     with pytest.raises(DataError, match="labels up to 2, the classes of the detector"):
-        finetune(
-            head, train=train, observe=observe, loss=DetectionLoss(), metric="ap50"
-        )
+        improved(head, train, observe)
     with pytest.raises(DataError, match="labels from 1 to 2, got 3"):
-        finetune(
-            head, train=observe, observe=train, loss=DetectionLoss(), metric="ap50"
-        )
+        improved(head, observe, train)

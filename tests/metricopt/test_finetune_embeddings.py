@@ -7,12 +7,12 @@ import metricopt
 from metricopt.methods.budget import Budget
 from metricopt.on_outputs.fold_check import QUERIES, check_on_folds
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
+from tests.metricopt.drawn import seeded
 from tests.metricopt.embedding_network import (
     FirstHit,
     embedding_task,
     images,
     network,
-    seeded,
     together,
 )
 
@@ -42,6 +42,7 @@ def found():
 
 def test_recall_is_identified_and_rises_on_classes_never_seen(found):
     assert found.evidence.identified is not None
+    assert found.spent.queries <= 20
     assert "a function of the neighbours" in found.evidence.reason
     assert found.metric_after > found.metric_before + 0.1
     split = images(40, 6, seed=77)
@@ -53,10 +54,6 @@ def test_recall_is_identified_and_rises_on_classes_never_seen(found):
     assert after > before + 0.1
     gain = found.metric_after - found.metric_before
     assert abs((after - before) - gain) < 0.15
-
-
-def test_few_queries_are_enough(found):
-    assert found.spent.queries <= 20
 
 
 def test_embeddings_get_no_output_offsets_and_no_confusion_matrix(found):
@@ -120,8 +117,7 @@ def test_a_metric_that_refuses_parts_is_not_checked_on_them():
     task = embedding_task(metric=NeedsMany())
     result = MetricOptOutputs().run(task, Budget(50, 0), seeded(0))
     assert not result.phi.any()
-    assert "cannot be checked on parts of the observe split" in (
-        result.evidence[0].reason
-    )
-    assert "needs 100 images, got 24" in result.evidence[0].reason
+    reason = result.evidence[0].reason
+    assert "cannot be checked on parts of the observe split" in reason
+    assert "needs 100 images, got 24" in reason
     assert result.queries == task.queries

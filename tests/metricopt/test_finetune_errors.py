@@ -76,20 +76,20 @@ def nothing() -> None:
     """Does nothing."""
 
 
-def interrupted_metric(model: nn.Module, error: BaseException) -> dict:
+def interrupted_metric(model, error):
     metric = Fails(error, TRIED + 6, right)
     return {"metric": make_metric(metric, higher_is_better=True)}
 
 
-def failing_loss(model: nn.Module, error: BaseException) -> dict:
+def failing_loss(model, error):
     return {"loss": Fails(error, 10, nn.functional.cross_entropy)}
 
 
-def failing_model(model: nn.Module, error: BaseException) -> dict:
+def failing_model(model, error):
     return {"model": Untraceable(model, Fails(error, 30, nothing))}
 
 
-def failing_data(model: nn.Module, error: BaseException) -> dict:
+def failing_data(model, error):
     read = Fails(error, 8 * len(OBSERVE[0]), nothing)
     observe = LazySplit(Pictures(OBSERVE, read), targets=OBSERVE[1])
     return {"model": Untraceable(model, nothing), "observe": observe}
@@ -99,9 +99,7 @@ def failing_data(model: nn.Module, error: BaseException) -> dict:
 @pytest.mark.parametrize(
     "break_", [interrupted_metric, failing_loss, failing_model, failing_data]
 )
-def test_whatever_is_raised_carries_the_best(
-    model: nn.Module, break_: Callable, error: BaseException
-) -> None:
+def test_whatever_is_raised_carries_the_best(model, break_, error):
     given = {"model": model, "metric": METRIC} | break_(model, type(error)(*error.args))
     dense = METHODS.get("loss-only-dense")(rate=0.05)
     options = replace(QUICK, method=dense, queries=60, steps=10)
@@ -119,14 +117,14 @@ def test_whatever_is_raised_carries_the_best(
     assert right(network(OBSERVE[0]), OBSERVE[1]) == pytest.approx(best.metric_after)
 
 
-def test_what_offers_partial_is_said_by_the_errors(model: nn.Module) -> None:
+def test_what_offers_partial_is_said_by_the_errors(model):
     found: Partial = improve(model)
     offered = [name for name in vars(Partial) if not name.startswith("_")]
     assert {"phi", "metric_after", "summary", "apply", "save"} <= set(offered)
     assert all(hasattr(found, name) for name in offered)
 
 
-def test_an_interrupted_search_keeps_the_best_it_measured(model: nn.Module) -> None:
+def test_an_interrupted_search_keeps_the_best_it_measured(model):
     metric = Fails(KeyboardInterrupt(), TRIED + 9, right)
     seen: list[float] = []
 
@@ -141,7 +139,7 @@ def test_an_interrupted_search_keeps_the_best_it_measured(model: nn.Module) -> N
     assert "interrupted after" in found.warnings[0]
 
 
-def test_before_the_first_query_there_is_nothing_to_carry(model: nn.Module) -> None:
+def test_before_the_first_query_there_is_nothing_to_carry(model):
     pictures = Pictures(OBSERVE, Fails(MishapError("disk"), 5, nothing))
     for observe in (DataLoader(pictures, 2), pictures):
         pictures.read.calls = 0
@@ -154,9 +152,7 @@ def test_before_the_first_query_there_is_nothing_to_carry(model: nn.Module) -> N
     assert interrupted.value.partial is None
 
 
-def test_an_exception_that_takes_no_attribute_is_raised_all_the_same(
-    model: nn.Module,
-) -> None:
+def test_an_exception_that_takes_no_attribute_is_raised_all_the_same(model):
     @dataclass(frozen=True)
     class SealedError(Exception):
         code: int
@@ -170,7 +166,7 @@ def test_an_exception_that_takes_no_attribute_is_raised_all_the_same(
     assert caught.value.code == 7
 
 
-def test_an_error_of_the_metric_keeps_the_best_phi(model: nn.Module) -> None:
+def test_an_error_of_the_metric_keeps_the_best_phi(model):
     metric = Counted(fails_at=TRIED + 9)
     with pytest.raises(MetricError, match="raised OSError: no judge today") as caught:
         improve(model, metric=make_metric(metric, higher_is_better=True))
@@ -185,7 +181,7 @@ def test_an_error_of_the_metric_keeps_the_best_phi(model: nn.Module) -> None:
     assert accuracy == pytest.approx(partial_result.metric_after)
 
 
-def test_a_diverging_loss_keeps_the_untouched_network(model: nn.Module) -> None:
+def test_a_diverging_loss_keeps_the_untouched_network(model):
     calls: list[int] = []
 
     def diverging(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -199,7 +195,7 @@ def test_a_diverging_loss_keeps_the_untouched_network(model: nn.Module) -> None:
     assert not caught.value.partial.phi.any()
 
 
-def test_a_greedy_method_is_stopped(model: nn.Module) -> None:
+def test_a_greedy_method_is_stopped(model):
     options = replace(QUICK, method=Proposes(0.1, queries=11), queries=13)
     message = "1 more metric queries after 12 exceed the limit of 12"
     with pytest.raises(BudgetExceededError, match=message) as caught:
@@ -208,7 +204,7 @@ def test_a_greedy_method_is_stopped(model: nn.Module) -> None:
     assert improve(model, replace(options, queries=14)).spent.queries == 14
 
 
-def test_bad_data_and_metrics_are_refused(model: nn.Module) -> None:
+def test_bad_data_and_metrics_are_refused(model):
     with pytest.raises(DataError, match="the train split is empty"):
         improve(model, train=(TRAIN[0][:0], TRAIN[1][:0]))
     one_class = OBSERVE[1] == 3
@@ -218,7 +214,7 @@ def test_bad_data_and_metrics_are_refused(model: nn.Module) -> None:
         improve(model, metric=Counted())
 
 
-def test_a_wrong_direction_is_found_out_within_the_queries(model: nn.Module) -> None:
+def test_a_wrong_direction_is_found_out_within_the_queries(model):
     metric = Counted()
     options = replace(QUICK, higher_is_better=False)
     with pytest.raises(MetricError, match="but perfect predictions score 1") as caught:

@@ -5,13 +5,14 @@ import torch
 from torch.nn.functional import normalize
 
 from metricopt.reading.outputs import are_embeddings
+from tests.metricopt.drawn import seeded
 
 
 @pytest.mark.parametrize(
     ("outputs", "expected"),
     [
         (
-            normalize(torch.randn(5, 3, generator=torch.Generator().manual_seed(0))),
+            normalize(torch.randn(5, 3, generator=seeded(0))),
             True,
         ),
         (torch.ones(5, 1), False),

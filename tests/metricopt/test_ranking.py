@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from metricopt.ranking import rank_correlation
+from tests.metricopt.drawn import seeded
 
 
 def mean_ranks(values):
@@ -25,18 +26,17 @@ def pearson(first, second):
 
 @pytest.mark.parametrize("levels", [3, 1_000])
 def test_it_is_the_correlation_of_ranks(levels):
-    generator = torch.Generator().manual_seed(levels)
+    generator = seeded(levels)
     first, second = torch.randint(levels, (2, 30), generator=generator).float()
     second = second + first
     expected = pearson(mean_ranks(first.tolist()), mean_ranks(second.tolist()))
     assert rank_correlation(first, second) == pytest.approx(expected)
-    assert rank_correlation(first.view(5, 6), second.double()) == pytest.approx(
-        expected
-    )
+    found = rank_correlation(first.view(5, 6), second.double())
+    assert found == pytest.approx(expected)
 
 
 def test_only_the_order_counts():
-    values = torch.randn(20, generator=torch.Generator().manual_seed(0))
+    values = torch.randn(20, generator=seeded(0))
     assert rank_correlation(values, values.exp()) == pytest.approx(1.0)
     assert rank_correlation(values, -(values**3)) == pytest.approx(-1.0)
     assert rank_correlation(values.clone().requires_grad_(), values) == pytest.approx(1)

@@ -21,6 +21,8 @@ def test_names_are_sorted_and_looked_up(registry):
     assert registry.get("red") == "#f00"
     assert "red" in registry
     assert "green" not in registry
+    # Registries share nothing.
+    assert list(Registry("colour")) == []
 
 
 def test_the_decorator_returns_what_it_registers(registry):
@@ -43,10 +45,6 @@ def test_an_unknown_name_lists_the_known_ones(registry):
         registry.get("pink")
     with pytest.raises(ConfigError, match="unknown shape 'round'; known: none"):
         Registry("shape").get("round")
-
-
-def test_registries_share_nothing(registry):
-    assert list(Registry("colour")) == []
 
 
 def test_the_first_look_up_imports_every_module_once(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
 from tests.metricopt import adapter_networks
 from tests.metricopt.counted_metric import Counted
-from tests.metricopt.tasks.drawn import draw, labels, seeded
+from tests.metricopt.drawn import draw, labels, seeded
 
 INPUTS, LABELS = draw(60, 6), labels(60)
 EXAMPLES = (INPUTS, LABELS)

@@ -11,7 +11,7 @@ from torch.utils.data import TensorDataset
 from metricopt import DataError, LazySplit, Split
 from metricopt.tasks.examples import as_split
 from metricopt.tasks.row_losses import Loss, batched_loss
-from tests.metricopt.tasks.drawn import draw, labels
+from tests.metricopt.drawn import draw, labels
 from tests.robustness.refused import (
     INPUTS,
     LABELS,

@@ -1,10 +1,12 @@
 """Hand-written records and a small layout for the tests of tables and reports."""
 
 import math
+from dataclasses import replace
 
 from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.page import build
 from benchmarks.rows.contract import Row
 from benchmarks.rows.controls import finetuned
 from benchmarks.runs.spec import Unit
@@ -91,6 +93,11 @@ def make_arm(row, values, **fields):
     ]
 
 
+def placed(record, **spec):
+    """The record with another specification."""
+    return replace(record, spec=replace(record.spec, **spec))
+
+
 TRACE = (
     (0, 10, [0.30, 0.32], [0.31, 0.33]),
     (0, 50, [0.20, 0.22], [0.21, 0.23]),
@@ -105,6 +112,31 @@ LOSS_ONLY = make_arm("loss-only", [0.20, 0.22, 0.21])
 SHIFT = make_arm("shift", [0.15, 0.16, 0.155])
 METRICOPT = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
 ARMS = [*LOSS_ONLY, *SHIFT, *METRICOPT]
+
+
+def by_row(layout, records):
+    """The cells of a table with one block and column by the name of their row."""
+    return {cell.row.name: cell for cell in judge(layout, records)}
+
+
+def page_of(layout, records, **more):
+    """The text of the page of a report."""
+    return build(layout, records, **more)["table.md"].decode()
+
+
+def lines_of(panel):
+    """Points of the lines of a panel, by label."""
+    return {line.get_label(): line.get_xydata().tolist() for line in panel.get_lines()}
+
+
+def bars_of(panel):
+    """Points of a panel with the lower and upper ends of their bars, by label."""
+    found = {}
+    for container in panel.containers:
+        line, _, (bar,) = container
+        ends = [segment[:, 1].tolist() for segment in bar.get_segments()]
+        found[container.get_label()] = (line.get_xydata().tolist(), ends)
+    return found
 
 
 def cell_of(records, row, column=MCR, block=BALANCED):

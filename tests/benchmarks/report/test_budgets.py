@@ -10,24 +10,15 @@ from benchmarks.report.curves import at_budget
 from benchmarks.report.sections.equal_queries import equal_queries_table
 from benchmarks.report.sections.time_page import time_table
 from tests.benchmarks.report.report_cases import (
+    ARMS,
+    BALANCED,
     LAYOUT,
     MCR,
     TRACE,
+    cell_of,
     make_arm,
     make_record,
 )
-
-BALANCED = LAYOUT.blocks[0]
-ARMS = [
-    *make_arm("loss-only", [0.20, 0.22, 0.21]),
-    *make_arm("shift", [0.15, 0.16, 0.155]),
-    *make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800),
-]
-
-
-def _cell(records, row):
-    (cell,) = [c for c in judge(LAYOUT, records) if c.row.name == row]
-    return cell
 
 
 def test_equal_queries_table():
@@ -49,12 +40,11 @@ def test_equal_queries_table():
 
 def test_rows_with_a_budget_are_listed_but_not_tested():
     records = [*ARMS, *make_arm("metricopt-q50", [0.161, 0.179, 0.170], queries=50)]
-    cell = _cell(records, "metricopt-q50")
+    cell = cell_of(records, "metricopt-q50")
     assert cell.against_base.p_holm is None
     assert cell.verdict == ""
-    assert _cell(records, "metricopt").against_base.p_holm == pytest.approx(
-        _cell(ARMS, "metricopt").against_base.p_holm
-    )
+    p_holm = cell_of(ARMS, "metricopt").against_base.p_holm
+    assert cell_of(records, "metricopt").against_base.p_holm == pytest.approx(p_holm)
     lines = tables.long_table(judge(LAYOUT, records)).set_index("row")
     assert math.isnan(lines.loc["metricopt-q50"]["p"])
     assert lines.loc["metricopt-q50"]["cost_gain"] == pytest.approx(0.04)

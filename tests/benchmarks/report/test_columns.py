@@ -7,13 +7,12 @@ import pytest
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.columns import Column
-from benchmarks.report.page import build
 from benchmarks.report.reading import Reading
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.base import METRICS
 from metricopt.metrics.mcr import MisclassificationRate
-from tests.benchmarks.report.report_cases import F1, LAYOUT, MCR, make_record
+from tests.benchmarks.report.report_cases import F1, LAYOUT, MCR, make_record, page_of
 from tests.benchmarks.runs.record_cases import make_trace
 
 LEGACY = Column("a9a/legacy", "A9A legacy", Unit("jaccard-legacy"), runs="a9a/jac")
@@ -62,42 +61,41 @@ def test_direction_and_unit_are_those_of_the_metric(percent):
     assert MCR.axis_label == "A9A MCR\n(fraction, lower is better)"
     assert (MCR.cost_label, F1.cost_label) == ("A9A MCR", "1 - A9A F1")
     assert Column("x", "X", Unit("hits")).cost_label == "100 - X"
-
-
-def test_an_unknown_metric_is_named():
-    with pytest.raises(ConfigError, match=r"unknown metric 'no-such'; known: .*mcr"):
-        dataclasses.replace(LAYOUT, columns=(Column("x", "X", Unit("no-such")),))
+    # Costs are lower for the better value.
+    assert MCR.cost(0.2) == 0.2
+    assert F1.cost(0.75) == 0.25
+    assert Column("x", "X", Unit("hits")).cost(90.0) == 10.0
 
 
 def test_values_are_printed_in_their_unit(percent):
-    assert [MCR.format(x) for x in (0.15321, -0.0012, 1.0, 0.0)] == [
-        ".1532",
-        "-.0012",
-        "1.0000",
-        ".0000",
-    ]
+    printed = [MCR.format(x) for x in (0.15321, -0.0012, 1.0, 0.0)]
+    assert printed == [".1532", "-.0012", "1.0000", ".0000"]
     hundred = Column("x", "X", Unit("errors"))
     assert [hundred.format(x) for x in (92.306, 0.5)] == ["92.31", "0.50"]
     assert [MCR.signed(x) for x in (0.1, 0.0, -0.1)] == ["+.1000", "+.0000", "-.1000"]
-
-
-def test_mean_and_deviation_as_text():
+    # Nats have as many decimals as fractions.
+    column = Column("a9a/log-loss", "A9A log loss", Unit("log-loss"))
+    assert (column.format(0.25), column.heading) == ("0.2500", "A9A log loss ↓")
     assert MCR.summary([]) == "·"
     assert MCR.summary([0.1]) == ".1000"
     assert MCR.summary([0.1, 0.2]) == ".1500±.0707"
     assert MCR.spread(0.1, None) == ".1000"
 
 
-def test_costs_are_lower_for_the_better_value(percent):
-    assert MCR.cost(0.2) == 0.2
-    assert F1.cost(0.75) == 0.25
-    assert Column("x", "X", Unit("hits")).cost(90.0) == 10.0
-
-
-def test_units_are_those_of_the_paper(percent):
-    column = Column("x", "X", Unit("errors"), paper_column="a9a/mcr")
-    text = "column 'x' is in percent, and the paper prints fraction"
+@pytest.mark.parametrize(
+    ("metric", "paper", "text"),
+    [
+        (
+            "errors",
+            "a9a/mcr",
+            "is in percent, and the paper prints fraction",
+        ),
+        ("no-such", None, r"unknown metric 'no-such'; known: .*mcr"),
+    ],
+)
+def test_units_are_known_and_those_of_the_paper(percent, metric, paper, text):
     with pytest.raises(ConfigError, match=text):
+        column = Column("x", "X", Unit(metric), paper_column=paper)
         dataclasses.replace(LAYOUT, columns=(column,))
 
 
@@ -109,7 +107,7 @@ def test_one_run_fills_several_columns():
     assert cells["metricopt", "a9a/legacy"].against_base.gain == pytest.approx(0.105)
     table = tables.long_table(list(cells.values()))
     assert set(table["metric"]) == {"jaccard", "jaccard-legacy"}
-    page = build(TWO, RECORDS)["table.md"].decode()
+    page = page_of(TWO, RECORDS)
     assert ".6200±.0141 (2)" in page and ".8550±.0071 (2)" in page
 
 
@@ -146,9 +144,3 @@ def test_a_reading_takes_its_own_metric_and_counts_as_told():
     assert each.passed(record, record.trace[0]) == ()
     assert Reading(JAC).passed(record, record.trace[0]) == pytest.approx((0.2,))
     assert Reading(JAC).passed(record, record.trace[0], "observe") == ()
-
-
-def test_nats_have_as_many_decimals_as_fractions():
-    column = Column("a9a/log-loss", "A9A log loss", Unit("log-loss"))
-    assert column.format(0.25) == "0.2500"
-    assert column.heading == "A9A log loss ↓"

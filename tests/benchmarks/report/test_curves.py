@@ -7,6 +7,7 @@ from benchmarks.report.curves import at_budget, budget_curve, curve, values_at
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     MCR,
+    METRICOPT,
     TRACE,
     make_arm,
     make_record,
@@ -14,7 +15,7 @@ from tests.benchmarks.report.report_cases import (
 
 BY_REPLICATE = LAYOUT.reading(MCR)
 BY_TEST = replace(BY_REPLICATE, replicated=False)
-FULL = make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800)
+HALF = math.sqrt(2) / 2
 
 
 def test_values_at_takes_the_last_entry_within_the_budget():
@@ -58,8 +59,7 @@ def test_curve_averages_replicates_on_a_common_grid():
     found = curve(records, BY_REPLICATE, axis="step")
     assert found.x == (0, 1, 2)
     assert found.mean == pytest.approx((0.3, 0.2, 0.1))
-    half = math.sqrt(2) / 2
-    assert found.std == pytest.approx((0.2 * half, 0.4 * half, 0.2 * half))
+    assert found.std == pytest.approx((0.2 * HALF, 0.4 * HALF, 0.2 * HALF))
     for own, axis, split in (
         (records, "step", "observe"),
         (records[:0], "step", "test"),
@@ -71,17 +71,13 @@ def test_curve_averages_replicates_on_a_common_grid():
 
 
 def test_curve_averages_meta_tests():
-    trace = (
-        (0, 0, None, [0.4, 0.2]),
-        (1, 0, None, [None, 0.1]),
-        (2, 0, None, [0.2, 0.1]),
-    )
+    values = [0.4, 0.2], [None, 0.1], [0.2, 0.1]
+    trace = [(step, 0, None, each) for step, each in enumerate(values)]
     record = make_record("shift", 0, [0.2, 0.1], trace=trace)
     found = curve([record], BY_TEST, axis="step")
     assert found.x == (0, 2)
     assert found.mean == pytest.approx((0.3, 0.15))
-    half = math.sqrt(2) / 2
-    assert found.std == pytest.approx((0.2 * half, 0.1 * half))
+    assert found.std == pytest.approx((0.2 * HALF, 0.1 * HALF))
 
 
 def test_curve_over_queries_ends_where_all_are_spent():
@@ -97,13 +93,12 @@ def test_curve_over_queries_ends_where_all_are_spent():
 
 
 def test_budget_curve_joins_rows_of_an_arm():
-    records = [*make_arm("metricopt-q50", [0.2, 0.4], queries=50), *FULL]
+    records = [*make_arm("metricopt-q50", [0.2, 0.4], queries=50), *METRICOPT]
     found = budget_curve(records, "metricopt", BY_REPLICATE)
     assert found.x == (50, 4800)
     assert found.mean == pytest.approx((0.3, 0.17))
-    assert budget_curve(FULL, "metricopt", BY_REPLICATE) is None
-    one = [make_record("metricopt-q50", 0, [0.2, 0.4], queries=50), FULL[0]]
+    assert budget_curve(METRICOPT, "metricopt", BY_REPLICATE) is None
+    one = [make_record("metricopt-q50", 0, [0.2, 0.4], queries=50), METRICOPT[0]]
     found = budget_curve(one, "metricopt", BY_TEST)
-    half = math.sqrt(2) / 2
     assert found.mean == pytest.approx((0.3, 0.161))
-    assert found.std == pytest.approx((0.2 * half, 0.002 * half))
+    assert found.std == pytest.approx((0.2 * HALF, 0.002 * HALF))

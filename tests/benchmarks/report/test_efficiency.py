@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.report.efficiency import Effort, Overall, goals, overall
 from benchmarks.report.layout import Block
-from benchmarks.report.page import build
 from benchmarks.report.sections.queries_to_reach import (
     LEGEND,
     QUERIES_TO_REACH,
@@ -19,6 +18,8 @@ from tests.benchmarks.report.report_cases import (
     make_layout,
     make_record,
     make_row,
+    page_of,
+    placed,
 )
 
 LAYOUT = make_layout(
@@ -110,13 +111,12 @@ def test_layouts_without_a_reference_have_no_goal(changes):
     layout = dataclasses.replace(LAYOUT, **changes)
     known = [r for r in RECORDS if r.spec.row in layout.row_names]
     assert goals(layout, known) == []
-    assert QUERIES_TO_REACH not in build(layout, known)["table.md"].decode()
+    assert QUERIES_TO_REACH not in page_of(layout, known)
 
 
 def test_no_goal_before_the_first_point_of_cma_es_or_without_the_untouched_network():
     late = _search("cma-es", (600, 0.2), (900, 0.1), queries=900)
-    assert goals(LAYOUT, [UNTOUCHED, late]) == []
-    assert goals(LAYOUT, RECORDS[1:]) == []
+    assert goals(LAYOUT, [UNTOUCHED, late]) == goals(LAYOUT, RECORDS[1:]) == []
 
 
 def test_all_means_are_over_the_replicates_of_cma_es():
@@ -127,23 +127,16 @@ def test_all_means_are_over_the_replicates_of_cma_es():
     ]
     (goal,) = goals(LAYOUT, [*RECORDS, *more])
     assert goal.efforts == goals(LAYOUT, RECORDS)[0].efforts
-    only_there = [UNTOUCHED, CMA, more[1]]
-    assert list(goals(LAYOUT, only_there)[0].efforts) == ["cma-es"]
-
-
-def test_failed_runs_reach_nothing():
+    # Neither runs of other replicates nor failed ones reach anything.
     failed = make_record("metricopt", 0, [], status="diverged", queries=40)
-    (goal,) = goals(LAYOUT, [UNTOUCHED, CMA, failed])
-    assert list(goal.efforts) == ["cma-es"]
+    for record in (more[1], failed):
+        (goal,) = goals(LAYOUT, [UNTOUCHED, CMA, record])
+        assert list(goal.efforts) == ["cma-es"]
 
 
 def test_overall_counts_every_goal_an_arm_was_run_for():
     other = dataclasses.replace(LAYOUT, experiment="quick")
-    there = [
-        dataclasses.replace(r, spec=dataclasses.replace(r.spec, experiment="quick"))
-        for r in OTHERS
-        if r.spec.row != "prior"
-    ]
+    there = [placed(r, experiment="quick") for r in OTHERS if r.spec.row != "prior"]
     found = overall([(LAYOUT, RECORDS), (other, there)])
     assert list(found) == ["prior", "cma-es", "metricopt"]
     assert found["prior"] == Overall(1, 1, *[pytest.approx(500.0)] * 2)
@@ -165,7 +158,7 @@ def test_overall_counts_every_goal_an_arm_was_run_for():
 
 
 def test_the_page_has_the_section_after_equal_queries():
-    page = build(LAYOUT, [*RECORDS, *OTHERS])["table.md"].decode()
+    page = page_of(LAYOUT, [*RECORDS, *OTHERS])
     before, _, section = page.partition(f"\n{QUERIES_TO_REACH}\n\n")
     assert "\n## At equal queries\n" in before
     assert section.startswith(LEGEND)
@@ -176,10 +169,7 @@ def test_the_page_has_the_section_after_equal_queries():
 
 
 def test_blocks_are_named_where_there_are_several():
-    natural = [
-        dataclasses.replace(r, spec=dataclasses.replace(r.spec, block="natural"))
-        for r in OTHERS
-    ]
+    natural = [placed(record, block="natural") for record in OTHERS]
     table = queries_to_reach_table([(LAYOUT, [*RECORDS, *natural])])
     assert list(table)[2:4] == ["balanced A9A MCR ↓", "natural A9A F1 ↑"]
     unsaid = tuple(dataclasses.replace(row, sees="") for row in LAYOUT.rows)

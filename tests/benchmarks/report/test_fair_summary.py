@@ -3,36 +3,36 @@
 import pytest
 
 from benchmarks.report.fair_summary import fraction, matches, places, standings
-from benchmarks.report.layout import Block, TableLayout
-from benchmarks.rows.contract import Row
 from metricopt.errors import DataError
-from tests.benchmarks.report.report_cases import F1, MCR, make_arm
+from tests.benchmarks.report.report_cases import (
+    F1,
+    MCR,
+    make_arm,
+    make_layout,
+    make_row,
+)
 
 OUTPUTS = "outputs and labels"
-LAYOUT = TableLayout(
-    experiment="table3",
-    title="Table 3",
-    caption="By hand.",
-    convention="",
-    blocks=(Block("balanced", "Balanced"),),
-    rows=(
-        Row("untouched", "untouched network"),
-        Row("search", "a search", sees="metric values"),
-        Row("ours", "ours", sees=OUTPUTS),
-        Row(
+LAYOUT = make_layout(
+    (
+        make_row("untouched", "untouched network"),
+        make_row("search", "a search", sees="metric values"),
+        make_row("ours", "ours", sees=OUTPUTS),
+        make_row(
             "ours-q10",
             "ours, 10 queries",
             sees=OUTPUTS,
             variant_of="ours",
             budget=10,
         ),
-        Row("free", "a free shift", sees=OUTPUTS),
-        Row("ceiling", "knows the formula", sees="formula"),
-        Row("trained", "trains the network"),
-        Row("elsewhere", "on another network", sees=OUTPUTS),
-        Row("once", "one column only", sees=OUTPUTS),
+        make_row("free", "a free shift", sees=OUTPUTS),
+        make_row("ceiling", "knows the formula", sees="formula"),
+        make_row("trained", "trains the network"),
+        make_row("elsewhere", "on another network", sees=OUTPUTS),
+        make_row("once", "one column only", sees=OUTPUTS),
     ),
-    columns=(MCR, F1),
+    (MCR, F1),
+    title="Table 3",
     untouched_row="untouched",
 )
 OTHER = {"data": {"variant": "a9a-sample", "theta": "another"}}

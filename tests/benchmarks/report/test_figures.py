@@ -15,6 +15,8 @@ from benchmarks.report.figures.parts.panels import NARROW, to_png
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.runs.spec import Unit
 from tests.benchmarks.report.report_cases import (
+    bars_of,
+    lines_of,
     make_finetuned,
     make_layout,
     make_record,
@@ -65,19 +67,10 @@ def _mismatch_records():
     ]
 
 
-def _bars(panel):
-    """Points with their lower and upper ends, by label."""
-    found = {}
-    for container in panel.containers:
-        line, _, (bar,) = container
-        ends = [segment[:, 1].tolist() for segment in bar.get_segments()]
-        found[container.get_label()] = (line.get_xydata().tolist(), ends)
-    return found
-
-
 def test_gain_over_mismatch_by_hand():
-    (panel,) = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK).axes
-    bars = _bars(panel)
+    figure = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK)
+    (panel,), (title,) = figure.axes, figure.texts
+    bars = bars_of(panel)
     assert set(bars) == {"MetricOpt", "CMA-ES"}
     points, ends = bars["MetricOpt"]
     # torn: costs .3 .5 and .1 .2, gains .2 .3 of .4; served: gains .01 .03 of .2.
@@ -87,38 +80,38 @@ def test_gain_over_mismatch_by_hand():
     expected = [[62.5 - half[0], 62.5 + half[0]], [10 - half[1], 10 + half[1]]]
     assert np.array(ends) == pytest.approx(np.array(expected))
     assert np.array(bars["CMA-ES"][0]) == pytest.approx(np.array([[0.9, -10.0]]))
+    # Columns are named in order of mismatch.
+    assert [text.get_text() for text in panel.texts] == ["torn", "served"]
+    assert [text.xy[0] for text in panel.texts] == [-0.2, 0.9]
+    assert panel.get_xlabel().startswith("rank correlation of loss and cost")
+    # Their names keep off the title.
+    to_png(figure)
+    bottom = title.get_window_extent().y0
+    gaps = [bottom - name.get_window_extent().y1 for name in panel.texts]
+    assert min(gaps) > 0.1 * figure.dpi
 
 
 def test_deviations_say_what_they_are_over():
+    def last(count, layout=LAYOUT):
+        return query_curves(layout, records, BLOCK).get_suptitle().splitlines()[-count:]
+
     records = [
         _record("cma-es", [0.1, 0.3], queries=90),
         *(_record(row, [0.1, 0.3]) for row in ("loss-only", "metricopt")),
     ]
-    last = "bands and bars: one sample standard deviation over {}"
-    title = query_curves(LAYOUT, records, BLOCK).get_suptitle()
-    assert title.splitlines()[-1] == last.format("meta-tests")
+    over = "bands and bars: one sample standard deviation over {}"
+    assert last(1) == [over.format("meta-tests")]
     records[1] = _record("metricopt", [0.1, 0.3], value_functions=2)
-    title = query_curves(LAYOUT, records, BLOCK).get_suptitle()
-    lines = title.splitlines()[-2:]
-    assert " ".join(lines) == last.format("meta-tests or value functions")
-    assert max(map(len, lines)) <= NARROW
-    layout = dataclasses.replace(LAYOUT, replicated=True)
-    title = query_curves(layout, records, BLOCK).get_suptitle()
-    assert title.splitlines()[-1] == last.format("replicates")
-
-
-def test_columns_are_named_in_order_of_mismatch():
-    figure = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK)
-    (panel,) = figure.axes
-    assert [text.get_text() for text in panel.texts] == ["torn", "served"]
-    assert [text.xy[0] for text in panel.texts] == [-0.2, 0.9]
-    assert panel.get_xlabel().startswith("rank correlation of loss and cost")
+    assert " ".join(last(2)) == over.format("meta-tests or value functions")
+    assert max(map(len, last(2))) <= NARROW
+    replicated = dataclasses.replace(LAYOUT, replicated=True)
+    assert last(1, replicated) == [over.format("replicates")]
 
 
 def test_names_of_close_columns_are_kept_apart():
     records = _mismatch_records()
-    notes = {"loss_spearman": 0.899}
-    records.append(_record("metricopt", [0.2], column="empty", notes=notes))
+    close = {"loss_spearman": 0.899}
+    records.append(_record("metricopt", [0.2], column="empty", notes=close))
     (panel,) = gain_over_mismatch(LAYOUT, records, BLOCK).axes
     low, high = panel.get_xlim()
     assert [text.get_text() for text in panel.texts] == ["torn", "empty", "served"]
@@ -127,21 +120,11 @@ def test_names_of_close_columns_are_kept_apart():
     assert places == pytest.approx(expected, abs=1e-3)
 
 
-def test_names_of_columns_keep_off_the_title():
-    figure = gain_over_mismatch(LAYOUT, _mismatch_records(), BLOCK)
-    to_png(figure)
-    (panel,), (title,) = figure.axes, figure.texts
-    bottom = title.get_window_extent().y0
-    gaps = [bottom - name.get_window_extent().y1 for name in panel.texts]
-    assert min(gaps) > 0.1 * figure.dpi
-
-
 def test_gain_over_mismatch_without_anything_to_gain():
     records = _mismatch_records()
-    no_rows = dataclasses.replace(LAYOUT, mismatch_rows=())
-    assert gain_over_mismatch(no_rows, records, BLOCK) is None
-    no_base = dataclasses.replace(LAYOUT, loss_only_row=None)
-    assert gain_over_mismatch(no_base, records, BLOCK) is None
+    for nothing in ({"mismatch_rows": ()}, {"loss_only_row": None}):
+        layout = dataclasses.replace(LAYOUT, **nothing)
+        assert gain_over_mismatch(layout, records, BLOCK) is None
     unnoted = [dataclasses.replace(record, notes={}) for record in records]
     assert gain_over_mismatch(LAYOUT, unnoted, BLOCK) is None
     perfect = [
@@ -161,18 +144,12 @@ def test_loss_and_metric_of_fig_1():
     ]
     figure = loss_and_metric(LAYOUT, records, BLOCK)
     left, right = figure.axes
-    shown = {
-        side: {
-            line.get_label(): line.get_xydata().tolist() for line in side.get_lines()
-        }
-        for side in (left, right)
-    }
     # The last cost is unknown, and so all of its step is left out.
-    assert shown[left] == {
+    assert lines_of(left) == {
         "loss, loss only": [[5.0, 0.9], [15.0, 0.8]],
         "loss, with the value function": [[5.0, 0.9], [15.0, 0.85]],
     }
-    assert shown[right] == {
+    assert lines_of(right) == {
         "cost, loss only": [[5.0, 0.5], [15.0, 0.45]],
         "cost, with the value function": [[5.0, 0.5], [15.0, 0.4]],
     }
@@ -181,6 +158,10 @@ def test_loss_and_metric_of_fig_1():
     assert left.get_title() == "served ↓"
     (legend,) = figure.legends
     assert len(legend.get_texts()) == 4
+    # All its notes are needed.
+    partial = {name: values for name, values in PATHS.items() if "guided" not in name}
+    records = [_record("metricopt", [0.1], notes=partial)]
+    assert loss_and_metric(LAYOUT, records, BLOCK) is None
 
 
 def test_the_title_over_few_panels_has_two_lines():
@@ -205,12 +186,6 @@ def test_columns_of_another_metric_of_the_same_runs_have_no_panel_of_notes():
     assert left.get_title() == "served ↓"
 
 
-def test_loss_and_metric_needs_all_its_notes():
-    partial = {name: values for name, values in PATHS.items() if "guided" not in name}
-    records = [_record("metricopt", [0.1], notes=partial)]
-    assert loss_and_metric(LAYOUT, records, BLOCK) is None
-
-
 def test_query_curves_show_an_arm_known_at_its_end_alone_as_a_point():
     records = [_record("metricopt", [0.1, 0.3], queries=90)]
     (panel,) = query_curves(LAYOUT, records, BLOCK).axes
@@ -227,10 +202,9 @@ def test_query_curves_of_one_meta_test_reach_all_queries():
         _record("cma-es", [0.1, 0.1], trace=searches, queries=99),
     ]
     (panel,) = query_curves(LAYOUT, records, BLOCK).axes
-    lines = {line.get_label(): line for line in panel.get_lines()}
-    assert lines["offsets"].get_xdata().tolist() == [1, 90, 1200]
-    assert lines["offsets"].get_ydata().tolist() == [0.20, 0.15, 0.15]
-    assert lines["CMA-ES"].get_ydata() == pytest.approx([0.25, 0.1])
+    lines = lines_of(panel)
+    assert lines["offsets"] == [[1, 0.20], [90, 0.15], [1200, 0.15]]
+    assert [y for _, y in lines["CMA-ES"]] == pytest.approx([0.25, 0.1])
     bands = [band.get_datalim(panel.transData) for band in panel.collections]
     spread = 0.1 / np.sqrt(2)
     assert bands[0].y0 == pytest.approx(0.1)
@@ -266,7 +240,7 @@ def test_a_further_fixed_arm_gets_the_next_look(monkeypatch):
 
 def test_arms_look_the_same_in_every_experiment():
     looks = arm_styles(LAYOUT)
-    assert looks["MetricOpt"] == ("#0072B2", "-", "o")
-    assert looks["CMA-ES"] == ("#D55E00", "-", "o")
-    assert looks["loss only"] == ("#999999", "-", "o")
-    assert looks["offsets"] == ("#009E73", "-", "o")
+    colours = {"MetricOpt": "#0072B2", "CMA-ES": "#D55E00"}
+    colours |= {"loss only": "#999999", "offsets": "#009E73"}
+    for label, colour in colours.items():
+        assert looks[label] == (colour, "-", "o")

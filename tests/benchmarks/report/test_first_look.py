@@ -63,9 +63,6 @@ def test_an_arm_that_needs_too_many_queries_is_left_out():
     ]
     names, _, _ = lines(records)
     assert set(names) == {"untouched", "threshold shift"}
-
-
-def test_other_layouts_and_blocks_have_none():
-    records = make_arm("loss-only", [0.2])
+    # Other layouts and blocks have no such figure.
     assert first_look(LAYOUT, records, LAYOUT.blocks[0]) is None
     assert first_look(LOOKED, records, LOOKED.blocks[1]) is None

@@ -8,13 +8,19 @@ from scipy.stats import t
 from benchmarks.report.cells import judge
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gain_over_size import BAND, gain_over_size
-from benchmarks.report.page import build
 from benchmarks.report.sections.gain_by_size import (
     GAIN_BY_SIZE,
     gain_by_size,
     gain_by_size_table,
 )
-from tests.benchmarks.report.report_cases import ARMS, LAYOUT, make_arm
+from tests.benchmarks.report.report_cases import (
+    ARMS,
+    LAYOUT,
+    bars_of,
+    make_arm,
+    page_of,
+    placed,
+)
 
 OBSERVED = {"a9a/mcr": 200, "a9a/f1": 500}
 SIZED = replace(LAYOUT, observed_of=lambda spec: OBSERVED[spec.column])
@@ -24,20 +30,10 @@ F1 = [
 ]
 
 
-def marks(records):
-    (panel,) = gain_over_size(SIZED, records).axes
-    found = {}
-    for container in panel.containers:
-        line, _, (bar,) = container
-        ends = [segment[:, 1].tolist() for segment in bar.get_segments()]
-        found[container.get_label()] = (line.get_xydata().tolist(), ends)
-    return found
-
-
 def test_marks_by_hand():
-    found = marks([*ARMS, *F1])
-    assert set(found) == {"threshold shift", "MetricOpt"}
     (panel,) = gain_over_size(SIZED, [*ARMS, *F1]).axes
+    found = bars_of(panel)
+    assert set(found) == {"threshold shift", "MetricOpt"}
     assert [label.get_text() for label in panel.get_xticklabels()] == ["200", "500"]
     points, ends = found["threshold shift"]
     # Two marks at 200, one to either side; one at 500. F of .5 on average: no gain.
@@ -52,18 +48,14 @@ def test_marks_by_hand():
 
 
 def test_one_figure_for_all_blocks_where_a_layout_asks_for_it():
-    natural = [
-        replace(record, spec=replace(record.spec, block="natural")) for record in ARMS
-    ]
+    natural = [placed(record, block="natural") for record in ARMS]
     figures = draw_all(SIZED, [*ARMS, *natural])
     assert "gain_over_size" in figures
     title = figures["gain_over_size"].get_suptitle()
     assert title.startswith("Table 3") and "all blocks" in title
     assert "gain_over_size" not in draw_all(LAYOUT, ARMS)
     assert gain_over_size(LAYOUT, ARMS) is None
-
-
-def test_without_a_tested_row_there_is_no_figure():
+    # Nor is there one without a tested row.
     assert gain_over_size(SIZED, make_arm("loss-only", [0.2, 0.3])) is None
 
 
@@ -80,5 +72,5 @@ def test_a_table_by_hand():
 
 
 def test_a_page_has_the_section_where_the_layout_tells_sizes():
-    assert f"\n{GAIN_BY_SIZE}\n" in build(SIZED, ARMS)["table.md"].decode()
+    assert f"\n{GAIN_BY_SIZE}\n" in page_of(SIZED, ARMS)
     assert gain_by_size(LAYOUT, judge(LAYOUT, ARMS)) == []

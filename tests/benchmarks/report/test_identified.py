@@ -3,13 +3,12 @@
 import pytest
 
 from benchmarks.report.cells import judge
-from benchmarks.report.page import build
 from benchmarks.report.sections.identified import (
     IDENTIFIED,
     identified,
     identified_table,
 )
-from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record
+from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record, page_of
 
 KNOWN = {"identified": 1.0, "identified_after": 6.0, "untouched": 0.0}
 PARTLY = {"identified": 0.5, "identified_after": 9.0, "untouched": 0.5}
@@ -28,14 +27,10 @@ def test_a_line_by_hand():
     # (1 x 6 + 0.5 x 9) / 1.5 queries.
     place = ["Balanced", "A9A MCR", "MetricOpt"]
     assert lines(KNOWN, PARTLY, UNKNOWN) == [[*place, "50 %", "7.0", "50 %", "3"]]
-
-
-def test_without_an_identified_search_no_queries_are_told():
+    # Without an identified search no queries are told.
     ((*_, share, after, kept, runs),) = lines(UNKNOWN)
     assert (share, after, kept, runs) == ("0 %", "·", "100 %", "1")
-
-
-def test_rows_without_the_notes_are_left_out():
+    # Rows without the notes are left out.
     assert lines({}, {}) == []
     assert identified(judge(LAYOUT, LOSS_ONLY)) == []
 
@@ -43,5 +38,5 @@ def test_rows_without_the_notes_are_left_out():
 @pytest.mark.parametrize(("notes", "shown"), [(KNOWN, True), ({}, False)])
 def test_a_page_has_the_section_where_records_hold_the_notes(notes, shown):
     record = make_record("metricopt", 0, [0.2, 0.3], notes=notes)
-    page = build(LAYOUT, [*LOSS_ONLY, record])["table.md"].decode()
+    page = page_of(LAYOUT, [*LOSS_ONLY, record])
     assert (f"\n{IDENTIFIED}\n" in page) == shown

@@ -14,10 +14,12 @@ from benchmarks.report.sections.equal_queries import equal_queries_table
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import (
+    by_row,
     make_finetuned,
     make_layout,
     make_record,
     make_row,
+    page_of,
 )
 
 MCR = Column("a9a/mcr", "MCR", Unit("mcr"))
@@ -69,17 +71,13 @@ RECORDS = [
 
 @pytest.fixture(scope="module")
 def cells():
-    return {cell.row.name: cell for cell in judge(LAYOUT, RECORDS)}
+    return by_row(LAYOUT, RECORDS)
 
 
 @pytest.fixture(scope="module")
 def contents():
-    return {name: data.decode() for name, data in _texts(LAYOUT, RECORDS).items()}
-
-
-def _texts(layout, records):
-    found = build(layout, records)
-    return {name: found[name] for name in found if not name.endswith(".png")}
+    found = build(LAYOUT, RECORDS)
+    return {name: found[name].decode() for name in found if not name.endswith(".png")}
 
 
 def test_meta_tests_are_the_values_of_a_cell(cells):
@@ -99,8 +97,8 @@ def test_meta_tests_with_the_same_starts_are_paired(cells):
 
 def test_meta_tests_with_other_starts_are_not_paired_even_if_equally_many():
     rows = [dataclasses.replace(row, same_starts=False) for row in LAYOUT.rows]
-    found = judge(dataclasses.replace(LAYOUT, rows=tuple(rows)), RECORDS)
-    (versus,) = [c.against_base for c in found if c.row.name == "metricopt"]
+    layout = dataclasses.replace(LAYOUT, rows=tuple(rows))
+    versus = by_row(layout, RECORDS)["metricopt"].against_base
     expected = ttest_ind(VALUES["loss-only"], VALUES["metricopt"], equal_var=False)
     assert versus.p_value == pytest.approx(expected.pvalue)
 
@@ -125,7 +123,7 @@ def test_several_networks_are_compared_where_both_arms_are():
     assert cell.values == pytest.approx({1: 0.1, 2: 0.1})
     assert cell.unit == "replicate"
     assert cell.against_base.gain == pytest.approx(0.35)
-    page = _texts(LAYOUT, records)["table.md"].decode()
+    page = page_of(LAYOUT, records)
     # Fine-tuning runs of one network are no replicates of each other.
     assert (
         "- Spread: over replicates, each with an observe split, a network, an adapter "
@@ -136,7 +134,7 @@ def test_several_networks_are_compared_where_both_arms_are():
 
 def test_a_run_without_all_its_values_counts_with_none():
     records = [*RECORDS, make_record("metricopt", 1, [0.1, math.nan])]
-    cell = next(c for c in judge(LAYOUT, records) if c.row.name == "metricopt")
+    cell = by_row(LAYOUT, records)["metricopt"]
     assert cell.values == pytest.approx({0: sum(VALUES["metricopt"]) / 4})
     assert cell.trouble == "failed 1/2"
 
@@ -170,21 +168,13 @@ def _of_network(row, network, theta):
 
 
 def test_one_network_against_another_has_no_verdict():
-    records = [
-        _of_network("dense", "cross-entropy", "a"),
-        _of_network("cma-es", "cross-entropy", "a"),
-        _of_network("metricopt", "aucpr", "b"),
-    ]
-    found = {cell.row.name: cell.against_rival for cell in judge(LAYOUT, records)}
-    assert found["cma-es"] is not None
-    assert found["metricopt"] is None
-
-
-def test_a_table_does_not_mix_two_networks_of_one_specification():
-    records = [
-        _of_network("dense", "cross-entropy", "a"),
-        _of_network("cma-es", "cross-entropy", "b"),
-    ]
+    dense = _of_network("dense", "cross-entropy", "a")
+    alike = _of_network("cma-es", "cross-entropy", "a")
+    found = by_row(LAYOUT, [dense, alike, _of_network("metricopt", "aucpr", "b")])
+    assert found["cma-es"].against_rival is not None
+    assert found["metricopt"].against_rival is None
+    # Two networks of one specification are not mixed.
+    records = [dense, _of_network("cma-es", "cross-entropy", "b")]
     text = "one pre-trained network of cross-entropy, got a, b"
     with pytest.raises(DataError, match=text):
         judge(LAYOUT, records)
@@ -253,11 +243,8 @@ def test_page_names_the_unit_and_the_rival(contents):
 def test_csv_follows_the_unit(contents):
     head, *lines = (line.split(",") for line in contents["table.csv"].splitlines())
     found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
-    assert [found[row]["n"] for row in ("offsets", "cma-es", "metricopt")] == [
-        "1",
-        "2",
-        "4",
-    ]
+    counts = {row: found[row]["n"] for row in ("offsets", "cma-es", "metricopt")}
+    assert counts == {"offsets": "1", "cma-es": "2", "metricopt": "4"}
     assert {line["n_of"] for line in found.values()} == {"meta-test"}
     assert float(found["cma-es"]["std"]) == pytest.approx(0.004 / math.sqrt(2))
     low, high = (float(found["cma-es"][f"cost_gain_{end}"]) for end in ("low", "high"))
@@ -289,16 +276,10 @@ def test_printed_deviations_stand_beside_ours():
     records = [make_record("metricopt", 0, [0.0670, 0.0676])]
     cells = judge(layout, records)
     table = tables.paper_table(layout, cells).set_index("method")
-    assert table.loc["MetricOpt"].tolist()[2:] == [
-        ".0673±.0004 (2)",
-        ".0663±.0005",
-        "+.0010",
-        "short of it by .0010",
-    ]
-    assert table.loc["adaptive loss alignment (ALA)"].tolist()[2:4] == [
-        "not built yet",
-        ".0679±.0007",
-    ]
+    ours = [".0673±.0004 (2)", ".0663±.0005", "+.0010", "short of it by .0010"]
+    assert table.loc["MetricOpt"].tolist()[2:] == ours
+    rival = table.loc["adaptive loss alignment (ALA)"].tolist()
+    assert rival[2:4] == ["not built yet", ".0679±.0007"]
     assert len(table) == 11
     main = tables.main_table(layout, cells, layout.blocks[0]).values.tolist()
     assert ["paper: L2T-DLF", "", ".0695", ""] in main

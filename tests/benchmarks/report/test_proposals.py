@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from benchmarks.report.page import build
 from benchmarks.report.sections.proposals import PROPOSALS, proposals
 from benchmarks.runs.record import PROPOSAL_RECALL
-from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record
+from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record, page_of
 
 
 def on_detector(row, replicate, recall):
@@ -29,8 +28,6 @@ def test_every_detector_counts_once():
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells == ["Balanced", "a9a/mcr", ".9200±.0200", "3"]
     layout = replace(LAYOUT, network_of=lambda spec: str(spec.replicate))
-    assert PROPOSALS in build(layout, records)["table.md"].decode()
-
-
-def test_other_networks_have_no_such_section():
+    assert PROPOSALS in page_of(layout, records)
+    # Other networks have no such section.
     assert proposals(LAYOUT, LOSS_ONLY) == []

@@ -3,26 +3,20 @@
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.render import align, latex_text, to_latex, to_markdown
-from tests.benchmarks.report.report_cases import LAYOUT, make_arm
+from tests.benchmarks.report.report_cases import ARMS, BALANCED, LAYOUT
 
-BALANCED = LAYOUT.blocks[0]
-ARMS = [
-    *make_arm("loss-only", [0.20, 0.22, 0.21]),
-    *make_arm("metricopt", [0.161, 0.179, 0.170], queries=4800),
-]
+TABLE = tables.main_table(LAYOUT, judge(LAYOUT, ARMS), BALANCED)
 
 
 def test_markdown_is_aligned():
-    text = to_markdown(tables.main_table(LAYOUT, judge(LAYOUT, ARMS), BALANCED))
-    lines = text.splitlines()
+    lines = to_markdown(TABLE).splitlines()
     assert len({len(line) for line in lines}) == 1
     assert lines[2].startswith("| loss only ")
 
 
 def test_latex_is_escaped():
     assert latex_text("a_b & 5 % ±") == r"a\_b \& 5 \% $\pm$"
-    table = tables.main_table(LAYOUT, judge(LAYOUT, ARMS), BALANCED)
-    text = to_latex(table, caption="100 %")
+    text = to_latex(TABLE, caption="100 %")
     assert "method & A9A MCR $\\downarrow$ & A9A F1 $\\uparrow$" in text
     assert "\nloss only & .2100$\\pm$.0100 (3) & $\\cdot$ & $\\cdot$ & 0 \\\\\n" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index("bottomrule")

@@ -20,21 +20,18 @@ from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.store import read_jsonl
 from metricopt.errors import DataError
 from tests.benchmarks.report.page_cases import BLOCK, LAYOUT, RECORDS
-from tests.benchmarks.report.report_cases import make_arm, make_record, make_row
+from tests.benchmarks.report.report_cases import (
+    ARMS,
+    lines_of,
+    make_arm,
+    make_record,
+    make_row,
+    page_of,
+)
 
-NAMES = [
-    "ablation_rows-balanced.png",
-    "ablation_scatter-balanced.png",
-    "cost_curves-balanced.png",
-    "embedding_tsne-balanced.png",
-    "predicted_against_true-balanced.png",
-    "query_curves-balanced.png",
-    "records.jsonl",
-    "table.csv",
-    "table.md",
-    "table.tex",
-    "time.md",
-]
+DRAWN = ("ablation_rows", "ablation_scatter", "cost_curves", "embedding_tsne")
+DRAWN += ("predicted_against_true", "query_curves")
+TEXTS = ["records.jsonl", "table.csv", "table.md", "table.tex", "time.md"]
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +39,17 @@ def contents():
     return build(LAYOUT, RECORDS)
 
 
-@pytest.fixture
-def folder(tmp_path, contents):
-    (tmp_path / "embedding_tsne-old.png").write_bytes(b"")
-    write_report(LAYOUT, list(reversed(RECORDS)), tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("report")
+    (found / "embedding_tsne-old.png").write_bytes(b"")
+    write_report(LAYOUT, list(reversed(RECORDS)), found)
+    return found
 
 
 def test_report_writes_its_files_and_removes_stale_figures(folder, contents):
-    assert sorted(path.name for path in folder.iterdir()) == NAMES
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [*(f"{name}-balanced.png" for name in DRAWN), *TEXTS]
     assert read_jsonl(folder / "records.jsonl")[0].spec.row == "loss-only"
     for name, content in contents.items():
         assert (folder / name).read_bytes() == content
@@ -77,7 +76,9 @@ def test_page_says_what_it_shows(contents):
 
 def test_page_without_a_threshold_shift_shows_the_value_functions():
     layout = dataclasses.replace(LAYOUT, threshold_shift_row=None)
-    page = build(layout, RECORDS)["table.md"].decode()
+    notes = {"spearman_loss": [0.9, 0.8], "spearman_guided": 0.6}
+    records = [*ARMS, *make_arm("metricopt-q50", [0.2, 0.3], notes=notes)]
+    page = page_of(layout, records)
     assert "## Gap closed" not in page
     assert "in noise" not in page
     after = page.split("\n## Value functions\n")[1]
@@ -85,9 +86,13 @@ def test_page_without_a_threshold_shift_shows_the_value_functions():
     assert "| rho 0.85 / 0.60 " in after
 
 
-def test_tables_do_not_depend_on_the_clock_or_the_order(contents):
+def test_clock_order_and_settings_of_the_user_change_neither_tables_nor_figures(
+    contents,
+):
     slow = [dataclasses.replace(r, seconds={"search": 99.0}) for r in RECORDS]
-    again = build(LAYOUT, slow[::-1])
+    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9}):
+        again = build(LAYOUT, slow[::-1])
+    assert again.keys() == contents.keys()
     changed = {name for name in contents if contents[name] != again[name]}
     assert changed == {"time.md"}
 
@@ -104,20 +109,12 @@ def test_a_terminal_shows_the_tables_and_where_the_rest_is(folder, contents):
     assert shown.splitlines()[-2:] == ["", last]
 
 
-def test_the_training_of_value_functions_is_told_apart():
-    text = build(LAYOUT, RECORDS)["time.md"].decode()
-    assert "value function" not in text
+def test_the_training_of_value_functions_is_told_apart(contents):
+    assert "value function" not in contents["time.md"].decode()
     told = {VALUE_FUNCTION: 7.0, "total": 9.0}
-    records = [dataclasses.replace(r, seconds=told) for r in RECORDS]
-    text = build(LAYOUT, records)["time.md"].decode()
+    text = build(LAYOUT, make_arm("metricopt", [0.2], seconds=told))["time.md"].decode()
     assert "`value function s`: seconds spent training the value function" in text
     assert " value function s |" in text
-
-
-def test_user_settings_do_not_change_figures(contents):
-    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9}):
-        again = build(LAYOUT, RECORDS)
-    assert again == contents
 
 
 def test_records_of_another_experiment_write_nothing(tmp_path):
@@ -128,30 +125,27 @@ def test_records_of_another_experiment_write_nothing(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_png_is_deterministic_and_free_of_metadata():
-    first, second = (to_png(cost_curves(LAYOUT, RECORDS, BLOCK)) for _ in range(2))
-    assert first == second
-    assert b"matplotlib" not in first.lower()
-    assert b"tEXt" not in first
-    pixels = imread(io.BytesIO(first))
+def test_png_is_deterministic_and_free_of_metadata(contents):
+    drawn = contents["cost_curves-balanced.png"]
+    assert drawn == to_png(cost_curves(LAYOUT, RECORDS, BLOCK))
+    assert b"matplotlib" not in drawn.lower()
+    assert b"tEXt" not in drawn
+    pixels = imread(io.BytesIO(drawn))
     assert np.unique(pixels.reshape(-1, 4), axis=0).shape[0] > 10
 
 
 def test_cost_curves_show_the_mean_of_every_arm_with_a_trace():
     figure = cost_curves(LAYOUT, RECORDS, BLOCK)
     (panel,) = figure.axes
-    lines = {line.get_label(): line for line in panel.get_lines()}
+    lines = lines_of(panel)
     assert set(lines) == {"loss only", "MetricOpt"}
-    np.testing.assert_allclose(lines["MetricOpt"].get_ydata(), [0.3, 0.28, 0.26])
+    assert [y for _, y in lines["MetricOpt"]] == pytest.approx([0.3, 0.28, 0.26])
     assert panel.get_ylabel() == "A9A MCR\n(fraction, lower is better)"
     assert panel.get_title() == "A9A MCR ↓"
-
-
-def test_query_curves_leave_out_zero_queries():
+    # Curves over queries leave out zero queries.
     (panel,) = query_curves(LAYOUT, RECORDS, BLOCK).axes
-    lines = {line.get_label(): line.get_xdata() for line in panel.get_lines()}
     assert panel.get_xscale() == "log"
-    np.testing.assert_array_equal(lines["loss only"], [5, 10])
+    assert [x for x, _ in lines_of(panel)["loss only"]] == [5, 10]
 
 
 def test_scatter_leaves_out_missing_pairs():
@@ -205,12 +199,8 @@ def test_ablated_rows_are_named_and_loss_only_is_a_line():
     np.testing.assert_allclose(panel.get_lines()[-1].get_xdata(), [0.25, 0.25])
 
 
-def test_figures_without_data_are_none():
-    plain = make_arm("loss-only", [0.2, 0.3])
-    assert draw_all(LAYOUT, plain) == {}
-
-
-def test_every_row_looks_different():
+def test_figures_without_data_are_none_and_every_row_looks_different():
+    assert draw_all(LAYOUT, make_arm("loss-only", [0.2, 0.3])) == {}
     looks = arm_styles(LAYOUT)
     assert len(set(looks.values())) == len(looks) == len(LAYOUT.rows)
 

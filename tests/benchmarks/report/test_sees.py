@@ -6,10 +6,16 @@ import pytest
 
 from benchmarks.report import remarks, tables
 from benchmarks.report.cells import judge
-from benchmarks.report.page import build
 from benchmarks.rows.contract import SEES
 from metricopt.errors import ConfigError
-from tests.benchmarks.report.report_cases import ARMS, BALANCED, LAYOUT, MCR, make_row
+from tests.benchmarks.report.report_cases import (
+    ARMS,
+    BALANCED,
+    LAYOUT,
+    MCR,
+    make_row,
+    page_of,
+)
 
 WORDS = {"shift": "outputs and labels", "metricopt": "loss gradients"}
 ROWS = tuple(dataclasses.replace(r, sees=WORDS.get(r.name, "")) for r in LAYOUT.rows)
@@ -41,15 +47,10 @@ def test_the_legend_explains_the_words_that_occur_most_hidden_first():
     assert [place > 0 for place in places] == [False, True, True, False, False, False]
     assert legend.find("`sees`: ") < places[1] < places[2]
     assert set(remarks.SEEN) == set(SEES)
-    page = build(TOLD, ARMS)["table.md"].decode()
+    page = page_of(TOLD, ARMS)
     assert legend in page
 
 
 def test_a_row_sees_one_of_the_known_words():
     with pytest.raises(ConfigError, match=r"'spy' to see one of metric values, .* got"):
         make_row("spy", sees="everything")
-
-
-def test_the_untouched_row_is_a_row_of_the_layout():
-    with pytest.raises(ConfigError, match="refers to the row 'untouched' it lacks"):
-        dataclasses.replace(LAYOUT, untouched_row="untouched")

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.report.page import build, write_report
 from benchmarks.report.sections.side_by_side import side_by_side
 from benchmarks.report.verify import verify
-from tests.benchmarks.report.report_cases import LAYOUT, make_arm, make_record
+from tests.benchmarks.report.report_cases import LAYOUT, make_arm, make_record, page_of
 
 COMMITTED = [
     *make_arm("loss-only", [0.20, 0.22]),
@@ -33,9 +33,7 @@ def test_every_cell_of_either_side_has_a_line():
         "A9A MCR ↓ | MetricOpt | .1700±.0141 (2) | diverged 1/1 | · | .1369",
         "A9A F1 ↑ | MetricOpt | .6100±.0141 (2) | .6600±.0141 (2) | +.0500 | .6934",
     ]
-
-
-def test_without_committed_records_their_column_is_empty():
+    # Without committed records their column is empty.
     table = side_by_side(LAYOUT, make_arm("loss-only", [0.23, 0.25]), [])
     assert table[["committed", "yours", "difference"]].values.tolist() == [
         ["·", ".2400±.0141 (2)", "·"]
@@ -49,23 +47,17 @@ def test_the_section_is_in_reports_with_a_reference_only():
     page = beside["table.md"].decode()
     before, _, after = page.partition(f"{HEADING}\n")
     assert ".6600±.0141 (2)" in after
+    assert "is not comparable" not in page
     assert before.rstrip() in plain["table.md"].decode()
     assert HEADING not in plain["table.md"].decode()
 
 
-def test_other_data_are_named():
+def test_other_data_and_missing_results_are_named():
     other = make_arm("shift", [0.15], data={"variant": "a9a-full"})
-    page = build(LAYOUT, other, reference=COMMITTED)["table.md"].decode()
+    page = page_of(LAYOUT, other, reference=COMMITTED)
     text = "A9A MCR is not comparable: committed on a9a-sample, yours on a9a-full."
     assert text in page
-    assert (
-        "is not comparable"
-        not in build(LAYOUT, OWN, reference=COMMITTED)["table.md"].decode()
-    )
-
-
-def test_a_tier_without_committed_results_says_so():
-    page = build(LAYOUT, OWN, reference=[])["table.md"].decode()
+    page = page_of(LAYOUT, OWN, reference=[])
     assert f"{HEADING}\n\nThere are no committed results of this tier.\n" in page
 
 

@@ -22,6 +22,7 @@ from tests.benchmarks.report.report_cases import (
     make_record,
     make_row,
     p_value_of,
+    placed,
 )
 
 
@@ -49,12 +50,13 @@ def test_paper_verdicts():
     assert cell.paper_difference == pytest.approx(0.17 - 0.1369)
     assert cell.paper_verdict == "short of it by .0331"
     assert cell_of(ARMS, "shift").paper_verdict == ""
-    better = make_arm("metricopt", [0.70, 0.71], column="a9a/f1")
-    assert cell_of(better, "metricopt", F1).paper_verdict == "reaches the paper"
-    equal = make_arm("metricopt", [0.69336, 0.69336], column="a9a/f1")
-    assert cell_of(equal, "metricopt", F1).paper_verdict == "reaches the paper"
-    short = make_arm("metricopt", [0.68, 0.68], column="a9a/f1")
-    assert cell_of(short, "metricopt", F1).paper_verdict == "short of it by .0134"
+    for values, verdict in (
+        ([0.70, 0.71], "reaches the paper"),
+        ([0.69336, 0.69336], "reaches the paper"),
+        ([0.68, 0.68], "short of it by .0134"),
+    ):
+        records = make_arm("metricopt", values, column="a9a/f1")
+        assert cell_of(records, "metricopt", F1).paper_verdict == verdict
     other = make_arm("metricopt", [0.9, 0.9], column="a9a/jac")
     verdict = cell_of(other, "metricopt", JAC).paper_verdict
     assert verdict == "not comparable: another index"
@@ -95,30 +97,12 @@ def test_main_table_in_full():
 
 def test_paper_table_in_full():
     table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
-    assert table.values.tolist()[:2] == [
-        [
-            "Balanced",
-            "A9A MCR ↓",
-            "loss only",
-            ".2100±.0100 (3)",
-            ".1520",
-            "+.0580",
-            "short of it by .0580",
-        ],
-        [
-            "Balanced",
-            "A9A MCR ↓",
-            "MetricOpt",
-            ".1700±.0090 (3)",
-            ".1369",
-            "+.0331",
-            "short of it by .0331",
-        ],
+    assert [" | ".join(line) for line in table.values.tolist()[:2]] == [
+        "Balanced | A9A MCR ↓ | loss only | .2100±.0100 (3) | .1520 | +.0580 | "
+        "short of it by .0580",
+        "Balanced | A9A MCR ↓ | MetricOpt | .1700±.0090 (3) | .1369 | +.0331 | "
+        "short of it by .0331",
     ]
-
-
-def test_paper_table_names_what_is_not_built():
-    table = tables.paper_table(LAYOUT, judge(LAYOUT, ARMS))
     lines = table[table["ours"] == "not built yet"]
     assert lines[["column", "method", "paper"]].values.tolist() == [
         ["A9A JAC ↑", "Lovász-Softmax", ".8461"],
@@ -157,18 +141,16 @@ def test_long_table_has_one_line_of_numbers_percell_of():
 def test_gap_table():
     notes = {"spearman_guided": 0.93}
     noted = make_arm("metricopt", [0.161, 0.179, 0.170], notes=notes)
-    table = tables.gap_table(
-        LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *SHIFT, *noted]), BALANCED
-    )
-    assert table.values.tolist() == [["MetricOpt", "73 % (rho · / 0.93)", "·", "·"]]
     noise = make_arm("shift", [0.15, 0.25, 0.20])
-    table = tables.gap_table(
-        LAYOUT, judge(LAYOUT, [*LOSS_ONLY, *noise, *noted]), BALANCED
-    )
-    assert table.values.tolist() == [["MetricOpt", "in noise (rho · / 0.93)", "·", "·"]]
     plain = dataclasses.replace(LAYOUT, threshold_shift_row=None)
-    table = tables.gap_table(plain, judge(plain, [*LOSS_ONLY, *noted]), BALANCED)
-    assert table.values.tolist() == [["MetricOpt", "rho · / 0.93", "·", "·"]]
+    for layout, shift, text in (
+        (LAYOUT, SHIFT, "73 % (rho · / 0.93)"),
+        (LAYOUT, noise, "in noise (rho · / 0.93)"),
+        (plain, [], "rho · / 0.93"),
+    ):
+        cells = judge(layout, [*LOSS_ONLY, *shift, *noted])
+        table = tables.gap_table(layout, cells, BALANCED)
+        assert table.values.tolist() == [["MetricOpt", text, "·", "·"]]
 
 
 def test_only_the_time_table_depends_on_the_clock():
@@ -178,32 +160,38 @@ def test_only_the_time_table_depends_on_the_clock():
     assert to_csv(quick) == to_csv(other)
 
 
-def test_records_that_cannot_share_a_table():
-    with pytest.raises(DataError, match="expected records of 'table3', got none"):
-        judge(LAYOUT, [])
-    with pytest.raises(DataError, match="the row 'cma', which the layout of 'table3'"):
-        judge(LAYOUT, make_arm("cma", [0.1]))
-    tier = dataclasses.replace(LOSS_ONLY[0].spec, tier="paper")
-    mixed = [LOSS_ONLY[0], dataclasses.replace(LOSS_ONLY[0], spec=tier)]
-    with pytest.raises(DataError, match="shows one tier, got local, paper"):
-        judge(LAYOUT, mixed)
-    other = make_arm("shift", [0.1], data={"variant": "a9a"})
-    with pytest.raises(DataError, match="column 'a9a/mcr', got a9a, a9a-sample"):
-        judge(LAYOUT, [*LOSS_ONLY, *other])
-    spec = dataclasses.replace(LOSS_ONLY[0].spec, experiment="fig1")
-    with pytest.raises(DataError, match="expected records of 'table3', got 'fig1'"):
-        judge(LAYOUT, [dataclasses.replace(LOSS_ONLY[0], spec=spec)])
+FIRST = LOSS_ONLY[0]
+OTHER_DATA = make_record("shift", 0, [0.1], data={"variant": "a9a"})
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "expected records of 'table3', got none"),
+        (make_arm("cma", [0.1]), "the row 'cma', which the layout of 'table3'"),
+        ([FIRST, placed(FIRST, tier="paper")], "shows one tier, got local, paper"),
+        ([FIRST, OTHER_DATA], "column 'a9a/mcr', got a9a, a9a-sample"),
+        (
+            [placed(FIRST, experiment="fig1")],
+            "expected records of 'table3', got 'fig1'",
+        ),
+    ],
+)
+def test_records_that_cannot_share_a_table(records, message):
+    with pytest.raises(DataError, match=message):
+        judge(LAYOUT, records)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            {"rows": (make_row("a", "A"), make_row("a", "B"))},
+            {"rows": (make_row("a"), make_row("a", "B"))},
             "expected one row 'a', got two",
         ),
         ({"loss_only_row": "none"}, "refers to the row 'none' it lacks"),
         ({"rival_row": "none"}, "refers to the row 'none' it lacks"),
+        ({"untouched_row": "none"}, "refers to the row 'none' it lacks"),
         ({"mismatch_rows": ("shift", "none")}, "refers to the row 'none' it lacks"),
     ],
 )

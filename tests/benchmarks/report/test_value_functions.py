@@ -6,16 +6,16 @@ import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
 from benchmarks.report import tables
-from benchmarks.report.cells import judge
 from benchmarks.report.curves import curve
-from benchmarks.report.page import build
 from benchmarks.report.reading import Reading
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     MCR,
+    by_row,
     make_finetuned,
     make_record,
     make_row,
+    page_of,
 )
 
 ROWS = (
@@ -58,7 +58,7 @@ MEANS, OTHERS = [0.24, 0.26, 0.22], [0.25, 0.29, 0.22]
 
 @pytest.fixture(scope="module")
 def cells():
-    return {cell.row.name: cell for cell in judge(TABLE, RECORDS)}
+    return by_row(TABLE, RECORDS)
 
 
 def test_a_cell_has_one_value_per_value_function(cells):
@@ -97,24 +97,24 @@ def test_replicates_count_with_the_mean_over_value_functions():
         make_record("loss-only", 1, BASE),
         several("metricopt", [0.2] * 12, replicate=1),
     ]
-    (cell,) = [c for c in judge(TABLE, records) if c.row.name == "metricopt"]
+    cell = by_row(TABLE, records)["metricopt"]
     assert cell.unit == "replicate"
     assert cell.values == pytest.approx({0: 0.24, 1: 0.2})
-    page = build(TABLE, records)["table.md"].decode()
+    page = page_of(TABLE, records)
     text = "A replicate counts with the mean over its value functions and meta-tests."
     assert text in page
 
 
 def test_the_page_says_over_what_the_spread_is():
-    page = build(TABLE, RECORDS)["table.md"].decode()
+    page = page_of(TABLE, RECORDS)
     text = "In rows with several value functions it is over these, each with the mean"
     assert text in page
     assert "share one value function" not in page
     both = [*RECORDS[:5], make_record("plain", 0, BASE, shared_queries=5)]
-    page = build(TABLE, both)["table.md"].decode()
+    page = page_of(TABLE, both)
     assert "One value function only: MetricOpt against untouched." in page
     alone = [*RECORDS[:2], make_record("metricopt", 0, BASE, shared_queries=5)]
-    page = build(TABLE, alone)["table.md"].decode()
+    page = page_of(TABLE, alone)
     assert text not in page
     assert "In a row that meta-trains, all runs share one value function." in page
 

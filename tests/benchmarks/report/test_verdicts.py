@@ -15,7 +15,6 @@ from benchmarks.report.cells import (
     WORSE,
     judge,
 )
-from benchmarks.report.page import build
 from tests.benchmarks.report.report_cases import (
     ARMS,
     BALANCED,
@@ -25,9 +24,11 @@ from tests.benchmarks.report.report_cases import (
     MCR,
     METRICOPT,
     NATURAL,
+    by_row,
     cell_of,
     make_arm,
     p_value_of,
+    page_of,
 )
 
 
@@ -49,31 +50,35 @@ def test_replicates_that_are_random_splits_have_a_corrected_test():
     """The variance of a difference is (1 / 3 + 2 / 7) times what it is without."""
     column = dataclasses.replace(MCR, test_per_train=2 / 7)
     layout = dataclasses.replace(LAYOUT, columns=(column,))
-    found = {cell.row.name: cell for cell in judge(layout, ARMS)}
+    found = by_row(layout, ARMS)
     error = 0.001 * math.sqrt(1 / 3 + 2 / 7)
     versus = found["metricopt"].against_base
     assert versus.error == pytest.approx(error)
     assert versus.p_value == pytest.approx(p_value_of(0.04 / error))
-    page = build(layout, ARMS)["table.md"].decode()
+    page = page_of(layout, ARMS)
     assert "each with a random split, a network" in page
     assert "by Nadeau and Bengio, 2003, n_test / n_train = 0.29" in page
     # Meta-tests of one network share the split.
     one = [record for record in ARMS if record.spec.replicate == 0]
-    found = {cell.row.name: cell for cell in judge(layout, one)}
-    assert found["metricopt"].unit == "meta-test"
+    cell = by_row(layout, one)["metricopt"]
+    assert cell.unit == "meta-test"
     expected = ttest_ind([0.199, 0.201], [0.160, 0.162], equal_var=False)
-    assert found["metricopt"].against_base.p_value == pytest.approx(expected.pvalue)
+    assert cell.against_base.p_value == pytest.approx(expected.pvalue)
 
 
 def test_verdicts():
     assert cell_of(ARMS, "loss-only").verdict == ""
     assert cell_of(ARMS, "metricopt").verdict == BETTER
-    worse = [*LOSS_ONLY, *make_arm("metricopt", [0.24, 0.261, 0.25])]
-    assert cell_of(worse, "metricopt").verdict == WORSE
-    vague = [*LOSS_ONLY, *make_arm("metricopt", [0.21, 0.21, 0.21])]
-    assert cell_of(vague, "metricopt").verdict == NOT_SHOWN
-    same = [*LOSS_ONLY, *make_arm("metricopt", [0.2001, 0.22, 0.2099])]
-    assert cell_of(same, "metricopt").verdict == EQUAL
+    for values, verdict in (
+        ([0.24, 0.261, 0.25], WORSE),
+        ([0.21, 0.21, 0.21], NOT_SHOWN),
+        ([0.2001, 0.22, 0.2099], EQUAL),
+        # Equal only by a margin greater than that of the column.
+        ([0.2011, 0.2209, 0.2110], WORSE),
+        ([0.197, 0.223, 0.21], NOT_SHOWN),
+    ):
+        records = [*LOSS_ONLY, *make_arm("metricopt", values)]
+        assert cell_of(records, "metricopt").verdict == verdict
     assert cell_of(METRICOPT, "metricopt").verdict == UNTESTED
     single = [*LOSS_ONLY, METRICOPT[0]]
     assert cell_of(single, "metricopt").verdict == UNTESTED
@@ -81,17 +86,14 @@ def test_verdicts():
 
 
 def test_what_is_equal_depends_on_the_margin_of_the_column():
-    records = [*LOSS_ONLY, *make_arm("metricopt", [0.2011, 0.2209, 0.2110])]
-    assert cell_of(records, "metricopt").verdict == WORSE
     records = [*LOSS_ONLY, *make_arm("metricopt", [0.197, 0.223, 0.21])]
-    assert cell_of(records, "metricopt").verdict == NOT_SHOWN
     column = dataclasses.replace(MCR, margin=0.01)
     layout = dataclasses.replace(LAYOUT, columns=(column, F1))
     cells = judge(layout, records)
     assert [cell.verdict for cell in cells] == ["", EQUAL]
     main = tables.main_table(layout, cells, BALANCED)
     assert main.iloc[1, 1] == ".2100±.0130 (3) ="
-    page = build(layout, records)["table.md"].decode()
+    page = page_of(layout, records)
     assert "`=` equal within .0100 and .0020 in A9A F1 (two one-sided tests)" in page
     line = tables.long_table(cells).iloc[1]
     assert line["verdict"] == "equal within .0100"
@@ -100,7 +102,7 @@ def test_what_is_equal_depends_on_the_margin_of_the_column():
 
 def test_a_table_in_which_nothing_can_be_shown_says_so_above_itself():
     def above(records):
-        page = build(LAYOUT, records)["table.md"].decode()
+        page = page_of(LAYOUT, records)
         return page.split("## Balanced\n")[1].split("\n|")[0].strip()
 
     assert above(ARMS) == ""

@@ -8,7 +8,11 @@ import pytest
 from benchmarks.report.page import write_report
 from benchmarks.report.verify import verify
 from benchmarks.runs.store import write_jsonl
-from tests.benchmarks.report.page_cases import LAYOUT, RECORDS
+from tests.benchmarks.report import page_cases
+from tests.benchmarks.report.report_cases import LAYOUT
+
+# Without notes there are fewer figures to draw each time.
+RECORDS = [dataclasses.replace(each, notes={}) for each in page_cases.RECORDS]
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +26,6 @@ def written(tmp_path_factory):
 def folder(written, tmp_path):
     """A report of its own for every test."""
     return shutil.copytree(written, tmp_path / "report")
-
-
-def test_verify_passes_what_was_written(folder):
-    assert verify(LAYOUT, folder) == []
 
 
 def test_verify_finds_a_changed_digit(folder):
@@ -53,22 +53,19 @@ def test_verify_finds_a_changed_record(folder):
 
 
 def test_verify_finds_a_record_that_was_changed_with_its_digest(folder):
-    records = list(RECORDS)
-    values = {"mcr": [0.177, 0.180]}
-    place = next(n for n, r in enumerate(records) if 0.178 in r.values("test"))
-    records[place] = dataclasses.replace(records[place], test=values)
-    write_jsonl(folder / "records.jsonl", records)
-    problems = verify(LAYOUT, folder)
-    assert any("table.csv line" in problem for problem in problems)
+    def problems(place, **changes):
+        records = list(RECORDS)
+        records[place] = dataclasses.replace(records[place], **changes)
+        write_jsonl(folder / "records.jsonl", records)
+        return verify(LAYOUT, folder)
+
+    place = next(n for n, r in enumerate(RECORDS) if 0.178 in r.values("test"))
+    found = problems(place, test={"mcr": [0.177, 0.180]})
+    assert any("table.csv line" in problem for problem in found)
     # A change that moves no cell still moves the digest that the pages show.
-    records = [dataclasses.replace(RECORDS[0], seeds={"split": 1}), *RECORDS[1:]]
-    write_jsonl(folder / "records.jsonl", records)
-    page, latex, time = verify(LAYOUT, folder)
-    for problem in (page, latex, time):
-        assert "digest" in problem
-    records = [dataclasses.replace(RECORDS[0], environment={"a": "b"}), *RECORDS[1:]]
-    write_jsonl(folder / "records.jsonl", records)
-    (problem,) = verify(LAYOUT, folder)
+    page, latex, time = problems(0, seeds={"split": 1})
+    assert all("digest" in problem for problem in (page, latex, time))
+    (problem,) = problems(0, environment={"a": "b"})
     assert "time.md" in problem
 
 

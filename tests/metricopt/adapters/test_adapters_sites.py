@@ -11,45 +11,33 @@ from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.sites import find_sites
 from tests.metricopt import adapter_networks as networks
-
-IMAGES = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-
-
-def _resnet() -> nn.Module:
-    return networks.randomise(networks.ResNet())
+from tests.metricopt.adapter_networks import IMAGES, resnet
 
 
-def test_dynamic_bias_is_phi_concatenated_to_the_input() -> None:
+def test_dynamic_bias_is_phi_concatenated_to_the_input():
     network = networks.mlp()
     adapter = DynamicBias(network, size=5, seed=3)
     inputs, phi = torch.randn(4, 6), torch.randn(2, 5)
+    features = adapter.encode(inputs)
+    # The first product is kept.
+    assert adapter.is_cut and len(features) == 1
+    assert torch.equal(features[0], network[0](inputs))
     extra = adapter.projection.T.float()
-    for row, outputs in zip(
-        phi, adapter.predict(adapter.encode(inputs), phi), strict=True
-    ):
+    for row, outputs in zip(phi, adapter.predict(features, phi), strict=True):
         weight = torch.cat([network[0].weight, extra], dim=1)
         both = torch.cat([inputs, row.expand(4, 5)], dim=1)
         hidden = F.linear(both, weight, network[0].bias)
         torch.testing.assert_close(outputs, network[1:](hidden))
 
 
-def test_dynamic_bias_caches_the_first_product() -> None:
-    network = networks.mlp()
-    adapter = DynamicBias(network, size=5)
-    inputs = torch.randn(4, 6)
-    (product,) = adapter.encode(inputs)
-    assert adapter.is_cut
-    assert torch.equal(product, network[0](inputs))
-
-
-def test_dynamic_bias_weights_have_the_scale_of_the_layer() -> None:
+def test_dynamic_bias_weights_have_the_scale_of_the_layer():
     adapter = DynamicBias(nn.Linear(40, 500), size=60)
     assert adapter.projection.shape == (60, 500)
     assert float(adapter.projection.std()) == pytest.approx(0.1, rel=0.02)
     assert abs(float(adapter.projection.mean())) < 0.002
 
 
-def test_dynamic_bias_takes_the_layer_that_runs_first() -> None:
+def test_dynamic_bias_takes_the_layer_that_runs_first():
     class Reversed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -63,7 +51,7 @@ def test_dynamic_bias_takes_the_layer_that_runs_first() -> None:
     assert DynamicBias(nn.Linear(3, 2), size=2).sites[0].name == ""
 
 
-def test_dynamic_bias_shifts_every_token() -> None:
+def test_dynamic_bias_shifts_every_token():
     network = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
     adapter = DynamicBias(network, size=2)
     inputs, phi = torch.randn(5, 7, 3), torch.randn(2, 2)
@@ -73,8 +61,8 @@ def test_dynamic_bias_shifts_every_token() -> None:
     torch.testing.assert_close(outputs, expected)
 
 
-def test_film_scales_and_shifts_every_channel() -> None:
-    network = _resnet()
+def test_film_scales_and_shifts_every_channel():
+    network = resnet()
     adapter = FiLM(network, IMAGES, sites=["stage2.bn2"], size=7)
     phi = torch.randn(2, 7)
     scale, shift = (phi @ adapter.projection.float()).chunk(2, dim=1)
@@ -90,21 +78,20 @@ def test_film_scales_and_shifts_every_channel() -> None:
         torch.testing.assert_close(outputs[b], network.head(last.mean((2, 3))))
 
 
-def test_film_direct_is_the_generator_with_its_coefficients() -> None:
-    network = _resnet()
+def test_film_direct_is_the_generator_with_its_coefficients():
+    network = resnet()
     sites = ["stem.1", "stage2.bn2"]
     generator = FiLM(network, IMAGES, sites=sites, size=6, seed=1)
     direct = FiLM(network, IMAGES, sites=sites, form="direct")
     assert direct.size == 2 * (4 + 16)
     phi = torch.randn(3, 6)
     coefficients = phi @ generator.projection.float()
-    torch.testing.assert_close(
-        direct.predict(direct.encode(IMAGES), coefficients),
-        generator.predict(generator.encode(IMAGES), phi),
-    )
+    found = direct.predict(direct.encode(IMAGES), coefficients)
+    expected = generator.predict(generator.encode(IMAGES), phi)
+    torch.testing.assert_close(found, expected)
 
 
-def test_film_direct_orders_scales_before_shifts() -> None:
+def test_film_direct_orders_scales_before_shifts():
     network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.Conv2d(2, 1, 1))
     adapter = FiLM(network, IMAGES, sites=["0", "1"], form="direct")
     phi = torch.tensor([[0.1, 0.2, 0.3, 1.0, 2.0, 3.0]])
@@ -112,13 +99,12 @@ def test_film_direct_orders_scales_before_shifts() -> None:
     first = first * torch.tensor([1.1, 1.2]).view(2, 1, 1)
     first = first + torch.tensor([1.0, 2.0]).view(2, 1, 1)
     expected = network[1](first) * 1.3 + 3.0
-    torch.testing.assert_close(
-        adapter.predict(adapter.encode(IMAGES), phi)[0], expected
-    )
+    found = adapter.predict(adapter.encode(IMAGES), phi)[0]
+    torch.testing.assert_close(found, expected)
 
 
-def test_film_generator_scale_and_seed() -> None:
-    network = _resnet()
+def test_film_generator_scale_and_seed():
+    network = resnet()
     first = FiLM(network, IMAGES, size=400, seed=1)
     again = FiLM(network, IMAGES, size=400, seed=1)
     other = FiLM(network, IMAGES, size=400, seed=2)
@@ -134,8 +120,8 @@ def names_of(network, sites):
     return [site.name for site in find_sites(network, IMAGES, sites)]
 
 
-def test_automatic_sites() -> None:
-    network = _resnet()
+def test_automatic_sites():
+    network = resnet()
     assert names_of(network, None) == ["stage2.bn2"]
     assert names_of(network, "stages") == ["stage1.bn2", "stage2.bn2"]
     convolutions = nn.Sequential(
@@ -144,14 +130,12 @@ def test_automatic_sites() -> None:
     assert names_of(convolutions, None) == ["3"]
     assert names_of(convolutions, "stages") == ["1", "3"]
     assert FiLM(network, IMAGES).size == 128
-    assert [site.name for site in FiLM(network, IMAGES, sites="stages").sites] == [
-        "stage1.bn2",
-        "stage2.bn2",
-    ]
+    staged = FiLM(network, IMAGES, sites="stages").sites
+    assert [site.name for site in staged] == ["stage1.bn2", "stage2.bn2"]
 
 
-def test_only_what_follows_the_site_is_run() -> None:
-    network = _resnet()
+def test_only_what_follows_the_site_is_run():
+    network = resnet()
     adapter = FiLM(network, IMAGES)
     features = adapter.encode(IMAGES)
     assert [tuple(value.shape) for value in features] == [(4, 16, 4, 4)] * 2
@@ -172,14 +156,14 @@ def test_only_what_follows_the_site_is_run() -> None:
         (networks.Dynamic(), False),
     ],
 )
-def test_what_can_be_cut(network: nn.Module, cut: bool) -> None:
+def test_what_can_be_cut(network, cut):
     adapter = FiLM(networks.randomise(network), IMAGES, sites=["stage2.bn2"])
     assert adapter.is_cut == cut
     if not cut:
         assert adapter.encode(IMAGES)[0] is IMAGES
 
 
-def test_a_cut_that_would_change_numbers_is_not_made() -> None:
+def test_a_cut_that_would_change_numbers_is_not_made():
     class Discarded(networks.ResNet):
         def forward(self, x: Tensor) -> Tensor:
             x = self.stage2(self.stage1(self.stem(x)))
@@ -195,8 +179,8 @@ def test_a_cut_that_would_change_numbers_is_not_made() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_dtype_follows_the_network(dtype: torch.dtype) -> None:
-    network, inputs = _resnet().to(dtype), IMAGES.to(dtype)
+def test_dtype_follows_the_network(dtype):
+    network, inputs = resnet().to(dtype), IMAGES.to(dtype)
     adapter = FiLM(network, inputs)
     features = adapter.encode(inputs)
     assert adapter.is_cut
@@ -204,7 +188,7 @@ def test_dtype_follows_the_network(dtype: torch.dtype) -> None:
         assert adapter.predict(features, phi).dtype == dtype
 
 
-def test_channels_last_is_kept() -> None:
+def test_channels_last_is_kept():
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
     network = network.to(memory_format=torch.channels_last)
     images = IMAGES.to(memory_format=torch.channels_last)
@@ -214,12 +198,11 @@ def test_channels_last_is_kept() -> None:
     assert flat.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_tokens_keep_their_channels_last() -> None:
+def test_tokens_keep_their_channels_last():
     network = nn.Sequential(nn.Linear(3, 6), nn.LayerNorm(6))
     inputs = torch.randn(4, 5, 3)
     adapter = FiLM(network, inputs, form="direct")
     phi = torch.randn(1, 12)
     expected = network(inputs) * (1 + phi[0, :6]) + phi[0, 6:]
-    torch.testing.assert_close(
-        adapter.predict(adapter.encode(inputs), phi)[0], expected
-    )
+    found = adapter.predict(adapter.encode(inputs), phi)[0]
+    torch.testing.assert_close(found, expected)

@@ -20,26 +20,22 @@ class Pair(nn.Module):
         return hidden[:, :3], hidden[:, 3:]
 
 
-def test_the_automatic_adapter_suits_the_network() -> None:
-    convolutional = adapter_networks.randomise(adapter_networks.ResNet())
-    images = torch.randn(2, 3, 8, 8)
+def test_the_automatic_adapter_suits_the_network():
+    convolutional, images = adapter_networks.resnet(), adapter_networks.IMAGES
     adapter = metricopt.auto_adapter(convolutional, images, offsets=False)
     assert isinstance(adapter, FiLM)
     assert (adapter.form, adapter.size) == ("direct", 32)
     sized = metricopt.auto_adapter(convolutional, images, size=7, offsets=False)
     assert sized.size == 7
-    stages = metricopt.auto_adapter(
-        convolutional, images, sites="stages", offsets=False
-    )
-    assert len(stages.sites) > 1
+    settings = {"sites": "stages", "offsets": False}
+    assert len(metricopt.auto_adapter(convolutional, images, **settings).sites) > 1
     wide = nn.Sequential(nn.Conv2d(3, 129, 1), nn.AvgPool2d(8), nn.Flatten())
     generated = metricopt.auto_adapter(wide, images, offsets=False)
     assert (generated.form, generated.size) == ("generator", 128)
 
 
-def test_output_offsets_stand_beside_it() -> None:
-    convolutional = adapter_networks.randomise(adapter_networks.ResNet())
-    images = torch.randn(2, 3, 8, 8)
+def test_output_offsets_stand_beside_it():
+    convolutional, images = adapter_networks.resnet(), adapter_networks.IMAGES
     adapter = metricopt.auto_adapter(convolutional, images)
     assert isinstance(adapter, OutputOffsets)
     outputs = convolutional(images).shape[1]
@@ -47,7 +43,7 @@ def test_output_offsets_stand_beside_it() -> None:
     assert adapter.size == 32 + outputs
 
 
-def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets() -> None:
+def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets():
     many = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 257))
     adapter = metricopt.auto_adapter(many, torch.randn(2, 6))
     assert isinstance(adapter, DynamicBias)
@@ -57,7 +53,7 @@ def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets() -> None:
         OutputOffsets(inner, torch.randn(2, 6))
 
 
-def test_a_network_without_convolutions_gets_biases() -> None:
+def test_a_network_without_convolutions_gets_biases():
     inputs = torch.randn(2, 6)
     network = adapter_networks.mlp()
     adapter = metricopt.auto_adapter(network, inputs, offsets=False)

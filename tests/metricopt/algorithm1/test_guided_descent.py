@@ -8,6 +8,7 @@ from metricopt.algorithm1.meta_trained import MetaTrained
 from metricopt.algorithm1.recipe import RECIPE
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.tasks.descent import run, starts
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 
@@ -23,7 +24,7 @@ def trained(*, spread=2.0, reach=100.0):
 
 
 def path_of(optimizer, *, steps=4, **settings):
-    task, generator = QuadraticTask(), torch.Generator().manual_seed(0)
+    task, generator = QuadraticTask(), seeded(0)
     factory = guided_optimizer(trained(**settings), optimizer, steps, 0.5, generator)
     start = starts(task.size, 3, 0.1, generator)
     return run(task, factory, start, steps, generator)[0]

@@ -11,6 +11,7 @@ from metricopt.algorithm1.guided_es import (
     subspace_basis,
 )
 from tests.golden import assert_golden, load_golden
+from tests.metricopt.drawn import seeded
 
 CASES = list(load_golden("guided_es"))
 
@@ -25,7 +26,7 @@ def projector(basis):
 
 
 def draw(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
@@ -85,9 +86,8 @@ def test_golden_expected_estimate_is_twice_covariance_times_gradient(case):
 def test_the_basis_is_orthonormal_and_spans_what_qr_spans():
     history = draw(4, 3, 9)
     basis = subspace_basis(history)
-    torch.testing.assert_close(
-        basis.transpose(1, 2) @ basis, torch.eye(3).double().expand(4, 3, 3)
-    )
+    identity = torch.eye(3).double().expand(4, 3, 3)
+    torch.testing.assert_close(basis.transpose(1, 2) @ basis, identity)
     reference, _ = torch.linalg.qr(history.transpose(1, 2))
     torch.testing.assert_close(projector(basis), projector(reference))
 
@@ -120,12 +120,9 @@ def test_zero_and_collinear_gradients_add_no_direction(history, rank, dtype):
     assert torch.linalg.eigvalsh(covariance).min() > 0
 
 
-def test_without_any_gradient_the_search_is_isotropic():
+def test_no_gradient_is_isotropic_and_more_than_dimensions_span_everything():
     basis = subspace_basis(torch.zeros(1, 3, 5, dtype=torch.float64))
     torch.testing.assert_close(search_covariance(basis)[0], torch.eye(5).double() / 5)
-
-
-def test_more_gradients_than_dimensions_span_everything():
     collinear_first = torch.tensor([[[1.0, 0], [2, 0], [0, 1], [1, 1]]]).double()
     basis = subspace_basis(collinear_first)
     torch.testing.assert_close(projector(basis)[0], torch.eye(2).double())
@@ -147,7 +144,7 @@ def test_perturbations_have_the_covariance_they_should(spanned):
     history = draw(1, 3, 6, seed=spanned)
     history[:, spanned:] = 0.0
     basis, variance = subspace_basis(history), 0.04
-    generator = torch.Generator().manual_seed(1)
+    generator = seeded(1)
     delta = sample_perturbations(basis, 200_000, variance, generator)[0]
     empirical = delta.T @ delta / len(delta)
     expected = variance * search_covariance(basis)[0]
@@ -159,7 +156,7 @@ def test_perturbations_have_the_covariance_they_should(spanned):
 
 def test_the_mean_estimate_of_a_linear_function_is_twice_covariance_times_slope():
     slope, basis = draw(6, seed=3), subspace_basis(draw(1, 2, 6, seed=4))
-    generator = torch.Generator().manual_seed(5)
+    generator = seeded(5)
     delta = sample_perturbations(basis, 200_000, 0.01, generator)
     phi = draw(1, 6, seed=6)
     estimate = descent_estimate(lambda z: z @ slope, phi, delta, 0.01)[0]
@@ -192,7 +189,7 @@ def test_samples_depend_on_the_generator_alone_and_follow_the_dtype():
     basis = subspace_basis(draw(2, 2, 5))
 
     def sample(seed):
-        generator = torch.Generator().manual_seed(seed)
+        generator = seeded(seed)
         return sample_perturbations(basis, 4, 0.01, generator)
 
     assert sample(1).shape == (2, 4, 5)

@@ -19,6 +19,7 @@ from metricopt.algorithm1.trajectories import (
     concatenate,
 )
 from metricopt.algorithm1.value_function import ValueFunction
+from tests.metricopt.drawn import seeded
 
 
 class Known(ValueFunction):
@@ -35,7 +36,7 @@ class Known(ValueFunction):
 @pytest.fixture
 def held_out():
     """Three trajectories whose cost is the first coordinate of phi."""
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     phi = torch.rand(3, 10, 2, generator=generator)
     steps = torch.tensor([[0, 4, 9], [1, 2, 3], [5, 6, 7]])
     costs = phi[torch.arange(3)[:, None], steps][..., 0].double()
@@ -79,13 +80,10 @@ def test_figures_equal_their_definitions(held_out):
     assert health.spread == pytest.approx(observed.std().item())
 
 
-def test_only_ranks_count_for_trust(held_out):
+def test_only_ranks_count_for_trust_and_the_reverse_order_is_not_trusted(held_out):
     health = checked(held_out, lambda phi: phi[:, 0].exp() * 10)
     assert health.spearman == pytest.approx(1.0)
     assert health.error > 5
-
-
-def test_the_reverse_order_is_not_trusted(held_out):
     health = checked(held_out, lambda phi: -phi[:, 0])
     assert health.spearman == pytest.approx(-1.0)
     sentence = verdict(health_notes(GUIDED, health))
@@ -95,10 +93,9 @@ def test_the_reverse_order_is_not_trusted(held_out):
 
 @pytest.mark.parametrize("constant", ["predicted", "observed"])
 def test_constants_have_no_rank_correlation(held_out, constant):
-    function = (lambda phi: phi[:, 0] * 0) if constant == "predicted" else None
     if constant == "observed":
         held_out.costs.fill_(0.5)
-    health = checked(held_out, function or (lambda phi: phi[:, 0]))
+    health = checked(held_out, lambda phi: phi[:, 0] * (constant == "observed"))
     assert math.isnan(health.spearman)
     sentence = verdict(health_notes(LOSS, health))
     assert sentence.startswith("Do not trust it: along the loss its rank correlation")
@@ -107,12 +104,8 @@ def test_constants_have_no_rank_correlation(held_out, constant):
 
 
 def test_one_observation_is_too_few_for_a_rank_correlation(held_out):
-    single = Trajectories(
-        held_out.phi[:1],
-        held_out.losses[:1],
-        held_out.steps[:1, :1],
-        held_out.costs[:1, :1],
-    )
+    parts = held_out.steps[:1, :1], held_out.costs[:1, :1]
+    single = Trajectories(held_out.phi[:1], held_out.losses[:1], *parts)
     health = checked(single, lambda phi: phi[:, 0])
     assert math.isnan(health.spearman)
     assert health.error == pytest.approx(0.0, abs=1e-9)

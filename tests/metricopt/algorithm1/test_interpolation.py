@@ -22,6 +22,7 @@ from metricopt.algorithm1.interpolation import (
 from metricopt.algorithm1.trajectories import Trajectories
 from metricopt.algorithm1.triplets import fisher_sets
 from tests.golden import assert_golden, load_golden
+from tests.metricopt.drawn import seeded
 
 CASES = list(load_golden("gp_posterior"))
 KERNEL = Kernel(length_scale=0.3, signal_variance=0.04, noise_variance=1e-4)
@@ -39,7 +40,7 @@ def log_marginal_likelihood(steps, costs, kernel):
 
 def rows_of(count, observations, seed=0):
     """Sorted times in [0, 1) and smooth noisy costs, each [count, observations]."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     places = torch.rand(count, 50, generator=generator).argsort(1)[:, :observations]
     times = places.sort(1).values.double() / 50
     noise = torch.randn(times.shape, generator=generator, dtype=torch.float64)
@@ -48,7 +49,7 @@ def rows_of(count, observations, seed=0):
 
 
 def trajectories_of(count, observations, length=50, seed=0):
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     order = torch.rand(count, length, generator=generator).argsort(1)
     steps = order[:, :observations].sort(1).values
     costs = 0.4 + 0.2 * torch.sin(4 * steps.double() / length)
@@ -103,16 +104,12 @@ def test_batched_equals_one_by_one():
     times, costs = rows_of(5, 4)
     grid = torch.linspace(0, 1, 33, dtype=torch.float64)
     together = posterior(times, costs, grid, KERNEL)
-    for row in range(5):
-        one = slice(row, row + 1)
-        alone = posterior(times[one], costs[one], grid, KERNEL)
-        torch.testing.assert_close(together[0][one], alone[0])
-        torch.testing.assert_close(together[1][one], alone[1])
+    rows = list(zip(times[:, None], costs[:, None], strict=True))
+    singles = [posterior(*row, grid, KERNEL) for row in rows]
+    for whole, alone in zip(together, zip(*singles, strict=True), strict=True):
+        torch.testing.assert_close(whole, torch.cat(alone))
     likelihood = log_marginal_likelihood(times, costs, KERNEL)
-    singles = [
-        log_marginal_likelihood(times[row : row + 1], costs[row : row + 1], KERNEL)
-        for row in range(5)
-    ]
+    singles = [log_marginal_likelihood(*row, KERNEL) for row in rows]
     torch.testing.assert_close(likelihood, torch.cat(singles))
 
 
@@ -121,9 +118,7 @@ def test_the_grid_may_be_the_observed_times():
     mean, variance = posterior(times, costs, times[0], KERNEL)
     assert (mean - costs).abs().max() < 0.02
     assert (variance < 2 * KERNEL.noise_variance).all()
-
-
-def test_far_from_observations_the_prior_returns():
+    # Far from observations the prior returns.
     kernel = Kernel(0.02, 0.04, 1e-4)
     times, costs = torch.zeros(1, 1).double(), torch.full((1, 1), 0.3).double()
     mean, variance = posterior(times, costs, torch.ones(1).double(), kernel)
@@ -142,15 +137,13 @@ def test_the_fitted_kernel_is_likelier_than_its_neighbours():
     best = total_likelihood(times, costs, kernel)
     assert best > total_likelihood(times, costs, KERNEL)
     for factor in (0.7, 1.4):
-        longer = Kernel(
-            kernel.length_scale * factor, kernel.signal_variance, kernel.noise_variance
-        )
+        longer = replace(kernel, length_scale=kernel.length_scale * factor)
         assert total_likelihood(times, costs, longer) < best
 
 
 def test_the_fitted_kernel_stays_within_its_bounds():
     for seed in range(3):
-        generator = torch.Generator().manual_seed(seed)
+        generator = seeded(seed)
         times, _ = rows_of(8, 4, seed)
         jumps = torch.rand(8, 4, generator=generator, dtype=torch.float64)
         kernel = fit_kernel(times, jumps)
@@ -231,26 +224,18 @@ def test_the_deviation_is_the_root_of_the_posterior_variance():
 
 def test_a_constant_metric_is_interpolated_by_the_constant():
     trajectories = trajectories_of(3, 4)
-    flat = Trajectories(
-        trajectories.phi,
-        trajectories.losses,
-        trajectories.steps,
-        torch.full_like(trajectories.costs, 0.25),
-    )
+    flat = replace(trajectories, costs=torch.full_like(trajectories.costs, 0.25))
     mean, deviation = Interpolator().interpolate(flat)
     assert torch.equal(mean, torch.full((3, 50), 0.25))
     assert torch.equal(deviation, torch.full((3, 50), LEAST_DEVIATION))
 
 
-def test_a_single_observation_is_held_over_the_whole_trajectory():
+def test_a_single_observation_is_held_and_every_step_may_be_observed():
     trajectories = trajectories_of(3, 1)
     mean, deviation = Interpolator().interpolate(trajectories)
     expected = trajectories.costs.float().expand(3, 50)
     torch.testing.assert_close(mean, expected)
     assert torch.isfinite(deviation).all()
-
-
-def test_every_step_may_be_observed():
     trajectories = trajectories_of(1, 8, length=8)
     mean, _ = Interpolator().interpolate(trajectories)
     expected = trajectories.costs.float()

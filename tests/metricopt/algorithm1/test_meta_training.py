@@ -14,6 +14,7 @@ from metricopt.algorithm1.trajectories import GUIDED, LOSS, Rollout, collect
 from metricopt.methods.budget import Budget
 from metricopt.methods.loss_only import LossOnly
 from metricopt.tasks.descent import loss_optimizer
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import FlatTask, QuadraticTask
 
 ROLLOUT = Rollout(steps=20, observations=3)
@@ -22,16 +23,17 @@ SMALL = replace(RECIPE, tasks=160, block=16, rollout=ROLLOUT)
 TINY = replace(RECIPE, tasks=12, block=4, group=2, rollout=Rollout(6, 2))
 
 
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def weights(trained):
     return trained.value_function.state_dict()
 
 
 def equal_weights(one, other):
     return all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+def training_of(task=None, **changes):
+    recipe = replace(TINY, **changes)
+    return MetaTraining(task or QuadraticTask(), recipe, FACTORY, seeded())
 
 
 @pytest.fixture(scope="module")
@@ -98,17 +100,13 @@ def test_the_published_recipe_runs():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mining": "hardest"},
-        {"mining": "random"},
-        {"mining": "none"},
+        *({"mining": mining} for mining in ("hardest", "random", "none")),
+        *({"returned": returned} for returned in ("adapted", "initial")),
+        *({"on_policy": share} for share in (0.0, 1.0)),
         {"uncertainty": False},
         {"replay": 2},
         {"outer_rate": "constant"},
-        {"returned": "adapted"},
-        {"returned": "initial"},
         {"inner_optimizer": "sgd"},
-        {"on_policy": 0.0},
-        {"on_policy": 1.0},
         {"standardise_cost": False},
         {"gamma": 10.0},
         {"group": 1, "replay": 8},
@@ -144,14 +142,12 @@ def test_the_generator_decides_everything(tiny):
 
 
 def test_progress_is_told_after_every_block():
-    told = []
-    meta_train(
-        QuadraticTask(),
-        replace(TINY, tasks=10),
-        FACTORY,
-        seeded(),
-        progress=lambda done, total: told.append((done, total)),
-    )
+    told, recipe = [], replace(TINY, tasks=10)
+
+    def note(done, total):
+        told.append((done, total))
+
+    meta_train(QuadraticTask(), recipe, FACTORY, seeded(), progress=note)
     assert told == [(4, 10), (8, 10), (10, 10)]
 
 
@@ -171,7 +167,7 @@ def test_a_single_observation_in_all_is_enough_to_run():
 
 def test_costs_are_standardised_anew_with_every_block_and_phi_by_the_first():
     task = QuadraticTask()
-    training = MetaTraining(task, TINY, FACTORY, seeded())
+    training = training_of(task)
     deviations = []
     for block in range(3):
         training.advance()
@@ -188,21 +184,21 @@ def test_costs_are_standardised_anew_with_every_block_and_phi_by_the_first():
 
 
 def test_the_weight_of_the_regression_is_measured_once():
-    training = MetaTraining(QuadraticTask(), TINY, FACTORY, seeded())
+    training = training_of()
     assert training.gamma is None
     training.advance()
     gamma = training.gamma
     assert 0.1 < gamma < 10
     training.advance()
     assert training.gamma == gamma
-    given = MetaTraining(QuadraticTask(), replace(TINY, gamma=3.0), FACTORY, seeded())
+    given = training_of(gamma=3.0)
     given.advance()
     assert given.gamma == 3.0
     assert LITERAL.gamma == GAMMA == 10.0
 
 
 def test_every_kind_of_trajectory_has_a_kernel_of_its_own():
-    training = MetaTraining(QuadraticTask(), TINY, FACTORY, seeded())
+    training = training_of()
     training.advance()
     assert training.interpolators[GUIDED].kernel is None
     first = training.interpolators[LOSS].kernel
@@ -216,8 +212,7 @@ def test_every_kind_of_trajectory_has_a_kernel_of_its_own():
 
 def test_on_policy_trajectories_stay_within_reach_of_what_is_known():
     task = QuadraticTask()
-    recipe = replace(TINY, on_policy=1.0, growth=1.5, step_share=50.0)
-    training = MetaTraining(task, recipe, FACTORY, seeded())
+    training = training_of(task, on_policy=1.0, growth=1.5, step_share=50.0)
     training.advance()
     bound = 1.5 * training.reach
     training.advance()
@@ -231,8 +226,7 @@ def test_queries_on_train_parts_leave_out_how_hard_the_part_is():
         def _observe_train(self, phi, generator):
             return self.cost(phi) / 2 + 0.4 * torch.rand((), generator=generator)
 
-    recipe = replace(TINY, queries_on="train", on_policy=0.0)
-    training = MetaTraining(VeryUnevenParts(), recipe, FACTORY, seeded())
+    training = training_of(VeryUnevenParts(), queries_on="train", on_policy=0.0)
     phi = torch.randn(3, 6, generator=seeded())
     first, second = training._query(phi), training._query(phi)
     torch.testing.assert_close(first, second)

@@ -18,10 +18,7 @@ from metricopt.algorithm1.recipe import RECIPE, Recipe
 from metricopt.algorithm1.triplets import fisher_sets, mine
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from tests.metricopt.drawn import seeded
 
 
 def test_outer_steps_interpolate_weights_and_copy_statistics():

@@ -7,11 +7,8 @@ from scipy.stats import spearmanr
 from metricopt.algorithm1.objective import Points, objective
 from metricopt.algorithm1.recipe import Recipe
 from metricopt.algorithm1.value_function import ValueFunction
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module")

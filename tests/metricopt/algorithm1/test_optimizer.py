@@ -11,6 +11,7 @@ from metricopt.algorithm1.guided_es import (
 from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
+from tests.metricopt.drawn import draw, seeded
 from tests.metricopt.quadratic_task import SIZE, QuadraticTask
 
 KINDS = {
@@ -30,14 +31,6 @@ class Bowl(ValueFunction):
 
     def forward(self, phi):
         return (phi - self.centre).square().sum(1)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=seeded(seed))
 
 
 @pytest.fixture
@@ -184,11 +177,9 @@ def test_phi_stays_within_the_radius_of_what_the_value_function_knows():
         distance = (phi.detach() - far.phi_mean).norm(dim=1)
         assert (distance <= 2.0 + 1e-5).all()
     assert (distance > 1.9).all()
-
-
-def test_a_flat_phi_stays_within_the_radius_too():
-    far = Bowl(torch.full((SIZE,), 50.0))
+    # A flat phi does, too.
     phi = torch.nn.Parameter(torch.zeros(SIZE))
+    far.phi_mean.zero_()
     stepped(phi, wrapped(phi, far, length=30.0, radius=2.0), [draw(SIZE)])
     assert phi.detach().norm().item() == pytest.approx(2.0)
 
@@ -230,13 +221,10 @@ def test_the_value_function_is_left_as_it_was(value_function):
     assert all(weight.grad is None for weight in value_function.parameters())
 
 
-def test_a_step_without_a_gradient_says_what_to_do(value_function):
+def test_a_step_without_a_gradient_and_more_than_phi_are_refused(value_function):
     phi = torch.nn.Parameter(draw(1, SIZE))
     with pytest.raises(ConfigError, match=r"call loss.backward\(\) before step\(\)"):
         wrapped(phi, value_function).step()
-
-
-def test_an_optimizer_over_more_than_phi_is_refused(value_function):
     parameters = [torch.nn.Parameter(torch.zeros(2)) for _ in range(2)]
     with pytest.raises(ConfigError, match="phi alone, got one over 2 parameters"):
         MetricOptimizer(torch.optim.SGD(parameters, lr=0.1), value_function)

@@ -13,13 +13,10 @@ from metricopt.algorithm1.trajectories import (
 from metricopt.errors import BudgetExceededError, ConfigError, ShapeError
 from metricopt.methods.budget import Budget
 from metricopt.tasks.descent import loss_optimizer
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 ROLLOUT = Rollout(steps=12, observations=4)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def collected(task, *, rows=5, seed=0, rollout=ROLLOUT):
@@ -67,21 +64,18 @@ def test_query_times_are_distinct_sorted_and_cover_every_step():
 def test_queries_beyond_the_limit_are_refused_before_they_are_made():
     task = QuadraticTask()
     task.meter.limit = 19
-    with pytest.raises(
-        BudgetExceededError, match="20 more metric queries after 0 exceed the limit of"
-    ):
+    message = "20 more metric queries after 0 exceed the limit of"
+    with pytest.raises(BudgetExceededError, match=message):
         collected(task)
     assert task.queries == 0
     assert task.observed == []
 
 
-@pytest.mark.parametrize("observations", [0, 13])
-def test_a_rollout_observes_one_to_all_steps(observations):
-    with pytest.raises(ConfigError, match=f"1 to 12 observations, got {observations}"):
-        Rollout(steps=12, observations=observations)
-
-
-def test_a_budget_is_not_negative():
+def test_a_rollout_observes_one_to_all_steps_and_a_budget_is_not_negative():
+    for observations in (0, 13):
+        message = f"1 to 12 observations, got {observations}"
+        with pytest.raises(ConfigError, match=message):
+            Rollout(steps=12, observations=observations)
     with pytest.raises(ConfigError, match="got queries=-1, gradient_steps=5"):
         Budget(-1, 5)
     assert Budget(0, 0).queries == 0
@@ -90,9 +84,8 @@ def test_a_budget_is_not_negative():
 def test_trajectories_check_their_shapes():
     phi, losses = torch.zeros(2, 5, 3), torch.zeros(2, 5)
     steps, costs = torch.zeros(2, 4, dtype=torch.long), torch.zeros(2, 4)
-    with pytest.raises(
-        ShapeError, match=r"losses must have shape \(2, 5\) .* \(2, 4\)"
-    ):
+    message = r"losses must have shape \(2, 5\) .* \(2, 4\)"
+    with pytest.raises(ShapeError, match=message):
         Trajectories(phi, losses[:, :4], steps, costs)
     with pytest.raises(ShapeError, match=r"must both have shape \(2, 4\)"):
         Trajectories(phi, losses, steps, costs[:, :3])

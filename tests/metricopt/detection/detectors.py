@@ -11,6 +11,8 @@ from torchvision.models.detection.faster_rcnn import (
 )
 from torchvision.ops import MultiScaleRoIAlign
 
+from tests.metricopt.drawn import seeded
+
 CLASSES = 2
 
 
@@ -40,7 +42,7 @@ def detector(*, convolutions=False, seed=0):
 
 def images(count=6, seed=0):
     """Pairs of an image of its own size and its objects."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     found = []
     for number in range(count):
         high, wide = 40 + 4 * number, 64

@@ -9,6 +9,7 @@ from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
 from metricopt.errors import ConfigError
 from tests.metricopt.detection.detectors import detector, images
+from tests.metricopt.drawn import seeded
 
 PAIRS = images()
 
@@ -23,24 +24,17 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("convolutions", [False, True])
-def test_detections_are_those_of_the_detector(convolutions):
-    network = detector(convolutions=convolutions)
-    head = DetectorHead(network, proposals=30)
-    outputs = head(Regions(head, PAIRS).batch(slice(None)))
-    with torch.no_grad():
-        expected = network([image for image, _ in PAIRS])
-    assert sum(map(len, (one["labels"] for one in expected))) > 50
-    assert_same(detections(outputs), expected)
-
-
-@pytest.mark.parametrize("convolutions", [False, True])
-def test_film_on_the_head_is_cut_and_reaches_the_detector(convolutions):
+def test_detections_are_those_of_the_detector_with_film_too(convolutions):
     network = detector(convolutions=convolutions)
     head = DetectorHead(network, proposals=30)
     regions = Regions(head, PAIRS).batch(slice(None))
+    with torch.no_grad():
+        expected = network([image for image, _ in PAIRS])
+    assert sum(map(len, (one["labels"] for one in expected))) > 50
+    assert_same(detections(head(regions)), expected)
     film = FiLM(head, regions[:2], sites=head.sites, size=8)
     assert film.is_cut
-    phi = torch.randn(2, 8, generator=torch.Generator().manual_seed(1))
+    phi = torch.randn(2, 8, generator=seeded(1))
     outputs = film.predict(film.encode(regions), phi)
     for row, own in zip(phi, outputs, strict=True):
         with film.attach(row), torch.no_grad():

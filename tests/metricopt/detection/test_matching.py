@@ -38,51 +38,49 @@ def objects(*boxes, difficult=None, labels=None):
     }
 
 
-@pytest.mark.parametrize("rule", ["voc", "coco"])
-def test_the_surest_hits_and_the_next_is_a_false_alarm(rule):
-    truths = pack_truths([objects(BOX)])
-    seen = found((0, 1, 0.5, BOX), (0, 1, 0.9, moved(1.0)))
-    assert matched(seen, truths, rule=rule).tolist() == [0, 1]
+SUREST = [objects(BOX)], [(0, 1, 0.5, BOX), (0, 1, 0.9, moved(1.0))]
+APART = (
+    [objects(BOX), objects(BOX, labels=[2])],
+    [(0, 1, 0.9, BOX), (0, 2, 0.8, BOX), (1, 1, 0.7, BOX), (1, 2, 0.6, BOX)],
+)
+HALF = [objects([0.0, 0.0, 10.0, 20.0])], [(0, 1, 0.9, BOX)]
+SECOND = (
+    [objects(BOX, moved(2.0))],
+    [(0, 1, 0.9, moved(0.5)), (0, 1, 0.8, moved(0.75))],
+)
+DIFFICULT = (
+    [objects(BOX, moved(40.0), difficult=[1, 0])],
+    [(0, 1, 0.9, BOX), (0, 1, 0.8, moved(1.0)), (0, 1, 0.7, moved(40.0))],
+)
 
 
-@pytest.mark.parametrize("rule", ["voc", "coco"])
-def test_images_and_classes_are_kept_apart(rule):
-    truths = pack_truths([objects(BOX), objects(BOX, labels=[2])])
-    seen = found((0, 1, 0.9, BOX), (0, 2, 0.8, BOX), (1, 1, 0.7, BOX), (1, 2, 0.6, BOX))
-    assert matched(seen, truths, rule=rule).tolist() == [1, 0, 0, 1]
+@pytest.mark.parametrize(
+    ("case", "voc", "coco"),
+    [
+        (SUREST, [0, 1], [0, 1]),
+        (APART, [1, 0, 0, 1], [1, 0, 0, 1]),
+        # An overlap of exactly the threshold, and a second object, count for one rule.
+        (HALF, [0], [1]),
+        (SECOND, [1, 0], [1, 1]),
+        (DIFFICULT, [-1, -1, 1], [-1, -1, 1]),
+    ],
+    ids=["surest", "apart", "half", "second", "difficult"],
+)
+def test_hits_and_false_alarms(case, voc, coco):
+    truths, seen = pack_truths(case[0]), found(*case[1])
+    assert matched(seen, truths, rule="voc").tolist() == voc
+    assert matched(seen, truths, rule="coco").tolist() == coco
 
 
-def test_an_overlap_of_exactly_the_threshold_counts_for_one_rule_only():
-    truths = pack_truths([objects([0.0, 0.0, 10.0, 20.0])])
-    seen = found((0, 1, 0.9, BOX))
-    assert matched(seen, truths, rule="voc").tolist() == [0]
-    assert matched(seen, truths, rule="coco").tolist() == [1]
-
-
-def test_a_second_object_is_taken_by_one_rule_only():
-    truths = pack_truths([objects(BOX, moved(2.0))])
-    seen = found((0, 1, 0.9, moved(0.5)), (0, 1, 0.8, moved(0.75)))
-    assert matched(seen, truths, rule="voc").tolist() == [1, 0]
-    assert matched(seen, truths, rule="coco").tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("rule", ["voc", "coco"])
-def test_difficult_objects_count_neither_way(rule):
-    truths = pack_truths([objects(BOX, moved(40.0), difficult=[1, 0])])
-    seen = found((0, 1, 0.9, BOX), (0, 1, 0.8, moved(1.0)), (0, 1, 0.7, moved(40.0)))
-    assert matched(seen, truths, rule=rule).tolist() == [-1, -1, 1]
+def test_difficult_objects_are_not_counted():
+    truths = pack_truths(DIFFICULT[0])
     assert objects_of(truths, 1, torch.ones(1, 1)).tolist() == [[1.0]]
 
 
 @pytest.mark.parametrize("rule", ["voc", "coco"])
 def test_nothing_found_and_nothing_to_find(rule):
-    nothing = Detections(
-        torch.zeros(0, dtype=torch.long),
-        torch.zeros(0, dtype=torch.long),
-        torch.zeros(0),
-        torch.zeros(0, 4),
-        torch.zeros(0, dtype=torch.long),
-    )
+    none, empty = torch.zeros(0, dtype=torch.long), torch.zeros(0)
+    nothing = Detections(none, none, empty, torch.zeros(0, 4), none)
     truths = pack_truths([objects(BOX), objects()])
     flags = matched(nothing, truths, rule=rule)
     assert flags.shape == (0,)
@@ -112,13 +110,9 @@ def test_weights_make_folds_and_samples():
         ({"boxes": [BOX], "labels": [1, 1]}, r"boxes \[n, 4\] and labels \[n\]"),
         ({"boxes": [[0, 0, 0, 5]], "labels": [1]}, "with an area"),
         ({"boxes": [[0, 0, float("nan"), 5]], "labels": [1]}, "with an area"),
+        (None, "at least one image"),
     ],
 )
 def test_wrong_objects_are_refused(target, message):
     with pytest.raises(DataError, match=message):
-        pack_truths([target])
-
-
-def test_no_image_is_refused():
-    with pytest.raises(DataError, match="at least one image"):
-        pack_truths([])
+        pack_truths([target] if target else [])

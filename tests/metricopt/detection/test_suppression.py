@@ -6,10 +6,11 @@ from torchvision.ops import batched_nms
 
 from metricopt.detection import suppression
 from metricopt.detection.suppression import suppressed
+from tests.metricopt.drawn import seeded
 
 
 def boxes(count, groups, seed):
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     corner = torch.rand(count, 2, generator=generator) * 40
     size = 5 + torch.rand(count, 2, generator=generator) * 20
     score = torch.rand(count, generator=generator)
@@ -33,13 +34,10 @@ def test_the_memory_at_a_time_does_not_matter(monkeypatch):
     assert torch.equal(suppressed(box, score, group, 0.5), whole)
 
 
-def test_of_equally_sure_boxes_the_first_is_kept():
+def test_boxes_equally_sure_none_and_without_area():
     box = torch.tensor([[0.0, 0, 10, 10]]).repeat(3, 1)
     group = torch.tensor([0, 0, 1])
     assert suppressed(box, torch.ones(3), group, 0.5).tolist() == [0, 2]
-
-
-def test_no_box_and_boxes_without_area():
     nothing = suppressed(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0).long(), 0.5)
     assert nothing.tolist() == []
     flat = torch.tensor([[3.0, 3, 3, 3]]).repeat(2, 1)

@@ -7,6 +7,7 @@ from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections
 from metricopt.detection.matching import matched
 from metricopt.detection.truths import pack_truths
+from tests.metricopt.drawn import seeded
 
 torchmetrics = pytest.importorskip("torchmetrics.detection")
 CLASSES, IMAGES = 3, 12
@@ -16,7 +17,7 @@ FINE = [step / 20_000 for step in range(20_001)]
 
 def scenes(seed):
     """Objects, and detections near some of them."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     found, wanted = [], []
     for _ in range(IMAGES):
         corner = torch.rand(5, 2, generator=generator) * 60

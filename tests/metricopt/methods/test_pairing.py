@@ -1,6 +1,7 @@
 """Runs that are compared start at the same phi and see the same mini-batches."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from metricopt.algorithm1.trajectories import Rollout
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
 from metricopt.tasks.descent import paired_streams
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 BUDGET, ROWS = Budget(queries=90, gradient_steps=6), 3
@@ -23,10 +25,6 @@ RUNS = {
     "metricopt-checked": {"recipe": replace(RECIPE, **SMALL), "health_tasks": 4},
     "metricopt-literal": {"recipe": replace(LITERAL, **SMALL)},
 }
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 class Watched(QuadraticTask):
@@ -42,10 +40,10 @@ class Watched(QuadraticTask):
         return super()._losses(phi, generator)
 
 
+@cache
 def final_run(name, seed, prepared):
     """Start [R, d] and batches [T, R, 16] of the run whose result is returned."""
-    kind = "-".join(name.split("-")[:2]) if name == "metricopt-literal" else name
-    kind = "metricopt" if kind in ("metricopt-adam", "metricopt-checked") else kind
+    kind = "metricopt" if name in ("metricopt-adam", "metricopt-checked") else name
     method, task = METHODS.get(kind)(rate=0.1, **RUNS[name]), Watched()
     shared = method.prepare(Watched(), BUDGET, seeded(9)) if prepared else None
     method.run(task, BUDGET, seeded(seed), rows=ROWS, prepared=shared)
@@ -77,14 +75,11 @@ def test_what_else_is_drawn_does_not_move_the_descent():
         assert torch.equal(first, second)
     same = torch.rand(4, generator=one.search)
     assert not torch.equal(same, torch.rand(4, generator=paired_streams(seeded(3))[0]))
-
-
-def test_runs_in_succession_differ():
+    # Runs in succession differ.
     generator = seeded()
-    first, second = (paired_streams(generator).descent for _ in range(2))
-    assert not torch.equal(
-        torch.rand(4, generator=first), torch.rand(4, generator=second)
-    )
+    streams = [paired_streams(generator).descent for _ in range(2)]
+    first, second = (torch.rand(4, generator=each) for each in streams)
+    assert not torch.equal(first, second)
 
 
 def test_candidate_steps_are_tried_on_equal_trials():

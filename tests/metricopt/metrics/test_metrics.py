@@ -14,6 +14,7 @@ from metricopt.metrics.base import METRICS
 from metricopt.metrics.confusion import confusion_counts, predict_labels
 from metricopt.metrics.top_k import TopK
 from tests.golden import assert_golden, load_golden
+from tests.metricopt.drawn import seeded
 
 # The same examples every time, and no clock: a busy machine must not fail a test.
 steady = settings(
@@ -47,34 +48,25 @@ def value(name, outputs, targets):
 
 
 @pytest.mark.parametrize("case", BINARY, ids=lambda case: case.name)
-@pytest.mark.parametrize("name", BINARY_FIELDS)
-def test_binary_golden(case, name):
+def test_binary_golden(case):
     logit = (case.inputs["scores"] - case.settings["threshold"])[:, None]
     pair = torch.cat([torch.zeros_like(logit), logit], 1)
-    for outputs in (logit, pair):
-        actual = value(name, outputs, case.inputs["labels"])
-        assert_golden(actual, case.expected[BINARY_FIELDS[name]], case.tolerance)
-
-
-@pytest.mark.parametrize("case", BINARY, ids=lambda case: case.name)
-def test_binary_counts_golden(case):
-    logit = (case.inputs["scores"] - case.settings["threshold"])[None, :, None]
-    counts = confusion_counts(logit, case.inputs["labels"])
+    for name, field in BINARY_FIELDS.items():
+        for outputs in (logit, pair):
+            actual = value(name, outputs, case.inputs["labels"])
+            assert_golden(actual, case.expected[field], case.tolerance)
+    counts = confusion_counts(logit[None], case.inputs["labels"])
     actual = [int(count[0, 1]) for count in counts]
     assert actual == case.expected["confusion_tp_fp_fn_tn"]
 
 
 @pytest.mark.parametrize("case", MULTI, ids=lambda case: case.name)
-@pytest.mark.parametrize("name", MULTI_FIELDS)
-def test_multi_class_golden(case, name):
-    actual = value(name, case.inputs["logits"], case.inputs["labels"])
-    assert_golden(actual, case.expected[MULTI_FIELDS[name]], case.tolerance)
-
-
-@pytest.mark.parametrize("case", MULTI, ids=lambda case: case.name)
-def test_top_k_golden(case):
-    metric = TopK(case.expected["k"])
-    actual = metric.value(case.inputs["logits"], case.inputs["labels"])
+def test_multi_class_golden(case):
+    inputs = case.inputs["logits"], case.inputs["labels"]
+    for name, field in MULTI_FIELDS.items():
+        actual = value(name, *inputs)
+        assert_golden(actual, case.expected[field], case.tolerance)
+    actual = TopK(case.expected["k"]).value(*inputs)
     assert_golden(actual, case.expected["topk"], case.tolerance)
 
 
@@ -134,14 +126,8 @@ def sklearn_value(name, predicted, targets):
     }[name]()
 
 
-MULTI_COUNTS = (
-    "mcr",
-    "jaccard-legacy",
-    "f-macro",
-    "jaccard-macro",
-    "g-mean",
-    "worst-class-error",
-)
+MULTI_COUNTS = ("mcr", "jaccard-legacy", "f-macro", "jaccard-macro")
+MULTI_COUNTS += ("g-mean", "worst-class-error")
 BINARY_COUNTS = (*MULTI_COUNTS, "f1", "jaccard")
 
 
@@ -157,7 +143,13 @@ def problems(draw, classes):
     return torch.from_numpy(outputs), torch.from_numpy(targets)
 
 
-def assert_counts(names, outputs, targets):
+@pytest.mark.parametrize(
+    ("classes", "names"), [(1, BINARY_COUNTS), (2, BINARY_COUNTS), (4, MULTI_COUNTS)]
+)
+@steady
+@given(data=st.data())
+def test_counts_equal_loop_and_sklearn(classes, names, data):
+    outputs, targets = data.draw(problems(classes=classes))
     for name in names:
         batched = METRICS.get(name)().values(outputs, targets)
         assert batched.dtype == torch.float64
@@ -167,24 +159,6 @@ def assert_counts(names, outputs, targets):
             assert actual == pytest.approx(naive(name, predicted, targets.tolist()))
             expected = sklearn_value(name, np.array(predicted), targets.numpy())
             assert actual == pytest.approx(expected)
-
-
-@steady
-@given(problems(classes=1))
-def test_one_logit_equals_loop_and_sklearn(problem):
-    assert_counts(BINARY_COUNTS, *problem)
-
-
-@steady
-@given(problems(classes=2))
-def test_two_logits_equal_loop_and_sklearn(problem):
-    assert_counts(BINARY_COUNTS, *problem)
-
-
-@steady
-@given(problems(classes=4))
-def test_four_logits_equal_loop_and_sklearn(problem):
-    assert_counts(MULTI_COUNTS, *problem)
 
 
 def naive_average_precision(scores, targets):
@@ -221,14 +195,11 @@ def test_top_k_equals_loop(problem, k):
 
 
 def test_top_k_equals_sklearn_without_ties():
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     outputs = torch.randn(200, 9, generator=generator)
     targets = torch.randint(9, (200,), generator=generator)
     expected = oracle.top_k_accuracy_score(targets, outputs, k=5, labels=np.arange(9))
     assert value("top-5", outputs, targets) == pytest.approx(expected)
-
-
-def test_top_1_is_accuracy_under_ties():
+    # Top-1 is accuracy, under ties, too.
     outputs, targets = torch.zeros(6, 3), torch.tensor([0, 1, 2, 0, 0, 1])
-    assert value("top-1", outputs, targets) == 0.5
-    assert value("mcr", outputs, targets) == 0.5
+    assert value("top-1", outputs, targets) == value("mcr", outputs, targets) == 0.5

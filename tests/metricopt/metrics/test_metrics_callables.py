@@ -12,9 +12,10 @@ from metricopt.errors import ConfigError, MetricError
 from metricopt.metrics.base import METRICS
 from metricopt.metrics.f1 import F1
 from metricopt.reading.callables import make_metric
+from tests.metricopt.drawn import seeded
 from tests.metricopt.metrics.checked import check_metric
 
-GENERATOR = torch.Generator().manual_seed(7)
+GENERATOR = seeded(7)
 ONE = torch.randn(60, 1, generator=GENERATOR)
 TWO = torch.randn(60, 2, generator=GENERATOR)
 FOUR = torch.randn(60, 4, generator=GENERATOR)
@@ -76,56 +77,57 @@ def test_names_and_metrics_are_returned_as_they_are():
     assert {make_metric(name).name for name in METRICS} == set(METRICS) - settled
 
 
-def test_unknown_name_lists_the_known():
-    with pytest.raises(ConfigError, match="unknown metric 'f2'; known: ap50, ap50-a"):
-        make_metric("f2")
+RAND = r"rand_score takes \(labels_true, labels_pred\), not \(y_true, y_pred\)"
+RANGE = "needs a finite range low < high, got low="
+DEFINED = r"metric 'f1' is defined as Declaration\(hi"
+SILENT = "metric '{}' does not say which direction is better: pass "
+SILENT += "higher_is_better=True or higher_is_better=False$"
 
 
 @pytest.mark.parametrize(
-    "declared", [{"higher_is_better": False}, {"name": "mine"}, {"low": -1.0}]
-)
-def test_declaration_that_contradicts_a_finished_metric(declared):
-    with pytest.raises(ConfigError, match=r"metric 'f1' is defined as Declaration\(hi"):
-        make_metric("f1", **declared)
-
-
-@pytest.mark.parametrize(
-    ("function", "higher"),
+    ("spec", "declared", "text"),
     [
-        (sk.accuracy_score, True),
-        (sk.f1_score, True),
-        (sk.jaccard_score, True),
-        (sk.zero_one_loss, False),
-        (sk.hamming_loss, False),
+        ("f2", {}, "unknown metric 'f2'; known: ap50, ap50-a"),
+        ("f1", {"higher_is_better": False}, DEFINED),
+        ("f1", {"name": "mine"}, DEFINED),
+        ("f1", {"low": -1.0}, DEFINED),
+        (sk.rand_score, {}, RAND),
+        (sk.confusion_matrix, {}, SILENT.format("confusion_matrix")),
+        (ModuleAccumulator(), {}, SILENT.format("ModuleAccumulator")),
+        (share_right, {}, "^" + SILENT.format("share_right")),
+        (share_right, {"higher_is_better": True, "low": 1.0, "high": 0.0}, RANGE),
+        (share_right, {"higher_is_better": True, "low": 0.0, "high": 0.0}, RANGE),
+        (share_right, {"higher_is_better": True, "high": float("inf")}, RANGE),
+        (Accumulator, {}, r"got the class Accumulator: pass Accumulator"),
+        (3, {}, "or a callable, got int 3"),
     ],
 )
-@pytest.mark.parametrize("outputs", [ONE, TWO], ids=["one", "two"])
-def test_sklearn_functions_of_labels(function, higher, outputs):
-    metric = make_metric(function)
-    labels = outputs[:, 0] >= 0 if outputs.shape[1] == 1 else outputs.argmax(1)
-    expected = function(BINARY.numpy(), labels.long().numpy())
-    assert metric.value(outputs, BINARY) == pytest.approx(expected)
-    assert metric.higher_is_better is higher
-    assert metric.name == function.__name__
-    assert check_metric(metric, outputs, BINARY) == pytest.approx(expected)
+def test_what_makes_no_metric_is_refused(spec, declared, text):
+    with pytest.raises(ConfigError, match=text):
+        make_metric(spec, **declared)
 
 
-@pytest.mark.parametrize(
-    ("function", "higher"),
-    [
-        (sk.roc_auc_score, True),
-        (sk.average_precision_score, True),
-        (sk.brier_score_loss, False),
-        (sk.log_loss, False),
-    ],
-)
+OF_LABELS = {sk.accuracy_score: True, sk.f1_score: True, sk.jaccard_score: True}
+OF_LABELS |= {sk.zero_one_loss: False, sk.hamming_loss: False}
+OF_SCORES = {sk.roc_auc_score: True, sk.average_precision_score: True}
+OF_SCORES |= {sk.brier_score_loss: False, sk.log_loss: False}
+
+
+@pytest.mark.parametrize("function", [*OF_LABELS, *OF_SCORES])
 @pytest.mark.parametrize("outputs", [ONE, TWO], ids=["one", "two"])
-def test_sklearn_functions_of_scores(function, higher, outputs):
-    metric = make_metric(function, high=20.0)
+def test_sklearn_functions(function, outputs):
+    """Functions of labels get decisions, those of scores probabilities."""
     logit = outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
-    expected = function(BINARY.numpy(), torch.sigmoid(logit.double()).numpy())
+    given, metric = (logit >= 0).long(), make_metric(function)
+    if outputs.shape[1] == 2:
+        given = outputs.argmax(1)
+    if function in OF_SCORES:
+        given = torch.sigmoid(logit.double())
+        metric = make_metric(function, high=20.0)
+    expected = function(BINARY.numpy(), given.numpy())
     assert metric.value(outputs, BINARY) == pytest.approx(expected)
-    assert metric.higher_is_better is higher
+    assert metric.higher_is_better is (OF_LABELS | OF_SCORES)[function]
+    assert metric.name == function.__name__
     assert check_metric(metric, outputs, BINARY) == pytest.approx(expected)
 
 
@@ -145,26 +147,15 @@ def test_partial_of_sklearn_function_of_class_scores():
     assert metric.name == "roc_auc_score"
 
 
-def test_sklearn_function_without_a_direction():
-    with pytest.raises(ConfigError, match="'confusion_matrix' does not say which"):
-        make_metric(sk.confusion_matrix)
+def test_sklearn_functions_with_a_range_of_their_own_or_of_decisions():
     metric = make_metric(sk.matthews_corrcoef)
     expected = sk.matthews_corrcoef(BINARY, ONE[:, 0] >= 0)
     assert metric.value(ONE, BINARY) == pytest.approx(expected)
     assert (metric.higher_is_better, metric.low) == (True, -1.0)
-
-
-def test_sklearn_function_of_decisions():
     metric = make_metric(sk.hinge_loss, high=9.0)
     margin = TWO[:, 1] - TWO[:, 0]
     assert metric.value(ONE, BINARY) == pytest.approx(sk.hinge_loss(BINARY, ONE))
     assert metric.value(TWO, BINARY) == pytest.approx(sk.hinge_loss(BINARY, margin))
-
-
-def test_sklearn_function_of_something_else():
-    text = r"rand_score takes \(labels_true, labels_pred\), not \(y_true, y_pred\)"
-    with pytest.raises(ConfigError, match=text):
-        make_metric(sk.rand_score)
 
 
 def test_sklearn_undefined_values_are_quiet_or_refused():
@@ -172,12 +163,9 @@ def test_sklearn_undefined_values_are_quiet_or_refused():
     assert make_metric(sk.precision_score).value(negative, BINARY) == 0.0
     with pytest.raises(MetricError, match="'roc_auc_score' returned nan"):
         make_metric(sk.roc_auc_score).value(ONE, torch.ones_like(BINARY))
-
-
-def test_sklearn_errors_are_named():
-    with pytest.raises(
-        MetricError, match="'f1_score' raised ValueError: Target is mult"
-    ):
+    # Errors of its own are named.
+    text = "'f1_score' raised ValueError: Target is mult"
+    with pytest.raises(MetricError, match=text):
         make_metric(sk.f1_score).value(FOUR, CLASSES)
 
 
@@ -204,9 +192,7 @@ def test_accumulating_objects(spec, outputs, expected):
     assert check_metric(metric, outputs, targets) == first
 
 
-def test_module_without_a_direction():
-    with pytest.raises(ConfigError, match="'ModuleAccumulator' does not say which dir"):
-        make_metric(ModuleAccumulator())
+def test_only_update_and_compute_of_a_module_are_called():
     metric = make_metric(ModuleAccumulator(), higher_is_better=True)
     assert metric.value(ONE, BINARY) == pytest.approx(share_right(ONE, BINARY))
 
@@ -219,39 +205,11 @@ def test_plain_callable():
     assert (metric.name, metric.low, metric.high) == ("share_right", 0.0, 1.0)
 
 
-def test_plain_callable_without_a_direction():
-    text = (
-        "metric 'share_right' does not say which direction is better: pass "
-        "higher_is_better=True or higher_is_better=False"
-    )
-    with pytest.raises(ConfigError) as caught:
-        make_metric(share_right)
-    assert str(caught.value) == text
-
-
 def test_callable_gets_no_gradients():
     metric = make_metric(
         lambda outputs, targets: np.mean(outputs.numpy() > 0), higher_is_better=True
     )
     assert metric.value(ONE.clone().requires_grad_(), BINARY) > 0
-
-
-@pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (0.0, 0.0), (0.0, float("inf"))])
-def test_empty_or_infinite_range(low, high):
-    with pytest.raises(ConfigError, match="needs a finite range low < high, got low="):
-        make_metric(share_right, higher_is_better=True, low=low, high=high)
-
-
-def test_class_instead_of_object():
-    with pytest.raises(
-        ConfigError, match=r"got the class Accumulator: pass Accumulator"
-    ):
-        make_metric(Accumulator)
-
-
-def test_something_else():
-    with pytest.raises(ConfigError, match="or a callable, got int 3"):
-        make_metric(3)
 
 
 @pytest.mark.parametrize("spec", [sk.f1_score, share_right], ids=["sklearn", "plain"])

@@ -24,27 +24,17 @@ def returning(result, **settings):
     return make_metric(lambda outputs, targets: result, **settings)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        0.5,
-        np.float32(0.5),
-        np.array(0.5),
-        np.array([0.5]),
-        torch.tensor(0.5),
-        torch.tensor([[0.5]], dtype=torch.float16),
-        Fraction(1, 2),
-    ],
-)
-def test_numbers_are_accepted(result):
-    value = returning(result).value(OUTPUTS, TARGETS)
-    assert type(value) is float
-    assert value == 0.5
+HALVES = [0.5, np.float32(0.5), np.array(0.5), np.array([0.5]), torch.tensor(0.5)]
+HALVES += [torch.tensor([[0.5]], dtype=torch.float16), Fraction(1, 2)]
 
 
-@pytest.mark.parametrize("result", [1, np.int64(1), torch.tensor(1), 1 + 1e-12])
-def test_integers_and_rounding_are_accepted(result):
-    assert returning(result).value(OUTPUTS, TARGETS) == 1.0
+def test_numbers_integers_and_rounding_are_accepted():
+    for result in HALVES:
+        value = returning(result).value(OUTPUTS, TARGETS)
+        assert type(value) is float
+        assert value == 0.5
+    for result in (1, np.int64(1), torch.tensor(1), 1 + 1e-12):
+        assert returning(result).value(OUTPUTS, TARGETS) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -69,15 +59,12 @@ def test_integers_and_rounding_are_accepted(result):
 )
 def test_anything_else_is_refused(result, text):
     metric = returning(result)
-    for call in (metric.value, check_metric_of(metric)):
-        with pytest.raises(MetricError, match=text):
-            call(OUTPUTS, TARGETS)
+    with pytest.raises(MetricError, match=text):
+        metric.value(OUTPUTS, TARGETS)
+    with pytest.raises(MetricError, match=text):
+        check_metric(metric, OUTPUTS, TARGETS)
     with pytest.raises(MetricError, match=text):
         metric.values(OUTPUTS[None], TARGETS)
-
-
-def check_metric_of(metric):
-    return lambda outputs, targets: check_metric(metric, outputs, targets)
 
 
 def test_an_exception_is_named_and_kept():
@@ -90,12 +77,9 @@ def test_an_exception_is_named_and_kept():
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_check_returns_the_initial_value():
+def test_the_check_returns_the_initial_value_or_finds_a_wrong_direction():
     metric = make_metric(accuracy, higher_is_better=True)
     assert check_metric(metric, OUTPUTS, TARGETS) == pytest.approx(0.6)
-
-
-def test_wrong_direction_against_inverted_predictions():
     metric = make_metric(accuracy, higher_is_better=False)
     text = (
         "metric 'accuracy' is declared higher_is_better=False, but perfect "
@@ -151,11 +135,6 @@ def test_targets_that_are_no_labels_skip_the_perfect_outputs(targets):
     assert len(calls) == 1
 
 
-def test_empty_targets():
-    with pytest.raises(DataError, match="'f1' needs at least one target, got none"):
-        check_metric(make_metric("f1"), OUTPUTS[:0], TARGETS[:0])
-
-
 @pytest.mark.parametrize("name", ["f1", "aucpr", "g-mean", "jaccard"])
 def test_one_class_where_two_are_needed(name):
     text = f"'{name}' needs targets of two classes or more, all 5 targets are 1"
@@ -163,11 +142,10 @@ def test_one_class_where_two_are_needed(name):
         check_metric(make_metric(name), OUTPUTS, torch.ones(5, dtype=torch.long))
 
 
-def test_one_class_where_one_is_enough():
+def test_one_class_is_enough_for_some_and_no_example_for_none():
     ones = torch.ones(5, dtype=torch.long)
     assert check_metric(make_metric("mcr"), OUTPUTS, ones) == pytest.approx(0.4)
-
-
-def test_wrong_outputs():
+    with pytest.raises(DataError, match="'f1' needs at least one target, got none"):
+        check_metric(make_metric("f1"), OUTPUTS[:0], TARGETS[:0])
     with pytest.raises(ShapeError, match=r"needs outputs \[N, C\], got \[5\]"):
         check_metric(make_metric("mcr"), OUTPUTS[:, 0], TARGETS)

@@ -58,47 +58,36 @@ def test_average_precision_of_saturated_probabilities():
     assert value("aucpr", outputs, torch.tensor([1, 0, 0])) == 1.0
 
 
-@pytest.mark.parametrize("name", ["f1", "jaccard"])
-def test_binary_metrics_refuse_more_classes(name):
-    text = (
-        f"metric '{name}' is binary and needs C = 1 or 2 outputs per example, got C = 3"
-    )
-    with pytest.raises(ShapeError, match=text):
-        value(name, torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]))
+FOUR, THREE = torch.tensor([0, 1, 0, 1]), torch.zeros(3, 1)
+BINARY = "metric '{}' is binary and needs C = 1 or 2 outputs per example, got C = 3"
+RANGE = r"metric '{}' needs labels in \[0, 1\], got labels from -1 to 2"
+FLOATS = r"needs integer labels of shape \[N\], got torch.float32 of shape \[3\]"
+NAN, UNDEFINED = torch.tensor([[0.0], [math.nan]]), "'{}' was given outputs with NaN"
 
 
 @pytest.mark.parametrize(
-    ("name", "classes", "least"), [("top-5", 4, 5), ("top-1", 1, 2)]
+    ("names", "outputs", "targets", "error", "text"),
+    [
+        (["f1", "jaccard"], torch.zeros(4, 3), FOUR, ShapeError, BINARY),
+        (["top-5"], torch.zeros(4, 4), FOUR, ShapeError, "C >= 5 class .* got C = 4"),
+        (["top-1"], torch.zeros(4, 1), FOUR, ShapeError, "C >= 2 class .* got C = 1"),
+        (["mcr", "aucpr"], THREE, torch.tensor([2, 0, -1]), DataError, RANGE),
+        (["mcr"], THREE, torch.zeros(3), DataError, FLOATS),
+        (
+            ["mcr", "aucpr"],
+            NAN,
+            FOUR[:2],
+            MetricError,
+            "'{}' was given outputs with NaN",
+        ),
+    ],
 )
-def test_top_k_refuses_too_few_classes(name, classes, least):
-    with pytest.raises(
-        ShapeError, match=f"C >= {least} class logits, got C = {classes}"
-    ):
-        value(name, torch.zeros(4, classes), torch.tensor([0, 1, 0, 1]))
+def test_what_is_wrong_is_named(names, outputs, targets, error, text):
+    for name in names:
+        with pytest.raises(error, match=text.replace("{}", name)):
+            value(name, outputs, targets)
 
 
 def test_top_k_refuses_no_guess():
     with pytest.raises(ConfigError, match="top-k needs k >= 1, got 0"):
         TopK(0)
-
-
-@pytest.mark.parametrize("name", ["mcr", "aucpr"])
-def test_labels_out_of_range(name):
-    text = rf"metric '{name}' needs labels in \[0, 1\], got labels from -1 to 2"
-    with pytest.raises(DataError, match=text):
-        value(name, torch.zeros(3, 1), torch.tensor([2, 0, -1]))
-
-
-def test_targets_that_are_no_labels():
-    text = r"needs integer labels of shape \[N\], got torch.float32 of shape \[3\]"
-    with pytest.raises(DataError, match=text):
-        value("mcr", torch.zeros(3, 1), torch.zeros(3))
-
-
-@pytest.mark.parametrize("name", ["mcr", "aucpr"])
-def test_nan_outputs(name):
-    outputs = torch.tensor([[0.0], [math.nan]])
-    with pytest.raises(
-        MetricError, match=f"metric '{name}' was given outputs with NaN"
-    ):
-        value(name, outputs, torch.tensor([0, 1]))

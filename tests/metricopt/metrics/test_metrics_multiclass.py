@@ -2,11 +2,9 @@
 
 import math
 
-import hypothesis.extra.numpy as arrays
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
@@ -20,30 +18,11 @@ from metricopt.metrics.confusion import (
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.metrics.worst_class_error import WorstClassError
 from metricopt.reading.callables import make_metric
+from tests.metricopt.drawn import draw, labels, seeded
 from tests.metricopt.metrics.checked import check_metric
+from tests.metricopt.metrics.test_metrics import problems, steady
 
-steady = settings(deadline=None, derandomize=True, max_examples=40)
 COSTS = torch.tensor([[0.0, 0.5, 1.0], [0.25, 0.0, 0.125], [1.0, 0.75, 0.0]])
-
-
-def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def labels(count, classes, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(classes, (count,), generator=generator)
-
-
-@st.composite
-def problems(draw, classes):
-    """Draw coarse outputs [B, N, C], so that ties abound, and labels [N]."""
-    rows, examples = draw(st.integers(1, 3)), draw(st.integers(1, 12))
-    shape, levels = (rows, examples, classes), st.integers(-2, 2).map(float)
-    outputs = draw(arrays.arrays(np.float32, shape, elements=levels))
-    labels = st.integers(0, max(classes, 2) - 1)
-    targets = draw(arrays.arrays(np.int64, examples, elements=labels))
-    return torch.from_numpy(outputs), torch.from_numpy(targets)
 
 
 def sklearn_macro(scores, targets):
@@ -71,7 +50,7 @@ def test_macro_average_precision_equals_sklearn_with_ties(problem):
 
 @pytest.mark.parametrize("levels", [3, 40, 10**9])
 def test_macro_average_precision_equals_sklearn_on_many_examples(levels):
-    outputs, targets = draw(2, 3000, 10), labels(3000, 9)
+    outputs, targets = draw(2, 3000, 10), labels(3000, classes=9)
     assert_macro((outputs * levels).round() / levels, targets)
 
 
@@ -84,7 +63,7 @@ def test_the_order_by_logit_is_not_that_by_probability():
 
 
 def test_single_logits_have_one_order():
-    outputs, targets = draw(60, 1), labels(60, 2)
+    outputs, targets = draw(60, 1), labels(60, classes=2)
     expected = average_precision_score(targets, outputs[:, 0])
     for name in ("aucpr", "aucpr-macro-logits"):
         actual = make_metric(name).value(outputs, targets)
@@ -92,7 +71,7 @@ def test_single_logits_have_one_order():
 
 
 def test_two_raw_logits_are_ranked_class_by_class():
-    outputs, targets = draw(60, 2), labels(60, 2)
+    outputs, targets = draw(60, 2), labels(60, classes=2)
     actual = make_metric("aucpr-macro-logits").value(outputs, targets)
     assert actual == pytest.approx(sklearn_macro(outputs, targets), abs=1e-12)
     margins = outputs[:, 1] - outputs[:, 0]
@@ -108,7 +87,7 @@ def test_ranking_by_constant_scores_gives_the_share_of_each_class():
 
 
 def test_average_precision_refuses_what_has_no_order():
-    outputs, targets = draw(5, 3), labels(5, 3)
+    outputs, targets = draw(5, 3), labels(5, classes=3)
     outputs[2, 1] = math.inf
     with pytest.raises(MetricError, match="'aucpr' was given outputs with NaN"):
         make_metric("aucpr").value(outputs, targets)
@@ -126,23 +105,12 @@ def test_worst_class_error_is_that_of_the_class_recognised_worst():
     assert WorstClassError().value(outputs, targets) == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize("classes", [1, 4])
 @steady
-@given(problems(classes=1))
-def test_matrices_of_single_logits_hold_the_counts(problem):
-    assert_counts(*problem)
-
-
-@steady
-@given(problems(classes=4))
-def test_matrices_of_class_logits_hold_the_counts(problem):
-    assert_counts(*problem)
-
-
-def assert_counts(outputs, targets):
-    matrices, counts = (
-        confusion_matrices(outputs, targets),
-        confusion_counts(outputs, targets),
-    )
+@given(data=st.data())
+def test_matrices_hold_the_counts(classes, data):
+    problem = data.draw(problems(classes=classes))
+    matrices, counts = confusion_matrices(*problem), confusion_counts(*problem)
     diagonal = matrices.diagonal(dim1=1, dim2=2)
     assert matrices.dtype == torch.float64
     assert torch.equal(diagonal, counts.true_positives)
@@ -170,9 +138,9 @@ def test_mean_cost_equals_a_loop(problem):
 
 
 def test_rows_of_many_classes_equal_single_rows_exactly():
-    costs = torch.rand(200, 200, generator=torch.Generator().manual_seed(2))
+    costs = torch.rand(200, 200, generator=seeded(2))
     metric = CostWeightedError(costs.fill_diagonal_(0))
-    outputs, targets = draw(3, 500, 200), labels(500, 200)
+    outputs, targets = draw(3, 500, 200), labels(500, classes=200)
     assert metric.values(outputs, targets).tolist() == [
         metric.value(row, targets) for row in outputs
     ]
@@ -180,17 +148,15 @@ def test_rows_of_many_classes_equal_single_rows_exactly():
 
 def test_costs_have_the_label_first():
     costs = torch.tensor([[0.0, 0.25], [1.0, 0.0]])
-    logits, targets = (
-        torch.tensor([[1.0], [1.0], [-1.0], [2.0]]),
-        torch.tensor([0, 0, 1, 1]),
-    )
+    logits = torch.tensor([[1.0], [1.0], [-1.0], [2.0]])
+    targets = torch.tensor([0, 0, 1, 1])
     for outputs in (logits, torch.cat([-logits, logits], 1)):
         value = CostWeightedError(costs).value(outputs, targets)
         assert value == (0.25 + 0.25 + 1.0) / 4
 
 
 def test_equal_costs_are_the_error_rate_and_the_check_passes():
-    outputs, targets = draw(4, 50, 5), labels(50, 5)
+    outputs, targets = draw(4, 50, 5), labels(50, classes=5)
     metric = CostWeightedError(1 - torch.eye(5))
     assert torch.equal(
         metric.values(outputs, targets), make_metric("mcr").values(outputs, targets)
@@ -200,9 +166,7 @@ def test_equal_costs_are_the_error_rate_and_the_check_passes():
     assert initial == metric.value(outputs[0], targets)
     assert metric.name == "cost-weighted-error"
     assert make_metric(metric) is metric
-
-
-def test_the_matrix_is_a_copy_of_that_of_the_caller():
+    # The matrix of the caller is copied.
     costs = COSTS.double()
     metric = CostWeightedError(costs)
     costs[0, 1] = 0.0
@@ -244,21 +208,15 @@ def test_bad_inputs_of_the_cost_weighted_error():
         metric.value(torch.full((2, 3), math.nan), torch.tensor([0, 1]))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
 def test_metrics_of_counts_are_those_of_the_confusion_matrix(columns):
-    outputs, targets = draw(3, 50, columns), labels(50, max(columns, 2))
+    outputs, targets = draw(3, 50, columns), labels(50, classes=max(columns, 2))
     matrices = confusion_matrices(outputs, targets)
     kinds = [METRICS.get(name) for name in METRICS]
     metrics = [kind() for kind in kinds if issubclass(kind, CountMetric)]
     suited = [each for each in metrics if columns <= 2 or not each.binary]
     assert len(suited) >= 5
+    suited += [CostWeightedError(COSTS)] * (columns == 3)
     for metric in suited:
         expected = metric.values(outputs, targets)
         torch.testing.assert_close(metric.of_matrices(matrices), expected)
-
-
-def test_the_cost_of_a_confusion_matrix_is_that_of_its_outputs():
-    outputs, targets = draw(3, 50, 3), labels(50, 3)
-    metric = CostWeightedError(COSTS)
-    found = metric.of_matrices(confusion_matrices(outputs, targets))
-    torch.testing.assert_close(found, metric.values(outputs, targets))

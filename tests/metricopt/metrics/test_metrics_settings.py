@@ -7,31 +7,14 @@ import torch
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.f1 import F1
 from metricopt.reading.callables import make_metric
-
-GENERATOR = torch.Generator().manual_seed(7)
-ONE = torch.randn(60, 1, generator=GENERATOR)
-FOUR = torch.randn(60, 4, generator=GENERATOR)
-BINARY = torch.randint(2, (60,), generator=GENERATOR)
-CLASSES = torch.randint(4, (60,), generator=GENERATOR)
-
-
-def share_right(outputs, targets):
-    return float(((outputs[:, 0] >= 0) == (targets == 1)).double().mean())
-
-
-class Accumulator:
-    """An accuracy in the shape of torchmetrics."""
-
-    higher_is_better = True
-
-    def reset(self):
-        self.hits = []
-
-    def update(self, predictions, targets):
-        self.hits.append((predictions >= 0.5) == (targets == 1))
-
-    def compute(self):
-        return torch.cat(self.hits).double().mean()
+from tests.metricopt.metrics.test_metrics_callables import (
+    BINARY,
+    CLASSES,
+    FOUR,
+    ONE,
+    Accumulator,
+    share_right,
+)
 
 
 def test_settings_of_a_registered_metric():

@@ -12,13 +12,15 @@ from metricopt.errors import DataError, MetricError
 from metricopt.metrics import neighbours as module
 from metricopt.metrics.neighbours import neighbours, ranks_of
 from tests.golden import assert_golden, load_golden
+from tests.metricopt.drawn import seeded
+from tests.metricopt.watched import watch
 
 CASES = list(load_golden("recall_at_k"))
 
 
 def clustered(examples, classes, size=8, seed=0, dtype=torch.float64):
     """Embeddings [N, E] around centres, and labels: at least two of every class."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     labels = torch.arange(examples) % classes
     labels[2 * classes :] = torch.randint(
         classes, labels[2 * classes :].shape, generator=generator
@@ -36,24 +38,19 @@ def naive(embeddings, labels):
     for query, vector in enumerate(unit):
         gallery = [i for i in range(len(unit)) if i != query]
         # On ties, other classes first.
-        gallery.sort(
-            key=lambda i: (-float(vector @ unit[i]), labels[i] == labels[query])
-        )
-        hits = [bool(labels[i] == labels[query]) for i in gallery]
-        relevant = sum(hits)
+        own = labels == labels[query]
+        gallery.sort(key=lambda i, own=own: (-float(vector @ unit[i]), own[i]))
+        hits = [bool(own[i]) for i in gallery]
+        places = range(1, sum(hits) + 1)
         ranks.append(hits.index(True))
-        precisions.append(
-            sum(sum(hits[:i]) / i for i in range(1, relevant + 1) if hits[i - 1])
-            / relevant
-        )
+        shares = (sum(hits[:i]) / i for i in places if hits[i - 1])
+        precisions.append(sum(shares) / len(places))
     return torch.tensor(ranks), torch.tensor(precisions, dtype=torch.float64)
 
 
 def assert_naive(embeddings, labels):
-    found, (ranks, precision) = (
-        neighbours(embeddings, labels),
-        naive(embeddings, labels),
-    )
+    found = neighbours(embeddings, labels)
+    ranks, precision = naive(embeddings, labels)
     assert torch.equal(found.nearest_rank, ranks)
     torch.testing.assert_close(found.precision, precision)
 
@@ -93,25 +90,20 @@ def test_labels_may_be_any_integers():
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
-def test_coarse_numbers_are_compared_in_single_precision(kind):
+def test_coarse_and_whole_numbers_are_compared_in_single_precision(kind):
     embeddings, labels = clustered(120, 20)
-    embeddings = embeddings.to(kind)
-    assert_naive(embeddings, labels)
+    assert_naive(embeddings.to(kind), labels)
+    embeddings, labels = clustered(50, 10)
+    assert_naive((100 * embeddings).long(), labels)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_lengths_do_not_matter(scale):
     embeddings, labels = clustered(50, 10, dtype=torch.float32)
     expected = neighbours(embeddings, labels)
-    factors = scale * torch.rand(50, 1, generator=torch.Generator().manual_seed(0))
+    factors = scale * torch.rand(50, 1, generator=seeded(0))
     found = neighbours(factors * embeddings, labels)
     assert torch.equal(found.nearest_rank, expected.nearest_rank)
-
-
-def test_whole_numbers_will_do():
-    embeddings, labels = clustered(50, 10)
-    whole = (100 * embeddings).long()
-    assert_naive(whole, labels)
 
 
 def test_on_ties_other_classes_come_first():
@@ -127,7 +119,7 @@ def test_on_ties_other_classes_come_first():
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("examples", [6, 97, 1001])
 def test_embeddings_that_are_all_the_same_find_nothing(kind, examples):
-    generator = torch.Generator().manual_seed(examples)
+    generator = seeded(examples)
     one = torch.randn(1, 67, generator=generator, dtype=kind)
     lengths = 1 + torch.rand(examples, 1, generator=generator, dtype=kind)
     labels = torch.arange(examples) % 3
@@ -157,15 +149,8 @@ def test_what_cannot_be_compared_is_refused():
 
 @pytest.fixture
 def passes(monkeypatch):
-    """The number of rows whose neighbours were searched, as the length of a list."""
-    calls, search = [], module.neighbours
-
-    def counted(row, labels, *, name):
-        calls.append(row)
-        return search(row, labels, name=name)
-
-    monkeypatch.setattr(module, "neighbours", counted)
-    return calls
+    """A note for every row whose neighbours were searched."""
+    return watch(monkeypatch, module, "neighbours")
 
 
 def stack(rows=3):

@@ -14,7 +14,7 @@ TRAIN, OBSERVE, TEST = (Split(*part) for part in splits())
 
 
 def digits_task(metric, *, seed=1, observe=OBSERVE, **settings):
-    network = pretrained(splits()[0], seed=seed)
+    network = pretrained(seed)
     adapter = auto_adapter(network, TRAIN.inputs[:4], seed=0)
     return NetworkTask(
         adapter,
@@ -24,6 +24,11 @@ def digits_task(metric, *, seed=1, observe=OBSERVE, **settings):
         observe=observe,
         drawing=Drawing(seeds=Seeds("digits", seed)),
     )
+
+
+def few(count):
+    """Return the first examples of the test split."""
+    return Split(TEST.inputs[:count], TEST.targets[:count])
 
 
 def judged(task, metric, phi, split=TEST):

@@ -10,10 +10,24 @@ from metricopt.on_outputs.folds import (
     folds_of,
     lacking,
     parts_of,
+    stratified_folds,
 )
 from metricopt.statistics.detection import DetectionStatistics
 from metricopt.statistics.several import SeveralStatistics
-from tests.metricopt.embedding_network import embedding_task, observed, seeded
+from tests.metricopt.drawn import seeded
+from tests.metricopt.embedding_network import embedding_task, observed
+
+
+@pytest.mark.parametrize("classes", [2, 7])
+def test_folds_are_drawn_and_alike_in_size_and_labels(classes):
+    targets = torch.randint(classes, (203,), generator=seeded())
+    folds, same, other = (stratified_folds(targets, 5, seeded(s)) for s in (1, 1, 2))
+    assert torch.equal(folds, same) and not torch.equal(folds, other)
+    sizes = torch.bincount(folds, minlength=5)
+    assert len(folds) == 203 and sizes.max() - sizes.min() <= 1
+    for label in range(classes):
+        counts = torch.bincount(folds[targets == label], minlength=5)
+        assert counts.max() - counts.min() <= 1
 
 
 def test_classes_stay_together_in_folds_and_parts():

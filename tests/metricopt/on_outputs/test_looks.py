@@ -40,6 +40,7 @@ def test_what_differs_by_chance_is_as_good():
     simple, rich = torch.tensor([[0.32, 0.30, 0.35, 0.31], [0.31, 0.33, 0.28, 0.32]])
     assert simplest(torch.stack([simple, rich])) == 0
     assert simplest(torch.stack([rich, simple])) == 0
+    assert simplest(torch.full((3, 11), 0.2)) == 0
 
 
 def test_what_is_better_in_all_samples_is_taken():
@@ -47,7 +48,3 @@ def test_what_is_better_in_all_samples_is_taken():
     assert simplest(torch.stack([simple, rich])) == 1
     assert simplest(torch.stack([simple, rich, rich])) == 1
     assert simplest(torch.stack([rich, simple])) == 0
-
-
-def test_the_same_is_as_good():
-    assert simplest(torch.full((3, 11), 0.2)) == 0

@@ -10,25 +10,22 @@ from metricopt.methods.archive import Archive
 from metricopt.methods.budget import Budget
 from metricopt.methods.random_search import RandomSearch
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
-from tests.metricopt.on_outputs.outputs_task import TEST, digits_task, judged
+from tests.metricopt.drawn import seeded
+from tests.metricopt.on_outputs.outputs_task import digits_task, few, judged
 from tests.metricopt.quadratic_task import QuadraticTask
 
 
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 @cache
-def searched(metric):
-    """A task, and what two searches of sixteen queries found on it."""
+def searched(metric, rows):
+    """A task, and what searches of sixteen queries found on it."""
     task = digits_task(metric)
-    return task, MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
+    return task, MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=rows)
 
 
-@pytest.mark.parametrize("metric", ["f-macro", "mcr"])
-def test_sixteen_queries_improve_a_metric_on_other_data(metric):
-    task, found = searched(metric)
-    assert 2 * found.queries == task.queries <= 32
+@pytest.mark.parametrize(("metric", "rows"), [("f-macro", 2), ("mcr", 1)])
+def test_sixteen_queries_improve_a_metric_on_other_data(metric, rows):
+    task, found = searched(metric, rows)
+    assert rows * found.queries == task.queries <= rows * 16
     assert found.notes["identified"] == 1
     assert all(each.gain > each.error for each in found.evidence)
     sign = 1 if metric == "f-macro" else -1
@@ -37,7 +34,7 @@ def test_sixteen_queries_improve_a_metric_on_other_data(metric):
 
 
 def test_random_search_needs_more():
-    _, ours = searched("f-macro")
+    _, ours = searched("f-macro", 2)
     task = digits_task("f-macro")
     other = RandomSearch().run(task, Budget(160, 0), seeded(), rows=2)
     assert judged(task, "f-macro", ours.phi) > judged(task, "f-macro", other.phi) + 0.02
@@ -50,13 +47,10 @@ def test_a_group_can_be_left_out():
     statistics = method._statistics(task)
     searches = method._searches(statistics, Archive(task, Budget(2, 0), 1), seeded())
     assert "decisions: sorted" not in searches[0].groups
-
-
-@pytest.mark.parametrize("name", ["sorted", "decisions: rates"])
-def test_a_group_that_is_not_there_or_needed_cannot_be_left_out(name):
-    task = digits_task("mcr")
-    with pytest.raises(ConfigError, match="left_out must name groups of decisions"):
-        MetricOptOutputs(left_out=(name,)).run(task, Budget(16, 0), seeded())
+    # Nor can one that is not there, or is needed.
+    for name in ("sorted", "decisions: rates"):
+        with pytest.raises(ConfigError, match="left_out must name groups of decisions"):
+            MetricOptOutputs(left_out=(name,)).run(task, Budget(16, 0), seeded())
 
 
 def quiet(outputs, targets):
@@ -101,27 +95,22 @@ def test_few_queries_are_no_evidence(queries):
 
 def test_a_gain_that_is_not_shown_is_not_taken():
     # Sixty examples show little.
-    few = type(TEST)(TEST.inputs[:60], TEST.targets[:60])
-    task = digits_task("mcr", observe=few)
+    task = digits_task("mcr", observe=few(60))
     found = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
     before = judged(task, "mcr", torch.zeros(1, task.size))
     assert judged(task, "mcr", found.phi) < before + 0.02
 
 
 def test_too_few_examples_are_not_cross_fitted():
-    few = type(TEST)(TEST.inputs[:20], TEST.targets[:20])
-    found = MetricOptOutputs().run(
-        digits_task("mcr", observe=few), Budget(16, 0), seeded()
-    )
+    task = digits_task("mcr", observe=few(20))
+    found = MetricOptOutputs().run(task, Budget(16, 0), seeded())
     assert not found.phi.any()
     assert "20 examples is too small to cross-fit" in found.evidence[0].reason
 
 
-def test_it_suits_tasks_with_statistics_alone():
-    assert MetricOptOutputs().suits(digits_task("mcr"))
+def test_it_suits_tasks_with_statistics_and_budgets_with_a_query():
+    task = digits_task("mcr")
+    assert MetricOptOutputs().suits(task)
     assert not MetricOptOutputs().suits(QuadraticTask())
-
-
-def test_a_budget_without_queries_is_refused():
     with pytest.raises(ConfigError, match="budget of at least 1 query"):
-        MetricOptOutputs().run(digits_task("mcr"), Budget(0, 0), seeded())
+        MetricOptOutputs().run(task, Budget(0, 0), seeded())

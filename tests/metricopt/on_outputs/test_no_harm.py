@@ -12,12 +12,9 @@ from metricopt.methods.contract import Method
 from metricopt.methods.result import last_step
 from metricopt.on_outputs.fold_check import check_on_folds
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
-from tests.metricopt.on_outputs.outputs_task import TEST, digits_task, judged
+from tests.metricopt.drawn import seeded
+from tests.metricopt.on_outputs.outputs_task import digits_task, few, judged
 from tests.metricopt.quadratic_task import QuadraticTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,7 @@ def test_the_check_pairs_parts_of_the_observe_split():
 
 
 def test_an_untouched_proposal_stays_untouched():
-    few = type(TEST)(TEST.inputs[:60], TEST.targets[:60])
-    task = digits_task("mcr", observe=few)
+    task = digits_task("mcr", observe=few(60))
     found = NoHarm(Proposes(torch.zeros(task.size))).run(task, Budget(20, 0), seeded())
     assert not found.phi.any()
 

@@ -10,12 +10,9 @@ from metricopt.methods.budget import Budget
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.portfolio import PortfolioSearch
 from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots
+from tests.metricopt.drawn import seeded
 from tests.metricopt.on_outputs.outputs_task import digits_task
 from tests.metricopt.quadratic_task import QuadraticTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def facts(**changes):

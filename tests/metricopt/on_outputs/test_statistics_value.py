@@ -7,13 +7,10 @@ from metricopt.metrics.f1 import F1
 from metricopt.metrics.worst_class_error import WorstClassError
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
 from metricopt.statistics.confusion import ConfusionStatistics
+from tests.metricopt.drawn import seeded
 
 N, CLASSES = 400, 5
 STATISTICS = ConfusionStatistics()
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def situations(rows, classes=CLASSES, seed=0):

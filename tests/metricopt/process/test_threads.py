@@ -11,6 +11,7 @@ from metricopt.methods.budget import Budget
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.process.threads import one_thread
 from metricopt.tasks.descent import loss_optimizer
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 
@@ -61,7 +62,7 @@ def test_a_value_function_is_trained_and_followed_in_one_thread(inside):
     torch.set_num_threads(2)
     recipe = Recipe(tasks=8, block=4, group=2, rollout=Rollout(5, 2))
     task = Watched()
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     training = MetaTraining(task, recipe, loss_optimizer("sgd", 0.1), generator)
     while not training.finished:
         training.advance()
@@ -74,7 +75,7 @@ def test_a_value_function_is_trained_and_followed_in_one_thread(inside):
 def test_a_search_with_a_value_function_fits_it_in_one_thread(inside):
     torch.set_num_threads(2)
     task = Watched()
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     GuidedCMA(warm_up=8, fit_steps=2).run(task, Budget(30, 0), generator)
     assert inside == {1}
     assert task.threads == {2}

@@ -3,11 +3,9 @@
 import torch
 from torch.nn.functional import one_hot
 
+from tests.metricopt.drawn import seeded
+
 N = 400
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def situations(classes, rows=3, examples=N):

@@ -4,12 +4,9 @@ import pytest
 import torch
 
 from metricopt.statistics.confusion import ConfusionStatistics
+from tests.metricopt.drawn import seeded
 
 N, CLASSES = 60, 4
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def drawn(classes=CLASSES, rows=3):

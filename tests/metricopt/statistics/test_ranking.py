@@ -6,7 +6,8 @@ import torch
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
 from metricopt.statistics.ranking import FALSE_ALARMS, RECALLS, RankingStatistics
-from tests.metricopt.statistics.statistic_cases import N, seeded, situations
+from tests.metricopt.drawn import seeded
+from tests.metricopt.statistics.statistic_cases import N, situations
 
 KIND = RankingStatistics()
 
@@ -70,31 +71,6 @@ def test_offsets_leave_rankings_by_output_alone():
     for name, values in groups.items():
         same = torch.allclose(values[0], values[1], atol=1e-9)
         assert same == name.endswith("by output")
-
-
-@pytest.mark.parametrize("classes", [1, 4])
-@pytest.mark.parametrize("form", ["exact", "smooth"])
-def test_weights_are_repetitions(classes, form):
-    outputs, targets = situations(classes, examples=60)
-    counts = torch.randint(0, 3, (60,), generator=seeded(4))
-    repeated = torch.arange(60).repeat_interleave(counts)
-    weights = counts.float().expand(3, -1)
-    one = getattr(KIND, form)(outputs, targets, weights)
-    other = getattr(KIND, form)(outputs[:, repeated], targets[repeated])
-    limit = 1e-6 if form == "exact" else 1e-4
-    for name, values in one.items():
-        torch.testing.assert_close(values, other[name], rtol=0, atol=limit)
-
-
-@pytest.mark.parametrize("classes", [1, 4])
-def test_smooth_is_near_exact_and_differentiable(classes):
-    outputs, targets = situations(classes)
-    outputs.requires_grad_()
-    smooth, exact = KIND.smooth(outputs, targets), KIND.exact(outputs, targets)
-    for name, values in smooth.items():
-        assert (values - exact[name]).abs().max() < 0.25, name
-    sum(values.sum() for values in smooth.values()).backward()
-    assert torch.isfinite(outputs.grad).all() and outputs.grad.abs().sum() > 0
 
 
 def test_a_class_without_examples_does_no_harm():

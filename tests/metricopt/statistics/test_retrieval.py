@@ -7,7 +7,7 @@ from torch.nn.functional import normalize
 from metricopt.statistics.contract import anchored
 from metricopt.statistics.retrieval import MOST, RANKS, RetrievalStatistics
 from metricopt.statistics.several import SeveralStatistics
-from tests.metricopt.statistics.statistic_cases import seeded
+from tests.metricopt.drawn import seeded
 
 CLASSES, EACH, SIZE = 12, 6, 5
 KIND = RetrievalStatistics(gallery=CLASSES * EACH)
@@ -27,17 +27,11 @@ def naive(embeddings, targets):
     near = embeddings.double() @ embeddings.double().T
     found = []
     for query, similar in enumerate(near.tolist()):
-        own = [
-            place
-            for place in range(len(targets))
-            if targets[place] == targets[query] and place != query
-        ]
-        others = [
-            s for s, t in zip(similar, targets, strict=True) if t != targets[query]
-        ]
-        found.append(
-            [sum(other >= similar[place] for other in others) for place in own]
-        )
+        alike = (targets == targets[query]).tolist()
+        pairs = list(enumerate(zip(similar, alike, strict=True)))
+        own = [s for place, (s, same) in pairs if same and place != query]
+        others = [s for _, (s, same) in pairs if not same]
+        found.append([sum(other >= s for other in others) for s in own])
     return found
 
 
@@ -47,26 +41,27 @@ def test_statistics_are_those_of_naive_loops(classes, each):
     outputs = outputs.double()  # fewer similarities are tied
     groups = RetrievalStatistics(len(targets)).exact(outputs, targets)
     levels = [rank for rank in RANKS if rank < len(targets)]
+    assert levels[0] == 1  # the first number is Recall@1
     for row, embeddings in enumerate(outputs):
         counts = [sorted(found)[:MOST] for found in naive(embeddings, targets)]
         nearest = [sum(c[0] < r for c in counts) / len(counts) for r in levels]
-        shares = [
-            sum(sum(one < r for one in c) / len(c) for c in counts) / len(counts)
-            for r in levels
-        ]
+        below = [[sum(one < r for one in c) / len(c) for c in counts] for r in levels]
+        shares = [sum(each) / len(counts) for each in below]
         assert groups["nearest"][row].tolist() == pytest.approx(nearest, abs=1e-5)
-        assert groups["all of the class"][row].tolist() == pytest.approx(
-            shares, abs=1e-5
-        )
+        every = groups["all of the class"][row].tolist()
+        assert every == pytest.approx(shares, abs=1e-5)
 
 
-def test_the_order_of_the_examples_does_not_matter():
+def test_neither_the_order_nor_the_length_of_embeddings_matters():
     outputs, targets = embedded(classes=5, each=30)
     order = torch.randperm(len(targets), generator=seeded(8))
     kind = RetrievalStatistics(len(targets))
     shuffled = kind.exact(outputs[:, order], targets[order])
+    longer = outputs * torch.rand(outputs.shape[:2], generator=seeded(1))[..., None]
+    longer = kind.exact(longer, targets)
     for name, values in kind.exact(outputs, targets).items():
         torch.testing.assert_close(shuffled[name], values)
+        torch.testing.assert_close(longer[name], values)
 
 
 def test_collapsed_embeddings_find_nothing():
@@ -85,22 +80,6 @@ def test_large_classes_are_drawn_in_part_beside_others():
     smooth = RetrievalStatistics(len(targets)).smooth(outputs, targets[rows])
     (slope,) = torch.autograd.grad(smooth["nearest"].sum(), outputs)
     assert torch.isfinite(slope).all()
-
-
-def test_recall_at_one_is_the_first_number():
-    outputs, targets = embedded()
-    near = outputs[0] @ outputs[0].T
-    near.fill_diagonal_(-torch.inf)
-    hits = targets[near.argmax(1)] == targets
-    found = KIND.exact(outputs[:1], targets)["nearest"][0, 0]
-    assert found.item() == pytest.approx(hits.double().mean().item(), abs=1e-6)
-
-
-def test_lengths_of_embeddings_do_not_matter():
-    outputs, targets = embedded()
-    longer = outputs * torch.rand(outputs.shape[:2], generator=seeded(1))[..., None]
-    for name, values in KIND.exact(outputs, targets).items():
-        torch.testing.assert_close(values, KIND.exact(longer, targets)[name])
 
 
 def test_weights_are_of_queries_and_leave_the_gallery_whole():
@@ -130,12 +109,8 @@ def test_a_query_without_a_partner_does_not_count():
     alone[0] = 99
     views = KIND.views(outputs, alone)
     groups = KIND.exact(outputs, alone)
-    torch.testing.assert_close(
-        groups["nearest"],
-        views[:, 1:].mean(1).chunk(2, 1)[0].double(),
-        rtol=1e-5,
-        atol=1e-6,
-    )
+    expected = views[:, 1:].mean(1).chunk(2, 1)[0].double()
+    torch.testing.assert_close(groups["nearest"], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_smooth_statistics_are_near_exact_ones_and_have_gradients():
@@ -192,11 +167,8 @@ def test_all_are_drawn_where_as_many_are_wanted():
 
 def test_it_suits_two_classes_of_which_one_has_a_pair():
     outputs = torch.zeros(1, 3, 2)
-    suits = [
-        KIND.suits(outputs, torch.tensor(labels))
-        for labels in ([0, 0, 1], [0, 0, 0], [0, 1, 2])
-    ]
-    assert suits == [True, False, False]
+    labels = torch.tensor([[0, 0, 1], [0, 0, 0], [0, 1, 2]])
+    assert [KIND.suits(outputs, each) for each in labels] == [True, False, False]
 
 
 def test_several_statistics_pass_everything_on():
@@ -205,8 +177,6 @@ def test_several_statistics_pass_everything_on():
     assert several.compares
     rows = several.draw(targets, 20, seeded())
     assert torch.equal(rows, KIND.draw(targets, 20, seeded()))
-    torch.testing.assert_close(
-        several.exact(outputs, targets)["neighbours: nearest"],
-        KIND.exact(outputs, targets)["nearest"],
-    )
+    found = several.exact(outputs, targets)["neighbours: nearest"]
+    torch.testing.assert_close(found, KIND.exact(outputs, targets)["nearest"])
     assert several.views(outputs, targets).shape == KIND.views(outputs, targets).shape

@@ -28,18 +28,6 @@ def of_groups(batch_size, per_class):
 
 @pytest.mark.parametrize("make", [of_classes, of_groups])
 class TestBoth:
-    def test_shape_range_and_determinism(self, make):
-        sampler = make(16, 4)
-        index = sampler.draw(5, make_generator("a"))
-        assert (index.shape, index.dtype) == ((5, 16), torch.int64)
-        assert torch.equal(index, sampler.draw(5, make_generator("a")))
-        assert not torch.equal(index, sampler.draw(5, make_generator("b")))
-        assert sampler.draw(0, make_generator("a")).shape == (0, 16)
-
-    def test_every_example_is_drawn(self, make):
-        drawn = make(12, 3).draw(300, make_generator("a")).unique()
-        assert torch.equal(drawn, torch.arange(len(TARGETS)))
-
     @pytest.mark.parametrize(("batch_size", "per_class"), [(4, 1), (8, 2), (24, 6)])
     def test_classes_differ_and_so_do_their_examples(self, make, batch_size, per_class):
         index = make(batch_size, per_class).draw(200, make_generator("a"))
@@ -62,14 +50,10 @@ class TestBoth:
             torch.testing.assert_close(own / own.mean(), torch.ones_like(own), **WIDE)
 
     def test_what_no_mini_batch_can_be_is_refused(self, make):
-        with pytest.raises(ConfigError, match="batch_size must be at least 1, got 0"):
-            make(0, 4)
+        message = "a multiple of per_class, for two classes or more, got "
         for size, each in ((10, 4), (8, 0), (4, 4), (4, 8)):
-            with pytest.raises(
-                ConfigError,
-                match="a multiple of per_class, for two classes or more, got "
-                f"batch_size={size} and per_class={each}",
-            ):
+            got = f"batch_size={size} and per_class={each}"
+            with pytest.raises(ConfigError, match=message + got):
                 make(size, each)
 
 
@@ -102,16 +86,14 @@ def test_too_few_classes_are_named():
         of_classes(18, 2)
     with pytest.raises(DataError, match="holds 2 different classes, got examples of 1"):
         ClassSampler(torch.ones(5).long(), 4, 2)
-    with pytest.raises(
-        DataError, match="3 classes of a super-category, got one with 2"
-    ):
+    message = "3 classes of a super-category, got one with 2"
+    with pytest.raises(DataError, match=message):
         of_groups(12, 2)
 
 
 def test_super_categories_that_are_none_are_named():
-    with pytest.raises(
-        ConfigError, match=r"multiple of 2 per_class .* batch_size=6 an"
-    ):
+    message = r"multiple of 2 per_class .* batch_size=6 an"
+    with pytest.raises(ConfigError, match=message):
         of_groups(6, 2)
     with pytest.raises(DataError, match="at least two super-categories, got 1"):
         HierarchicalSampler(TARGETS, torch.zeros_like(GROUPS), 8, 2)

@@ -14,11 +14,8 @@ from metricopt.tasks.descent import (
     select_rate,
     starts,
 )
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask, SteepTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_the_path_equals_a_loop_of_plain_gradient_descent():
@@ -96,8 +93,6 @@ def test_rates_that_diverge_are_passed_over():
     # The loss is 100 times as steep: beyond 0.02 it diverges.
     assert rate == pytest.approx(0.01)
 
-
-def test_it_says_so_if_every_rate_diverges():
     class Infinite(QuadraticTask):
         def _losses(self, phi, generator):
             return phi.sum(1) * torch.inf
@@ -119,16 +114,16 @@ def test_a_diverging_loss_names_the_row():
 @pytest.mark.parametrize("shape", [(6,), (2, 5), (1, 2, 6)])
 def test_a_task_refuses_another_shape(shape):
     task = QuadraticTask()
-    with pytest.raises(ShapeError, match=r"phi must have shape \[B, 6\], got \("):
+    message = r"phi must have shape \[B, 6\], got \("
+    with pytest.raises(ShapeError, match=message):
         task.observe(torch.zeros(shape))
-    with pytest.raises(ShapeError, match=r"phi must have shape \[B, 6\], got \("):
+    with pytest.raises(ShapeError, match=message):
         task.losses(torch.zeros(shape), seeded())
 
 
 def test_an_unknown_optimizer_lists_the_known_ones():
-    with pytest.raises(
-        ConfigError, match="unknown loss optimizer 'lion'; known: sgd, adam"
-    ):
+    message = "unknown loss optimizer 'lion'; known: sgd, adam"
+    with pytest.raises(ConfigError, match=message):
         loss_optimizer("lion", 0.1)
 
 
@@ -165,10 +160,6 @@ def test_tasks_that_share_rates_look_for_each_once():
     second.rates = first.rates
     assert loss_rate(first, "sgd", 5) == loss_rate(second, "sgd", 5)
     assert second.calls == 0
-
-
-def test_the_rate_for_no_step_is_that_for_one():
-    task = QuadraticTask()
-    assert (
-        loss_rate(task, "sgd", 0) == loss_rate(task, "sgd", 1) == task.rates["sgd", 1]
-    )
+    # The rate for no step is that for one.
+    expected = loss_rate(first, "sgd", 1)
+    assert loss_rate(first, "sgd", 0) == expected == first.rates["sgd", 1]

@@ -40,26 +40,21 @@ FORMS = {
     "data set": TensorDataset(INPUTS, TARGETS),
     "stream": Stream(len(TARGETS)),
     "loader": DataLoader(TensorDataset(INPUTS, TARGETS), 50),
-    "any batches": DataLoader([(INPUTS[:9], TARGETS[:9])] * 2, None),
 }
 
 
-@pytest.mark.parametrize(
-    "form", ["pair", "list", "split", "data set", "stream", "loader"]
-)
-def test_every_form_gives_the_same_split(form: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_split(form):
     split = as_split(FORMS[form], name="train", device=CPU)
     assert torch.equal(split.inputs, INPUTS)
     assert torch.equal(split.targets, TARGETS)
 
 
-def test_batches_are_joined() -> None:
-    split = as_split(FORMS["any batches"], name="train", device=CPU)
+def test_batches_are_joined_and_augmentation_is_drawn_once():
+    batches = DataLoader([(INPUTS[:9], TARGETS[:9])] * 2, None)
+    split = as_split(batches, name="train", device=CPU)
     assert torch.equal(split.inputs, INPUTS[:9].repeat(2, 1))
     assert torch.equal(split.targets, TARGETS[:9].repeat(2))
-
-
-def test_augmentation_is_drawn_once() -> None:
     split = as_split(Augmented(), name="train", device=CPU)
     assert split.inputs.shape == (5, 2)
     assert torch.equal(split.targets, torch.arange(5))
@@ -75,7 +70,7 @@ def test_augmentation_is_drawn_once() -> None:
     ],
     ids=["pair", "data set", "stream", "loader that drops all"],
 )
-def test_an_empty_split_is_refused(empty: object) -> None:
+def test_an_empty_split_is_refused(empty):
     with pytest.raises(DataError, match=r"^the observe split is empty$"):
         as_split(empty, name="observe", device=CPU)
 
@@ -90,13 +85,13 @@ def test_an_empty_split_is_refused(empty: object) -> None:
         (None, "NoneType"),
     ],
 )
-def test_other_things_are_refused(examples: object, got: str) -> None:
+def test_other_things_are_refused(examples, got):
     message = f"^the train split must be a pair of tensors .*, got {got}$"
     with pytest.raises(DataError, match=message):
         as_split(examples, name="train", device=CPU)
 
 
-def test_wrong_shapes_are_refused() -> None:
+def test_wrong_shapes_are_refused():
     with pytest.raises(DataError, match="as many inputs as targets, got 5 inputs and"):
         as_split((INPUTS[:5], TARGETS), name="train", device=CPU)
     with pytest.raises(DataError, match=r"got shapes \[259, 2\] and \[\]"):

@@ -11,7 +11,8 @@ from metricopt.tasks.encoding import EncodedSplit, encode
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.sampling import Split
 from tests.metricopt import adapter_networks as networks
-from tests.metricopt.tasks.drawn import draw, labels
+from tests.metricopt.drawn import draw, labels
+from tests.metricopt.watched import watch
 
 OBSERVE = Split(draw(25, 6, seed=2), labels(25, seed=3))
 
@@ -108,15 +109,9 @@ def test_several_metrics_are_those_of_each_alone_and_outputs_are_computed_once(
     judge, phi = judge_of(adapter, OBSERVE), draw(7, 5)
     metrics = [make_metric(name) for name in ("mcr", "top-1", "g-mean")]
     alone = {metric.name: judge.values(metric, phi) for metric in metrics}
-    calls, predict = [], adapter.predict
-
-    def counted(features, part):
-        calls.append(len(part))
-        return predict(features, part)
-
-    monkeypatch.setattr(adapter, "predict", counted)
+    calls = watch(monkeypatch, adapter, "predict")
     found = judge.evaluate(phi, {metric.name: metric for metric in metrics})
-    assert calls == [7]
+    assert [len(part) for _, part in calls] == [7]
     assert list(found) == ["mcr", "top-1", "g-mean"]
     assert all(torch.equal(found[name], alone[name]) for name in found)
     assert judge.evaluate(phi, {}) == {}
@@ -136,13 +131,7 @@ def test_metrics_of_embeddings_share_their_neighbours(adapter, monkeypatch):
     judge, phi = judge_of(adapter, OBSERVE), draw(4, 5)
     metrics = [make_metric(name) for name in ("recall@1", "mcr", "recall@10", "map@r")]
     alone = {metric.name: judge.values(metric, phi) for metric in metrics}
-    calls, search = [], neighbours.neighbours
-
-    def counted(*args, **named):
-        calls.append(args)
-        return search(*args, **named)
-
-    monkeypatch.setattr(neighbours, "neighbours", counted)
+    calls = watch(monkeypatch, neighbours, "neighbours")
     found = judge.evaluate(phi, {metric.name: metric for metric in metrics})
     assert len(calls) == len(phi)
     assert all(torch.equal(found[name], alone[name]) for name in alone)

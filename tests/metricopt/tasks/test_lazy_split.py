@@ -14,7 +14,8 @@ from metricopt.tasks.judge import Judge
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import NaturalSampler, Split
 from tests.metricopt import adapter_networks as networks
-from tests.metricopt.tasks.drawn import draw, labels, seeded
+from tests.metricopt.drawn import draw, labels, seeded
+from tests.metricopt.watched import watch
 
 IMAGES, LABELS = draw(20, 3, 8, 8), labels(20, classes=5)
 CPU = torch.device("cpu")
@@ -169,20 +170,14 @@ def test_losses_and_costs_are_those_of_examples_in_memory(kind):
 def test_a_query_reads_the_examples_once_for_all_rows_and_a_few_at_a_time(monkeypatch):
     images, adapter = Watched(), film(networks.Dynamic)
     judge = Judge(adapter, encode(adapter, LazySplit(images, targets=LABELS)))
-    sizes, predict = set(), adapter.predict
-
-    def watched(features, phi):
-        sizes.add(len(features[0]))
-        return predict(features, phi)
-
-    monkeypatch.setattr(adapter, "predict", watched)
+    calls = watch(monkeypatch, adapter, "predict")
     monkeypatch.setattr("metricopt.tasks.passes.NUMBERS_READ", 7 * IMAGES[0].numel())
     phi = 0.3 * draw(3, 6)
     judge.outputs(phi)
     images.read.clear()
     values = judge.values(make_metric("mcr"), phi)
     assert images.read == list(range(20))
-    assert sizes == {7, 6}
+    assert {len(features[0]) for features, _ in calls} == {7, 6}
     whole = Judge(adapter, encode(adapter, Split(IMAGES, LABELS)))
     assert torch.equal(values, whole.values(make_metric("mcr"), phi))
 

@@ -13,7 +13,7 @@ from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 from tests.metricopt import adapter_networks as networks
-from tests.metricopt.tasks.drawn import draw, labels, seeded
+from tests.metricopt.drawn import draw, labels, seeded
 
 TRAIN = Split(draw(40, 6), labels(40))
 OBSERVE = Split(draw(25, 6, seed=2), labels(25, seed=3))
@@ -119,7 +119,7 @@ def test_losses_in_parts_have_the_gradients_of_the_whole(monkeypatch):
     for numbers in (10**9, 1):
         monkeypatch.setattr("metricopt.tasks.passes.MAP_NUMBERS_PER_PASS", numbers)
         phi = torch.nn.Parameter(start.clone())
-        losses = task.losses(phi, torch.Generator().manual_seed(0))
+        losses = task.losses(phi, seeded(0))
         (losses * torch.tensor([1.0, 2.0, -3.0])).sum().backward()
         found[numbers] = losses.detach(), phi.grad
     whole, parts = found.values()

@@ -13,11 +13,12 @@ from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.recorded_task import RecordedTask
 from tests.metricopt import adapter_networks
 from tests.metricopt.counted_metric import Counted
+from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 
 def recorded(metric: Counted, **settings: object) -> RecordedTask:
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     inputs, targets = torch.randn(8, 6, generator=generator), torch.arange(8) % 3
     examples = metricopt.Split(inputs, targets)
     inner = NetworkTask(
@@ -30,7 +31,7 @@ def recorded(metric: Counted, **settings: object) -> RecordedTask:
     return RecordedTask(inner, **settings)
 
 
-def test_queries_on_train_are_counted_but_never_best() -> None:
+def test_queries_on_train_are_counted_but_never_best():
     made: list[int] = []
     metric = Counted()
     task = recorded(metric, on_query=made.append)
@@ -43,7 +44,7 @@ def test_queries_on_train_are_counted_but_never_best() -> None:
     assert (task.measured, task.queries, sum(made)) == (3, 3, 3)
 
 
-def test_the_untouched_network_costs_a_query_like_any_other() -> None:
+def test_the_untouched_network_costs_a_query_like_any_other():
     metric = Counted()
     task = recorded(metric)
     task.observe_untouched()
@@ -54,13 +55,13 @@ def test_the_untouched_network_costs_a_query_like_any_other() -> None:
     assert len(metric.values) == 1
 
 
-def test_any_task_can_be_wrapped_and_shares_what_it_counts() -> None:
+def test_any_task_can_be_wrapped_and_shares_what_it_counts():
     inner = QuadraticTask()
     inner.seeds = Seeds("inner")
     task = RecordedTask(inner)
     assert (task.meter, task.seeds) == (inner.meter, inner.seeds)
     assert task.rates is inner.rates
-    phi = torch.randn(5, task.size, generator=torch.Generator().manual_seed(1))
+    phi = torch.randn(5, task.size, generator=seeded(1))
     costs = task.observe(phi)
     assert torch.equal(costs, inner.cost(phi))
     assert inner.queries == task.queries == task.measured == 5
@@ -71,19 +72,15 @@ def test_any_task_can_be_wrapped_and_shares_what_it_counts() -> None:
     assert torch.equal(task.costs, costs)
     assert least == costs.min()
     assert torch.equal(best[0], phi[costs.argmin()])
-    one, other = (
-        each.losses(phi, torch.Generator().manual_seed(2)) for each in (task, inner)
-    )
+    one, other = (each.losses(phi, seeded(2)) for each in (task, inner))
     assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(("rows", "measured"), [(None, 0), (1, 2), (2, 2)])
-def test_a_failure_loses_no_more_than_the_rows_observed_at_a_time(
-    rows: int | None, measured: int
-) -> None:
+def test_a_failure_loses_no_more_than_the_rows_observed_at_a_time(rows, measured):
     metric = Counted(fails_at=3)
     task = recorded(metric, rows=rows)
-    phi = torch.randn(4, task.size, generator=torch.Generator().manual_seed(0))
+    phi = torch.randn(4, task.size, generator=seeded(0))
     with pytest.raises(MetricError, match="no judge today"):
         task.observe(phi)
     assert task.measured == measured
@@ -95,7 +92,7 @@ def test_a_failure_loses_no_more_than_the_rows_observed_at_a_time(
         assert from_cost(black_box, cost) == pytest.approx(max(metric.values))
 
 
-def test_evaluations_beside_the_task_are_counted_and_limited() -> None:
+def test_evaluations_beside_the_task_are_counted_and_limited():
     made: list[int] = []
     task = RecordedTask(QuadraticTask(), on_query=made.append)
     task.meter.limit = 3

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from metricopt.tasks.row_losses import batched_loss
-from tests.metricopt.tasks.drawn import draw, labels
+from tests.metricopt.drawn import draw, labels
 
 
 class LabelTwice(nn.CrossEntropyLoss):

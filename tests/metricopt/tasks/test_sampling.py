@@ -6,52 +6,40 @@ import torch
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import derive_seed, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
+from tests.metricopt.drawn import seeded
+from tests.metricopt.tasks.test_class_sampling import LABELS, of_classes, of_groups
 
 TARGETS = torch.tensor([2] * 50 + [0] * 3 + [1] * 7)
 
 
-def test_a_split_counts_its_examples():
+def test_a_split_counts_its_examples_and_refuses_unequal_lengths_and_emptiness():
     assert len(Split(torch.zeros(4, 2), torch.zeros(4))) == 4
-
-
-def test_a_split_refuses_unequal_lengths_and_emptiness():
     with pytest.raises(DataError, match="got 4 inputs and 3 targets"):
         Split(torch.zeros(4, 2), torch.zeros(3))
     with pytest.raises(DataError, match="at least one example, got an empty one"):
         Split(torch.zeros(0, 2), torch.zeros(0))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda size: NaturalSampler(60, size),
-        lambda size: BalancedSampler(TARGETS, size),
-    ],
-    ids=["natural", "balanced"],
-)
-class TestEverySampler:
-    def test_shape_range_and_determinism(self, make):
-        sampler = make(16)
-        index = sampler.draw(5, seeded())
-        assert index.shape == (5, 16)
-        assert index.dtype == torch.int64
-        assert 0 <= index.min() <= index.max() < 60
-        assert torch.equal(index, sampler.draw(5, seeded()))
-        assert not torch.equal(index, sampler.draw(5, seeded(1)))
-        assert not torch.equal(index[0], index[1])
+SAMPLERS = {
+    "natural": (60, lambda size: NaturalSampler(60, size)),
+    "balanced": (60, lambda size: BalancedSampler(TARGETS, size)),
+    "classes": (len(LABELS), lambda size: of_classes(size, 4)),
+    "groups": (len(LABELS), lambda size: of_groups(size, 4)),
+}
 
-    def test_every_example_is_drawn(self, make):
-        drawn = make(32).draw(200, seeded()).unique()
-        assert torch.equal(drawn, torch.arange(60))
 
-    def test_a_batch_needs_an_example(self, make):
-        with pytest.raises(ConfigError, match="batch_size must be at least 1, got 0"):
-            make(0)
+@pytest.mark.parametrize(("examples", "make"), SAMPLERS.values(), ids=SAMPLERS)
+def test_every_sampler_draws_every_example_by_the_generator_alone(examples, make):
+    sampler = make(16)
+    index = sampler.draw(300, seeded())
+    assert (index.shape, index.dtype) == ((300, 16), torch.int64)
+    assert torch.equal(index.unique(), torch.arange(examples))
+    assert torch.equal(index, sampler.draw(300, seeded()))
+    assert not torch.equal(index[:5], sampler.draw(5, seeded(1)))
+    assert not torch.equal(index[0], index[1])
+    assert sampler.draw(0, seeded()).shape == (0, 16)
+    with pytest.raises(ConfigError, match="batch_size must be at least 1, got 0"):
+        make(0)
 
 
 def test_natural_batches_have_the_natural_shares():
@@ -88,9 +76,6 @@ def test_seeds_depend_on_every_name_and_on_their_order():
     assert len(set(seeds)) == len(names)
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert derive_seed("a", 1) == derive_seed("a", "1")
-
-
-def test_seeds_are_the_same_in_every_process():
     # Python's own hash of a string differs between processes; this must not.
     assert derive_seed("task", "method", 3) == 506886596869226078
 

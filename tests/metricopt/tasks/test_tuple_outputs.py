@@ -13,7 +13,7 @@ from metricopt.tasks.judge import Judge
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import NaturalSampler
 from tests.metricopt.adapter_networks import randomise
-from tests.metricopt.tasks.drawn import draw, seeded
+from tests.metricopt.drawn import draw, seeded
 
 
 class Detector(nn.Module):
@@ -57,17 +57,17 @@ METRIC = make_metric(close_boxes, higher_is_better=True)
 
 
 @pytest.fixture(params=[Detector, Untraceable])
-def network(request: pytest.FixtureRequest) -> nn.Module:
+def network(request):
     return randomise(request.param()).eval()
 
 
 @pytest.fixture
-def adapter(network: nn.Module) -> FiLM:
+def adapter(network):
     return FiLM(network, IMAGES[:2], size=5)
 
 
 @pytest.fixture
-def split() -> LazySplit:
+def split():
     return LazySplit(list(zip(IMAGES, TARGETS, strict=True)))
 
 

@@ -15,6 +15,7 @@ from metricopt.metrics.base import METRICS
 from metricopt.reading.callables import make_metric
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.metrics.test_neighbours import clustered
+from tests.metricopt.watched import watch
 
 CASES = {case.name: case for case in load_golden("recall_at_k")}
 NAMES = [name for name in METRICS if METRICS.get(name).reads == "embeddings"]
@@ -77,11 +78,10 @@ def test_recalls_are_those_of_scikit_learn(large):
 
 
 def test_precisions_are_those_of_pytorch_metric_learning(large):
-    calculator = pytest.importorskip(
-        "pytorch_metric_learning.utils.accuracy_calculator"
+    calculator, inference, distances = (
+        pytest.importorskip(f"pytorch_metric_learning.{name}")
+        for name in ("utils.accuracy_calculator", "utils.inference", "distances")
     )
-    inference = pytest.importorskip("pytorch_metric_learning.utils.inference")
-    distances = pytest.importorskip("pytorch_metric_learning.distances")
     fields = {"recall@1": "precision_at_1", "map@r": "mean_average_precision_at_r"}
     peer = calculator.AccuracyCalculator(
         include=tuple(fields.values()),
@@ -152,21 +152,12 @@ def test_what_is_wrong_is_said_with_the_name_of_the_metric(name):
 def test_collapsed_embeddings_score_nothing():
     labels = torch.arange(60) % 6
     collapsed = torch.full((60, 33), 0.37)
-    assert values(["recall@1", "recall@10", "map@r"], collapsed, labels) == {
-        "recall@1": 0.0,
-        "recall@10": 0.0,
-        "map@r": 0.0,
-    }
+    names = ["recall@1", "recall@10", "map@r"]
+    assert values(names, collapsed, labels) == dict.fromkeys(names, 0.0)
 
 
 def test_all_figures_of_the_same_outputs_cost_one_pass(monkeypatch):
-    calls, search = [], neighbours_module.neighbours
-
-    def counted(row, labels, *, name):
-        calls.append(name)
-        return search(row, labels, name=name)
-
-    monkeypatch.setattr(neighbours_module, "neighbours", counted)
+    calls = watch(monkeypatch, neighbours_module, "neighbours")
     embeddings, labels = clustered(1200, 100)
     outputs = torch.stack([embeddings, -embeddings, embeddings.roll(1, 0)])
     found = {name: make_metric(name).values(outputs, labels) for name in NAMES}
