@@ -135,3 +135,9 @@ NOTES = (
 EXPERIMENTS.register("table6")(
     experiment_of("table6", partial(table6, "table6", "torchvision"))
 )
+
+EXPERIMENTS.register("table6-detectron2")(
+    experiment_of(
+        "table6-detectron2", partial(table6, "table6-detectron2", "detectron2")
+    )
+)
