@@ -1,8 +1,8 @@
-"""What queries on one network taught of a metric, for use on another network.
+"""What queries on one network revealed of a metric, for use on another network.
 
 Of statistics: a metric is the same function of outputs and labels whichever network
 makes the outputs. So queries on any network with the same classes can be looked up on
-another; no adapter has to be shared. A search holds what it is told against its own
+another; no adapter has to be shared. A search holds what is known against its own
 queries, and forgets what does not predict them.
 
 Of phi: a value function of phi says something of another network only as far as phi

@@ -143,7 +143,7 @@ class OutputsSearch:
 
     @property
     def known(self) -> KnownStatistics:
-        """What the queries so far taught, for use on another network."""
+        """What the queries so far revealed, for use on another network."""
         count = len(self.groups[self.statistics.kind.near])
         return KnownStatistics(self.groups, self.costs[:count])
 
@@ -153,7 +153,7 @@ class OutputsSearch:
         return torch.cat([self.costs, *told])
 
     def begin(self, costs: Tensor) -> None:
-        """Learn the cost [1] of phi = 0, after what was told has predicted it."""
+        """Learn the cost [1] of phi = 0, after what is known has predicted it."""
         untouched = torch.zeros(1, self.statistics.size)
         if self._told is None:
             self.learn(untouched, costs)
@@ -233,7 +233,7 @@ class OutputsSearch:
         return explain(self.statistics, both or told, self._known_costs)
 
     def _doubt(self) -> None:
-        """Forget what was told where it does not predict: it would mislead."""
+        """Forget what is known where it does not predict: it would mislead."""
         enough = len(self.trials) >= self.settings.trusted
         if self._told is not None and enough and self.is_hopeless:
             self._told = None

@@ -16,7 +16,7 @@ RATIOS = (0.7, 1.0, 1.4)
 
 @dataclass(frozen=True)
 class _Form:
-    """What decides a small detector, beside its backbone.
+    """What decides a small detector, beside its features.
 
     Attributes:
         channels: of the feature map.

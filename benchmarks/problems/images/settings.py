@@ -106,7 +106,7 @@ class Backbone:
         loss_settings: settings of that loss.
         pretraining: how it is trained.
         revision: raised when code changes networks, so that no old one is reused.
-        start: the backbone whose weights training starts from; None for random ones.
+        start: the network whose weights training starts from; None for random ones.
         taught: the method that trains it; None for the loss alone.
     """
 

@@ -49,7 +49,7 @@ class ThetaSpec(PretrainedSpec):
 
     Attributes:
         problem: the images.
-        backbone: network, loss and training, and the backbone it starts from.
+        backbone: network, loss and training, and the network it starts from.
         replicate: decides splits and seeds.
     """
 
@@ -198,7 +198,7 @@ def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
 
 
 def make_theta_loss(backbone: Backbone) -> Loss:
-    """Return the loss of a backbone, with nothing learned yet."""
+    """Return the loss of a network, with nothing learned yet."""
     return make_loss(backbone.loss, classes=backbone.classes, **backbone.loss_settings)
 
 

@@ -141,7 +141,7 @@ def fetch_base(backbone: EmbeddingBackbone) -> None:
 
 
 def loss_of(backbone: EmbeddingBackbone, classes: int) -> Loss:
-    """Return the loss of a backbone, with nothing learned yet."""
+    """Return the loss of a network, with nothing learned yet."""
     settings = dict(backbone.loss_settings)
     return make_embedding_loss(
         backbone.loss, classes=classes, size=backbone.size, **settings

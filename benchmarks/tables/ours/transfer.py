@@ -86,7 +86,7 @@ def networks(tier: str) -> dict[str, tuple[str, Problem]]:
 
 
 def _statistics_from(source: str, label: str, other: Problem) -> Row:
-    """Return MetricOpt on outputs, told the value function of another network."""
+    """Return MetricOpt on outputs that knows the queries of another network."""
 
     def run(problem: Problem, metric: Unit) -> Run:
         found = ours(TOLD)(problem, metric)
@@ -121,7 +121,7 @@ def _phi_from(source: str, label: str, other: Problem) -> Row:
 
 
 def _told(known: Mapping[str, tuple[str, Problem]], name: str) -> list[Row]:
-    """Return the rows on a network that are told what all others taught.
+    """Return the rows on a network that know the queries of all others.
 
     Args:
         known: all networks.
