@@ -15,6 +15,8 @@ from pathlib import Path
 from benchmarks.runs.paths import ROOT
 
 PACKAGES = ("benchmarks", "baselines", "metricopt")
+UNNAMED = ("row", "added column")
+"""Kinds whose units are made and named while they are imported; nothing lists them."""
 REGISTRY = re.compile(r"^(\w+)(?::[^=\n]+)? = Registry\(([^)]*)\)", re.MULTILINE)
 TEXT = re.compile(r'"([^"]*)"')
 
@@ -43,13 +45,14 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """Return all registries of the three packages, sorted by name."""
+    """Return the registries whose units the source names, sorted by name."""
     found = []
     for path, text in _sources(PACKAGES):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for variable, arguments in REGISTRY.findall(text):
             name, *packages = TEXT.findall(arguments)
-            found.append(Kind(name, module, variable, tuple(packages)))
+            if name not in UNNAMED:
+                found.append(Kind(name, module, variable, tuple(packages)))
     return sorted(found, key=lambda kind: kind.name)
 
 
