@@ -61,6 +61,11 @@ QUICK = {
 }
 
 
+def seeded(seed: int = 0) -> torch.Generator:
+    """Return a generator for one run."""
+    return torch.Generator().manual_seed(seed)
+
+
 def needs_outputs(name: str) -> bool:
     """Whether a method works on statistics of outputs."""
     return not quick(name).suits(QuadraticTask())

@@ -14,7 +14,7 @@ from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Sees
-from tests.contracts.outputs_task import KINDS, flat_task_for, quick, task_for
+from tests.contracts.outputs_task import KINDS, flat_task_for, quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
 # Not what other tests have registered.
@@ -26,10 +26,6 @@ metricopt metricopt-literal metricopt-outputs random-search trust-region-bo
 untouched white-box
 """
 BUDGET = Budget(queries=45, gradient_steps=12)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @functools.cache

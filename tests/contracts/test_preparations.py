@@ -13,16 +13,12 @@ from metricopt.errors import ConfigError
 from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
 from metricopt.tasks.descent import loss_optimizer, loss_rate, paired_streams
-from tests.contracts.outputs_task import quick, task_for
+from tests.contracts.outputs_task import quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
 LEARNERS = {"metricopt": MetricOpt, "metricopt-literal": LiteralMetricOpt}
 BUDGET = Budget(queries=45, gradient_steps=12)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(params=NAMES)

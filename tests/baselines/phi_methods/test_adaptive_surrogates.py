@@ -12,12 +12,8 @@ from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.statistics.confusion import ConfusionStatistics
-from tests.contracts.outputs_task import OutputsTask
+from tests.contracts.outputs_task import OutputsTask, seeded
 from tests.metricopt.quadratic_task import QuadraticTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("here", [0, 3])

@@ -10,11 +10,8 @@ from baselines.phi_methods.lq_cma_es import LQCMAES
 from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
 from metricopt.methods.evolution import draw_seeds
+from tests.contracts.outputs_task import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_it_queries_what_the_package_evaluates():

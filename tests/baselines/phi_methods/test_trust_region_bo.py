@@ -8,13 +8,10 @@ import torch
 from baselines.phi_methods.trust_region_bo import TrustRegionBO, _Process, _Search
 from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
+from tests.contracts.outputs_task import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
 SETTINGS = TrustRegionBO(reach=2.0, candidates=100, fit_steps=5)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def test_it_gets_further_than_cma_es_on_a_quadratic():

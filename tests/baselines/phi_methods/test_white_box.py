@@ -10,15 +10,11 @@ from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
 from metricopt.metrics.cost_weighted import CostWeightedError
 from metricopt.statistics.confusion import ConfusionStatistics
-from tests.contracts.outputs_task import OutputsTask
+from tests.contracts.outputs_task import OutputsTask, seeded
 
 COSTS = ((0.0, 1.0, 0.2), (0.5, 0.0, 0.1), (0.3, 0.9, 0.0))
 FORMULAS = [name for name in METRICS if issubclass(METRICS.get(name), CountMetric)]
 BINARY = [name for name in FORMULAS if METRICS.get(name).binary]
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def problem(columns):
