@@ -11,7 +11,8 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from baselines.training.team import team
-from benchmarks.problems.contract import Pipeline, Prerequisite, make_pipeline
+from benchmarks.problems.contract import Pipeline, make_pipeline
+from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import DivergedError

@@ -1,74 +1,53 @@
 """The contract of a pipeline: a problem with its network, as the suite runs it."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from baselines.network_methods.contract import NetworkMethod, NetworkResult
+from baselines.training.batches import Batches
+from baselines.training.optimization import Training
 from baselines.validation import Validation
 from benchmarks.problems.choices import Choice, NetworkCost
 from benchmarks.problems.forecast import Forecast
-from benchmarks.runs.codec import decode
+from benchmarks.problems.judged_split import JudgedSplit, Values
+from benchmarks.problems.portfolio import suite_portfolio
+from benchmarks.problems.prerequisite import Prerequisite
+from benchmarks.problems.splits import Splits
+from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
+from metricopt.adapters.base import Adapter
 from metricopt.errors import ConfigError, MetricOptError
+from metricopt.losses.contract import Loss
+from metricopt.losses.portfolio import Portfolio
 from metricopt.metrics.base import Metric
 from metricopt.process.seeding import Seeds
-from metricopt.reading.outputs import Outputs
+from metricopt.reading.outputs import Outputs, each, targets_at
 from metricopt.registry import Registry
-from metricopt.tasks.task import Task
+from metricopt.tasks.encoding import Encoded, encoded
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.network_task import Drawing, NetworkTask
+from metricopt.tasks.row_losses import batched_loss
+from metricopt.tasks.sampling import Sampler
 
-Values = dict[str, Tensor]
-"""Native values [R] of several metrics, by the label of the metric."""
+LOSS_EXAMPLES, LOSS_ROWS = 1_000, 4
 
 
 class SealedError(MetricOptError):
     """The test split was read while an arm was at work."""
 
 
-class Prerequisite(ABC):
-    """Something that is made before any run, with all cores: a pre-trained network.
-
-    Attributes:
-        name: readable.
-        digest: identity.
-    """
-
-    name: str
-    digest: str
-
-    @property
-    @abstractmethod
-    def is_ready(self) -> bool:
-        """Whether it is available: made on this machine, or released."""
-
-    @property
-    @abstractmethod
-    def is_made(self) -> bool:
-        """Whether it was made on this machine."""
-
-    @abstractmethod
-    def make(self) -> None:
-        """Make it if it is missing, with progress on the terminal.
-
-        Raises:
-            DivergedError: if it cannot be made.
-        """
-
-    @abstractmethod
-    def release(self) -> dict[str, str]:
-        """Write it to the released weights, and return what a table says of it."""
-
-
 class Pipeline(ABC):
-    """Splits, network and adapter of one problem and replicate.
+    """Splits, a frozen network and its adapter, of one problem and replicate.
 
-    A subclass registers itself by name in `PIPELINES` and names the dataclass of its
-    settings.
+    A subclass registers itself by name in `PIPELINES`. Everything before the first site
+    of the adapter is computed once per split.
 
     Args:
         settings: what decides the pipeline, of type `settings_type`.
@@ -79,25 +58,20 @@ class Pipeline(ABC):
         device: where the network runs.
         shares_columns: whether one worker takes the runs of several columns together;
             False if a pipeline is expensive enough for a worker of its own.
+        examples_at_once: examples a trained network sees at a time.
     """
 
     settings_type: ClassVar[type[Any]]
     device = torch.device("cpu")
     shares_columns: ClassVar[bool] = True
+    examples_at_once: ClassVar[int] = 8_192
 
     def __init__(self, settings: Any, replicate: int) -> None:
         self.settings = settings
         self.replicate = replicate
         self._sealed = False
-
-    @classmethod
-    def make(cls, unit: Unit, replicate: int) -> Self:
-        """Return the pipeline of a spec.
-
-        Raises:
-            ConfigError: if the settings do not fit this kind of pipeline.
-        """
-        return cls(decode(cls.settings_type, unit.settings), replicate)
+        self._rates: dict[tuple[str, int], float] = {}
+        self._judged: dict[str, JudgedSplit] = {}
 
     @property
     @abstractmethod
@@ -106,13 +80,51 @@ class Pipeline(ABC):
 
     @property
     @abstractmethod
-    def key(self) -> dict[str, Any]:
-        """Identity of what is made on this pipeline, JSON-able."""
+    def splits(self) -> Splits:
+        """The three splits."""
 
     @property
     @abstractmethod
+    def adapter(self) -> Adapter:
+        """The adapter of the trained network."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """What fine-tuning follows the gradient of."""
+
+    @property
+    @abstractmethod
+    def sampler(self) -> Sampler:
+        """What draws the mini-batches of fine-tuning."""
+
+    @abstractmethod
+    def network_start(self, *, from_theta: bool) -> torch.nn.Module:
+        """Return the trained network, or one as before its training."""
+
+    @abstractmethod
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Return the mini-batches a network is trained on, with changes by setting."""
+
+    @abstractmethod
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Return how a network is trained here, with changes by setting."""
+
+    @property
+    def own_losses(self) -> Portfolio:
+        """The portfolio of a network whose outputs are no class scores."""
+        return {}
+
+    @property
     def data(self) -> dict[str, str]:
         """What records say of the data: `variant` and `digest`."""
+        return {"variant": self.splits.variant, "digest": self.splits.digest}
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Identity of what is made on this pipeline, JSON-able."""
+        settings: dict[str, Any] = encode(self.settings)
+        return settings | {"data": self.splits.digest, "replicate": self.replicate}
 
     @property
     def network_data(self) -> dict[str, str]:
@@ -159,23 +171,36 @@ class Pipeline(ABC):
         return {unit.label: self.metric(unit) for unit in units}
 
     @property
-    @abstractmethod
     def adapter_settings(self) -> Mapping[str, str]:
         """What gives phi its meaning; see `NetworkAdapter.describe`."""
+        return self.adapter.describe()
 
-    @abstractmethod
-    def task(self, metric: Metric) -> Task:
+    def task(self, metric: Metric) -> NetworkTask:
         """Return a task with a query counter of its own, on the observe split."""
+        return self._task(metric, "observe")
 
-    @abstractmethod
-    def oracle_task(self, metric: Metric) -> Task:
+    def _task(self, metric: Metric, queried: str) -> NetworkTask:
+        # The rate of the loss is the same whichever run asks first.
+        drawing = Drawing(
+            self.sampler, self.seeds, self._rates, suite_portfolio, self.own_losses
+        )
+        return NetworkTask(
+            self.adapter,
+            self.loss,
+            metric,
+            train=self.encoded("train"),
+            observe=self.encoded(queried),
+            drawing=drawing,
+        )
+
+    def oracle_task(self, metric: Metric) -> NetworkTask:
         """Return a task that queries the test split: for oracles alone.
 
         Raises:
             SealedError: if the pipeline is sealed.
         """
+        return self._task(metric, "test")
 
-    @abstractmethod
     def evaluate(
         self, choices: Sequence[Choice], split: str, metrics: Mapping[str, Metric]
     ) -> list[Values]:
@@ -184,24 +209,28 @@ class Pipeline(ABC):
         Args:
             choices: what is judged.
             split: `observe` or `test`.
-            metrics: by label.
+            metrics: metrics by label.
 
         Raises:
             SealedError: if the split is `test` and the pipeline is sealed.
         """
+        return self.judged(split).evaluate(choices, metrics)
 
-    @abstractmethod
     def outputs(self) -> Outputs:
         """Return the outputs of the untouched network on observe.
 
         Class outputs [N, C]; a tuple of tensors [N, ...] where the network returns one.
         """
+        return self.judged("observe").outputs
 
-    @abstractmethod
+    def class_outputs(self, outputs: Any) -> Outputs:
+        """Return the outputs that are class scores: by default all of them."""
+        return outputs
+
     def validation(self, metric: Metric, limit: int | None = None) -> Validation:
         """Return metered access to a metric on the observe split."""
+        return Validation(metric, self.splits.observe, limit=limit)
 
-    @abstractmethod
     def train(
         self,
         method: NetworkMethod,
@@ -211,16 +240,24 @@ class Pipeline(ABC):
         changes: Mapping[str, Any],
         from_theta: bool,
     ) -> NetworkResult:
-        """Train a network by a method.
+        """Train a network by a method, on this pipeline's batches.
 
         Args:
-            method: how.
-            validation: its access to the metric.
+            method: how it is trained.
+            validation: access of the method to the metric.
             generator: source of all randomness.
             changes: to the training of this pipeline's own network, by setting.
-            from_theta: whether to start from the trained network or from random
-                weights.
+            from_theta: whether to start from the trained network; see `network_start`.
         """
+        # The adapter may have frozen theta already.
+        start = copy.deepcopy(self.network_start(from_theta=from_theta))
+        return method.train(
+            start.requires_grad_(True),
+            self.batches(changes),
+            validation,
+            training=self.training(changes),
+            generator=generator,
+        )
 
     def continued(
         self, phi: Tensor, changes: Mapping[str, Any], *, generator: torch.Generator
@@ -237,9 +274,12 @@ class Pipeline(ABC):
         """
         raise ConfigError(f"{type(self).__name__} does not train its network further")
 
+    @torch.no_grad()
     def predict(self, inputs: Tensor, phi: Tensor) -> Outputs:
         """Return the outputs of the network with phi [d] in it, of inputs [n, ...]."""
-        raise ConfigError(f"{type(self).__name__} has no adapter to predict with")
+        features = self.adapter.encode(inputs)
+        outputs = self.adapter.predict(features, phi[None].to(inputs.device))
+        return each(lambda part: part[0], outputs)
 
     def pictured(self, choice: Choice) -> dict[str, Any]:
         """Return notes with a picture of what a choice changes on the test split.
@@ -248,12 +288,42 @@ class Pipeline(ABC):
         """
         return {}
 
-    def train_loss(self, phi: Tensor) -> Tensor | None:
-        """Return the loss of phi [B, d] on some training examples, shape [B], or None.
+    @torch.no_grad()
+    def train_loss(self, phi: Tensor) -> Tensor:
+        """Return the loss of phi [B, d] on the first training examples, shape [B].
 
         The diagnosis uses it to find how well the loss ranks phi.
         """
-        return None
+        split = self.encoded("train")
+        features = split.batch(slice(LOSS_EXAMPLES))
+        first = torch.arange(min(LOSS_EXAMPLES, len(split)))
+        row_losses = batched_loss(self.loss)
+        return torch.cat(
+            [
+                row_losses(
+                    self.adapter.predict(features, part),
+                    targets_at(split.targets, first.expand(len(part), -1)),
+                )
+                for part in phi.to(split.device).split(LOSS_ROWS)
+            ]
+        )
+
+    def encode(self, name: str, examples: Examples) -> Encoded:
+        """Return a split as the adapter encodes it; pipelines may keep it on disk."""
+        return encoded(self.adapter, examples)
+
+    def encoded(self, name: str) -> Encoded:
+        """Return a split as the adapter encodes it, computed once."""
+        return self.judged(name).encoded
+
+    def judged(self, name: str) -> JudgedSplit:
+        """Return a split for judging.
+
+        Raises:
+            SealedError: if it is `test` and the pipeline is sealed.
+        """
+        self.require_open(name)
+        return self._judged.setdefault(name, JudgedSplit(self, name))
 
     @contextmanager
     def sealed(self) -> Iterator[None]:
@@ -286,4 +356,5 @@ def make_pipeline(unit: Unit, replicate: int) -> Pipeline:
     Raises:
         ConfigError: if its name is unknown, or the settings do not fit its kind.
     """
-    return PIPELINES.get(unit.name).make(unit, replicate)
+    kind = PIPELINES.get(unit.name)
+    return kind(decode(kind.settings_type, unit.settings), replicate)

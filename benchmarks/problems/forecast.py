@@ -25,17 +25,6 @@ class ImageCost:
     operations: float
     feature_bytes: int
 
-    def of_all(self, network: str, *, trained: int, kept: int) -> "Forecast":
-        """Return what a network takes.
-
-        Args:
-            network: its identity.
-            trained: images of its training, each as often as it is seen.
-            kept: images whose features are cached.
-        """
-        operations = PASSES * self.operations * trained
-        return Forecast(network, operations, self.feature_bytes * kept)
-
 
 @dataclass(frozen=True)
 class Forecast:

@@ -6,8 +6,11 @@ from benchmarks.problems.detection.settings import (
     DetectionProblem,
     DetectorBackbone,
 )
-from benchmarks.problems.images.settings import Backbone, ImageProblem
-from benchmarks.problems.photographs.settings import Classifier, PhotographProblem
+from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
+from benchmarks.problems.photographs.settings import (
+    ClassifierBackbone,
+    PhotographProblem,
+)
 from benchmarks.problems.pretrained.base_weights import BaseWeights
 from benchmarks.problems.retrieval.settings import EmbeddingBackbone, RetrievalProblem
 from benchmarks.runs.codec import canonical, encode
@@ -22,7 +25,7 @@ SQUEEZENET = BaseWeights(
 
 def network_name(
     problem: ImageProblem | RetrievalProblem | DetectionProblem | PhotographProblem,
-    backbone: Backbone | EmbeddingBackbone | DetectorBackbone | Classifier,
+    backbone: ImageBackbone | EmbeddingBackbone | DetectorBackbone | ClassifierBackbone,
     replicate: int,
     *,
     trained_with: str,

@@ -24,8 +24,8 @@ from baselines.validation import Validation
 from benchmarks.data.registry import resolve_variant
 from benchmarks.networks.contract import build_network
 from benchmarks.problems.device import device
-from benchmarks.problems.images.problem import load_problem
 from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.splits import load_splits
 from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.spec import Unit
 from benchmarks.speed.measurement import Line, as_table, interleaved
@@ -82,7 +82,7 @@ class Place:
 
 def of_images(work: Work, steps: int) -> Place:
     """Return a place where the image network is trained for as many steps."""
-    splits = load_problem(work.problem, 0)
+    splits = load_splits(work.problem, 0)
     train, observe = splits.train.to(device()), splits.observe.to(device())
     network = build_network(
         work.network, lambda features: nn.Linear(features, splits.classes), 0

@@ -1,13 +1,14 @@
 """Files of weights and checkpoints of a training that are damaged or hostile."""
 
 import pickle
-from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from benchmarks.problems.pretrained.base_weights import load_base
-from benchmarks.problems.pretrained.theta import give
+from benchmarks.problems.pretrained.weights import assembled
+from benchmarks.runs.artifacts import Artifact
 from tests.benchmarks.problems.pretrained.weight_cases import (
     build,
     named,
@@ -101,8 +102,9 @@ def test_a_safetensors_file_that_lies_of_its_size_is_refused(tmp_path, content):
         load_base(build(), settings, tmp_path)
 
 
-def spec():
-    return SimpleNamespace(name="drawn-resnet-r0", kind="classifier-theta")
+def give(network, state):
+    kept = Artifact(state, {})
+    assembled(network, cross_entropy, kept, "drawn-resnet-r0", "classifier-theta")
 
 
 @pytest.mark.parametrize(
@@ -120,11 +122,11 @@ def test_a_kept_network_that_does_not_fit_names_the_way_out(change, said):
     change(state)
     way_out = "run `./reproduce.sh cache clear classifier-theta`, and restore results"
     with assert_refused("drawn-resnet-r0 does not fit the network", said, way_out):
-        give(network, state, spec())
+        give(network, state)
     assert same(before, network.state_dict())
 
 
 def test_a_kept_network_is_given_with_what_its_loss_learned():
     network, other = build(), build(seed=1)
-    give(network, {**other.state_dict(), "loss.weight": torch.zeros(1)}, spec())
+    give(network, {**other.state_dict(), "loss.weight": torch.zeros(1)})
     assert same(other.state_dict(), network.state_dict())

@@ -1,7 +1,5 @@
 """A picture of detection: the same images with detections before and after."""
 
-import base64
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +8,7 @@ from PIL import Image
 from torch import Tensor
 
 from benchmarks.problems.detection.scenes import Scenes
+from benchmarks.problems.pretrained.pictures import jpeg
 from metricopt.detection.detections import Kept, detections
 from metricopt.detection.matching import HIT, matched
 from metricopt.process.seeding import make_generator
@@ -18,7 +17,6 @@ SHOWN = 4
 """Images of a picture."""
 SURE = Kept(score=0.5)
 """Only detections of this score are drawn."""
-QUALITY = 85
 
 
 def pictured(
@@ -81,7 +79,5 @@ def _told(found: list[list[Any]]) -> list[tuple[str, bool]]:
 
 def _jpeg(image: Tensor) -> str:
     """Return an image [3, H, W] as JPEG, in base64."""
-    content = io.BytesIO()
     array = (image.cpu() * 255).round().byte().permute(1, 2, 0).numpy()
-    Image.fromarray(array).save(content, "JPEG", quality=QUALITY)
-    return base64.b64encode(content.getvalue()).decode()
+    return jpeg(Image.fromarray(array))

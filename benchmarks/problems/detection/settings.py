@@ -1,12 +1,13 @@
 """What decides a detection pipeline: problem, detector and fine-tuning."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from baselines.training.optimization import Precision
-from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.pretrained.base_weights import BaseWeights
-from metricopt.errors import ConfigError, require_choice
+from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
+from metricopt.errors import require_ranges
 
 ClassLoss = Literal["cross-entropy", "ap"]
 
@@ -24,29 +25,26 @@ class DetectionProblem:
     observed: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.observed < 1:
-            raise ConfigError(
-                f"a detection problem needs observed in (0, 1), got {self.observed}"
-            )
+        require_ranges("a problem", vars(self), observed="in (0, 1)")
 
 
 @dataclass(frozen=True)
-class DetectorTraining:
-    """How a detector is trained, by Adam with one cycle of the rate.
+class DetectorTraining(ThetaTraining):
+    """How theta is trained, by Adam with one cycle of the rate.
 
     Attributes:
-        epochs: each sees every image once.
-        batch_size: images of one mini-batch.
+        epochs: passes over the training images.
+        batch_size: images in one mini-batch.
         rate: greatest learning rate.
         upside_down: whether a half of the images is flipped, as another half is
             mirrored; right for cells, wrong for photographs.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
         frozen: names of the modules whose weights are not trained.
-        cross_entropy: its weight beside another loss of the classes. Without it,
-            nothing would tell the background from the classes.
+        cross_entropy: weight of cross-entropy beside another loss of the classes.
+            Without it, nothing would tell the background from the classes.
     """
 
-    epochs: int
+    loop: ClassVar[Mapping[str, Any]] = {}
     batch_size: int = 4
     rate: float = 1e-3
     upside_down: bool = False
@@ -55,11 +53,8 @@ class DetectorTraining:
     cross_entropy: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.rate <= 0 or self.cross_entropy < 0:
-            raise ConfigError(
-                "training needs epochs >= 1, rate > 0 and cross_entropy >= 0, got "
-                f"{self.epochs}, {self.rate} and {self.cross_entropy}"
-            )
+        super().__post_init__()
+        require_ranges("training", vars(self), cross_entropy=">= 0")
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,8 @@ class DetectorBackbone:
     Attributes:
         network: name of a detector.
         base: weights it starts from.
-        loss: of the classes of its regions.
-        training: how.
+        loss: loss of the classes of its regions.
+        training: how it was trained.
         revision: raised when code changes networks, so that no old one is reused.
     """
 
@@ -80,33 +75,20 @@ class DetectorBackbone:
     training: DetectorTraining
     revision: int
 
-    def __post_init__(self) -> None:
-        require_choice("loss", self.loss, ClassLoss)
-
 
 @dataclass(frozen=True)
-class DetectionSettings:
+class DetectionSettings(PretrainedSettings):
     """Everything that decides a detection pipeline, except its replicate.
 
     Attributes:
-        problem: the images.
-        backbone: the detector.
-        revision: raised when code changes numbers, so that no old record is reused.
-        adapter: FiLM, its form and place.
-        batch_size: images of one mini-batch of fine-tuning.
         proposals: regions of an image that the box head sees.
     """
 
     problem: DetectionProblem
     backbone: DetectorBackbone
-    revision: int
-    adapter: FilmSettings
     batch_size: int = 16
     proposals: int = 100
 
     def __post_init__(self) -> None:
-        if self.batch_size < 2 or self.proposals < 1:
-            raise ConfigError(
-                "a detection pipeline needs batch_size >= 2 and proposals >= 1, got "
-                f"{self.batch_size} and {self.proposals}"
-            )
+        super().__post_init__()
+        require_ranges("a box head", vars(self), proposals=">= 1")

@@ -1,39 +1,25 @@
-"""Pre-trained detectors: what determines one, and how it is trained."""
+"""What determines theta of detection, and how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from baselines.detection_losses.blackbox_ap import DetectionAP
-from baselines.training.batches import PermutedBatches
-from baselines.training.loop import OnEpoch, TrainingRun
-from baselines.training.optimization import Training
+from benchmarks.data.detection.contract import DETECTION
 from benchmarks.networks.detection.contract import Detector, build_detector
-from benchmarks.problems.detection.problem import load_problem
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.detection.settings import (
     DetectionProblem,
     DetectorBackbone,
     DetectorTraining,
 )
-from benchmarks.problems.device import device
-from benchmarks.problems.pretrained.base_weights import load_base
-from benchmarks.problems.pretrained.theta import (
-    PretrainedSpec,
-    find_artifact,
-    freeze,
-    give,
-    predicted,
-    train_artifact,
-)
-from benchmarks.problems.pretrained.weights import weights_digest
-from benchmarks.runs.artifacts import Artifact
+from benchmarks.problems.detection.splits import load_splits
+from benchmarks.problems.pretrained.theta import ThetaSpec
+from benchmarks.problems.pretrained.weights import predicted
 from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.paths import data_root
 from benchmarks.runs.record import PROPOSAL_RECALL
 from benchmarks.runs.spec import Unit
 from metricopt.detection.head import Regions
@@ -49,106 +35,58 @@ JUDGED = 100
 """Proposals of an image that a training's record is judged by."""
 FOUND = 0.5
 """Overlap from which a proposal is one of an object."""
-AT_ONCE = 16
+RECALL = "observe_proposal_recall"
+"""Name of the fact how many objects of observe a proposal overlaps."""
 
 
-@dataclass(frozen=True)
-class DetectorSpec(PretrainedSpec):
-    """Everything that determines a pre-trained detector.
-
-    Attributes:
-        problem: the images.
-        backbone: detector, base weights, loss and training.
-        replicate: decides splits and seeds.
-    """
+class DetectionThetaSpec(ThetaSpec):
+    """Images, the detector with its base weights, and the replicate."""
 
     kind = "detector-theta"
+    load = staticmethod(load_splits)
+    told: ClassVar[Mapping[str, str]] = {
+        f"{CHECKED} on observe": "observe_ap50",
+        f"{PROPOSAL_RECALL} at {JUDGED}": RECALL,
+    }
+    at_once = 16
     problem: DetectionProblem
     backbone: DetectorBackbone
-    replicate: int
 
     @property
-    def name(self) -> str:
-        """Readable, and unique among the networks that are released."""
-        backbone = self.backbone
-        named = (self.problem.dataset, backbone.network, backbone.loss)
-        return "-".join([*named, f"r{self.replicate}"])
+    def classes(self) -> int:
+        """Number of classes, without the background."""
+        return len(DETECTION.get(self.problem.dataset).classes)
 
-    @property
-    def epochs(self) -> int:
-        """Length of its training."""
-        return self.backbone.training.epochs
+    def fresh(self) -> Detector:
+        """Return the detector with random weights."""
+        return build_detector(self.backbone.network, self.classes, self.seed)
 
-    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
-        """Train the detector; see `train_detector`."""
-        return train_detector(self, on_epoch)
+    def trunk(self, network: Detector) -> nn.Module:
+        """Return the part of a detector that base weights are for."""
+        return network.trunk
 
-    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Return its average precision and the recall of its proposals on observe."""
+    def loss(self) -> Loss:
+        """Return the loss of regions that its box head is fine-tuned with."""
+        return DetectionAP() if self.backbone.loss == "ap" else DetectionLoss()
+
+    def training_loss(self) -> Loss:
+        """Return the loss of sampled regions."""
+        return SampledRegionLoss(self.backbone)
+
+    def augmented(self, train: Scenes, recipe: DetectorTraining) -> Scenes:
+        """Return the training images with mirrored ones, or flipped ones, too."""
+        return train.flipped(upside_down=recipe.upside_down)
+
+    def judge(self, network: nn.Module, observe: Scenes) -> dict[str, float]:
+        """Return average precision and recall of proposals on observe."""
+        assert isinstance(network, Detector)
+        head: Any = network.head(JUDGED)
+        regions = Regions(head, observe, targets=observe.targets)
+        outputs = predicted(head, regions, self.at_once)
         return {
-            f"{CHECKED} on observe": f"{float(facts['observe_ap50']):.4f}",
-            f"{PROPOSAL_RECALL} at {JUDGED}": _recall(facts),
+            "observe_ap50": metric_of(Unit(CHECKED)).value(outputs, observe.targets),
+            RECALL: proposal_recall(outputs, observe.targets),
         }
-
-
-@dataclass(frozen=True, eq=False)
-class DetectorTheta:
-    """A pre-trained detector with the loss its box head is fine-tuned with.
-
-    Attributes:
-        detector: in evaluation mode.
-        loss: of regions; of the kind the detector was trained with.
-        digest: of all weights, see `weights.weights_digest`.
-        proposal_recall: of `JUDGED` proposals of an image of observe, as text.
-    """
-
-    detector: Detector
-    loss: Loss
-    digest: str
-    proposal_recall: str
-
-
-def find_theta(spec: DetectorSpec, classes: int) -> DetectorTheta:
-    """Return a pre-trained detector, trained now if there is none.
-
-    Args:
-        spec: which one.
-        classes: number of classes, without the background.
-
-    Raises:
-        DataError: if released weights do not match their record, or base weights are
-            missing or others.
-    """
-    artifact = find_artifact(spec)
-    tensors = artifact.tensors
-    detector = unloaded(spec, classes)
-    give(detector, tensors, spec)
-    loss = DetectionAP() if spec.backbone.loss == "ap" else DetectionLoss()
-    return DetectorTheta(
-        detector.eval().to(device()),
-        loss,
-        weights_digest(tensors),
-        _recall(artifact.facts),
-    )
-
-
-def unloaded(spec: DetectorSpec, classes: int) -> Detector:
-    """Return the detector with random weights."""
-    return build_detector(spec.backbone.network, classes, spec.seed)
-
-
-def fresh(spec: DetectorSpec, classes: int) -> Detector:
-    """Return the detector with the base weights."""
-    detector = unloaded(spec, classes)
-    load_base(detector.trunk, spec.backbone.base, data_root(), offline=True)
-    return detector
-
-
-def fetch_base(backbone: DetectorBackbone) -> None:
-    """Download the weights a detector starts from, where torchvision offers them."""
-    if backbone.base.source == "torchvision":
-        detector = build_detector(backbone.network, 1, 0)
-        load_base(detector.trunk, backbone.base, data_root())
 
 
 class SampledRegionLoss(nn.Module):
@@ -178,61 +116,6 @@ class SampledRegionLoss(nn.Module):
                 logits[None], labels[None], everywhere[None]
             )
         return loss.sum()
-
-
-def batches_of(scenes: Scenes, recipe: DetectorTraining) -> PermutedBatches:
-    """Return the augmented mini-batches of a training."""
-    flipped = scenes.flipped(upside_down=recipe.upside_down).to(device())
-    return PermutedBatches(flipped, recipe.batch_size)
-
-
-def training_of(recipe: DetectorTraining) -> Training:
-    """Return the settings of the training loop for a detector."""
-    return Training(
-        epochs=recipe.epochs,
-        learning_rate=recipe.rate,
-        schedule="one-cycle",
-        precision=recipe.precision,
-        keep_best=False,
-    )
-
-
-def train_detector(spec: DetectorSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Train a detector, continuing from its checkpoint if there is one.
-
-    Returns:
-        Its weights (matrices in half precision), and facts: losses by epoch, average
-        precision and recall of the proposals on observe, seconds, digest of the
-        weights. For a network that diverged only that fact.
-    """
-    splits = load_problem(spec.problem, spec.replicate)
-    recipe = spec.backbone.training
-    detector = fresh(spec, len(splits.classes))
-    freeze(detector.trunk, recipe.frozen)
-    run = TrainingRun(
-        detector,
-        SampledRegionLoss(spec.backbone),
-        batches_of(splits.train, recipe),
-        training_of(recipe),
-        generator=spec.seeds.generator("pre-training"),
-    )
-    observe = splits.observe.to(device())
-
-    def judge(network: nn.Module) -> dict[str, float]:
-        assert isinstance(network, Detector)
-        head: Any = network.head(JUDGED)
-        regions = Regions(head, observe, targets=observe.targets)
-        outputs = predicted(head, regions, AT_ONCE)
-        return {
-            "observe_ap50": metric_of(Unit(CHECKED)).value(outputs, observe.targets),
-            "observe_proposal_recall": proposal_recall(outputs, observe.targets),
-        }
-
-    return train_artifact(spec, run, judge, on_epoch)
-
-
-def _recall(facts: Mapping[str, Any]) -> str:
-    return f"{float(facts['observe_proposal_recall']):.4f}"
 
 
 def proposal_recall(outputs: Tensor, truths: Tensor) -> float:

@@ -11,10 +11,10 @@ from typing import Any, Self
 from benchmarks.data.registry import find_source
 from benchmarks.problems.images import tiers
 from benchmarks.problems.images.settings import (
-    Backbone,
+    ImageBackbone,
     ImageProblem,
-    Pretraining,
-    Taught,
+    ImageTraining,
+    TrainedByMethod,
 )
 from benchmarks.problems.images.tiers import (
     CLASSIC,
@@ -46,7 +46,7 @@ class MethodSize(ImageSize):
 
     network: str = "resnet32"
     images: int | None = None
-    pretraining: Pretraining = CLASSIC
+    pretraining: ImageTraining = CLASSIC
     methods: Mapping[str, Settings] = field(default_factory=dict, hash=False)
     children: int = 10
 
@@ -164,10 +164,10 @@ class MethodNetwork:
         """Return the registered method that trains it, or the loss alone that does."""
         return self.method if self._by_loss else unit_of(self.method, SIZES[tier]).name
 
-    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+    def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier."""
         size = SIZES[tier]
-        plain = Backbone(
+        plain = ImageBackbone(
             network=self.network or size.network,
             classes=len(find_source(problem.dataset).classes),
             loss=tiers.CROSS_ENTROPY,
@@ -182,7 +182,7 @@ class MethodNetwork:
         metric = MCR if free else self.metric
         label = self.method if free else f"{self.method}-{metric}"
         method = unit_of(self.method, size)
-        return replace(plain, taught=Taught(label, method, Unit(metric)))
+        return replace(plain, taught=TrainedByMethod(label, method, Unit(metric)))
 
 
 LOSSES = ("pairwise-aucroc", "aucpr")

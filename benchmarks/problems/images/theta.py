@@ -1,62 +1,49 @@
-"""Pre-trained image networks: what determines one, and how it is trained."""
+"""What determines theta of images, and how it is trained."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from baselines.losses.contract import make_loss
 from baselines.losses.large_margin import MarginHead
-from baselines.training.batches import PermutedBatches
-from baselines.training.loop import OnEpoch, TrainingRun
-from baselines.training.optimization import Training
+from baselines.training.batches import Batches
+from baselines.training.loop import OnEpoch
+from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
-from benchmarks.problems.choices import NetworkCost
-from benchmarks.problems.device import device
 from benchmarks.problems.images.images import Images
-from benchmarks.problems.images.problem import load_problem
-from benchmarks.problems.images.school import School, cost_of
-from benchmarks.problems.images.settings import (
-    Backbone,
-    ImageProblem,
-    Pretraining,
-)
-from benchmarks.problems.pretrained.theta import (
-    PretrainedSpec,
-    find_artifact,
-    give,
-    parts,
-    predicted,
-    train_artifact,
-)
-from benchmarks.problems.pretrained.weights import weights_digest
+from benchmarks.problems.images.method_training import MethodTraining
+from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
+from benchmarks.problems.images.splits import load_splits
+from benchmarks.problems.pretrained.settings import ThetaTraining
+from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
+from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact
-from metricopt.losses.contract import Loss, RowLoss, check_batch_size, properties
+from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.process.seeding import Seeds
 
-KIND = "image-theta"
-TRAINING = "pre-training"
-"""Name of the generator that a training draws from."""
-PREDICTED_AT_ONCE = 500
-WARM_UP = 0.25
-"""Share of a one-cycle schedule in which the rate rises."""
 
+class ImageThetaSpec(ThetaSpec):
+    """Images, the backbone with what it goes on from, and the replicate."""
 
-@dataclass(frozen=True)
-class ThetaSpec(PretrainedSpec):
-    """Everything that determines a pre-trained image network.
-
-    Attributes:
-        problem: the images.
-        backbone: network, loss and training, and the network it starts from.
-        replicate: decides splits and seeds.
-    """
-
-    kind = KIND
+    kind = "image-theta"
+    load = staticmethod(load_splits)
+    at_once = 500
     problem: ImageProblem
-    backbone: Backbone
-    replicate: int
+    backbone: ImageBackbone
+
+    @property
+    def recipe(self) -> ThetaTraining:
+        """How it is trained."""
+        return self.backbone.pretraining
+
+    @property
+    def trained_with(self) -> str:
+        """Its loss, or the label of the method that trains it."""
+        taught = self.backbone.taught
+        return self.backbone.loss if taught is None else taught.label
 
     @property
     def name(self) -> str:
@@ -68,27 +55,10 @@ class ThetaSpec(PretrainedSpec):
             parts.append(f"noise{round(100 * self.problem.label_noise)}")
         if self.problem.max_examples is not None:
             parts.append(f"first{self.problem.max_examples}")
-        taught = self.backbone.taught
-        parts += [
-            self.backbone.network,
-            self.backbone.loss if taught is None else taught.label,
-        ]
-        if self.start is not None and self.start.backbone.loss == parts[-1]:
+        parts += [self.backbone.network, self.trained_with]
+        if self.warm and self.warm[0].backbone.loss == parts[-1]:
             parts.append("longer")
         return "-".join([*parts, f"r{self.replicate}"])
-
-    @property
-    def epochs(self) -> int:
-        """Length of its training."""
-        return self.backbone.pretraining.epochs
-
-    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
-        """Train the network; see `train_theta`."""
-        return train_theta(self, on_epoch)
-
-    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Return its error on observe."""
-        return {"error on observe": f"{float(facts['observe_mcr']):.4f}"}
 
     @property
     def seeds(self) -> Seeds:
@@ -97,124 +67,52 @@ class ThetaSpec(PretrainedSpec):
         return Seeds(replace(self, backbone=alone).name)
 
     @property
-    def start(self) -> "ThetaSpec | None":
-        """The network that this one starts from."""
-        if self.backbone.start is None:
-            return None
-        return ThetaSpec(self.problem, self.backbone.start, self.replicate)
+    def warm(self) -> Sequence["ImageThetaSpec"]:
+        """The network that this one goes on from; empty if from random weights."""
+        start = self.backbone.start
+        return [] if start is None else [replace(self, backbone=start)]
 
+    def fresh(self) -> nn.Sequential:
+        """Return the network with random weights."""
+        doubled = properties(self.loss()).outputs_per_class == 2
 
-@dataclass(frozen=True, eq=False)
-class Theta:
-    """A pre-trained network with its loss.
+        def head(features: int) -> nn.Module:
+            return (MarginHead if doubled else nn.Linear)(features, self.classes)
 
-    Attributes:
-        network: in evaluation mode.
-        loss: what it was trained with; what it learned is frozen.
-        digest: of all weights, see `weights.weights_digest`.
-        cost: of its training, if a method trained it.
-    """
+        return build_network(self.backbone.network, head, self.seed)
 
-    network: nn.Sequential
-    loss: Loss
-    digest: str
-    cost: NetworkCost
+    def loss(self) -> Loss:
+        """Return the loss, with nothing learned yet."""
+        backbone = self.backbone
+        return make_loss(backbone.loss, classes=self.classes, **backbone.loss_settings)
 
+    def image(self) -> Tensor:
+        """Return an input of the network, to measure its cost."""
+        _, *sides = variant_shape(self.problem.dataset, self.problem.variant)
+        # Bytes have their channels last, other values first; see `splits.as_bytes`.
+        return torch.zeros(1, min(sides), max(sides), max(sides))
 
-def find_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Theta:
-    """Return a pre-trained network, trained now if there is none.
+    def start(self, splits: Splits) -> nn.Sequential:
+        """Return the network with random weights, or with those it goes on from."""
+        network = self.fresh()
+        for spec in self.warm:
+            network.load_state_dict(spec.find().network.state_dict())
+        return network
 
-    Args:
-        spec: which one.
-        on_epoch: called after every epoch of training.
-
-    Raises:
-        DataError: if the released weights do not match their record.
-    """
-    return assemble(spec, find_artifact(spec, on_epoch))
-
-
-def train_theta(spec: ThetaSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Train a network, continuing from its checkpoint if there is one.
-
-    Returns:
-        Its weights (matrices in half precision), the loss's weights under `loss.`, and
-        facts: losses by epoch, error on observe, seconds, digest of the weights. For a
-        network that diverged, only that fact, so that no run trains it again. Where a
-        method trains it there is no checkpoint, and its facts are those of `School`.
-    """
-    splits = load_problem(spec.problem, spec.replicate)
-    recipe = spec.backbone.pretraining
-    network, loss = fresh(spec)
-    check_batch_size(loss, recipe.batch_size, splits.classes)
-    if spec.start is not None:
-        network.load_state_dict(find_theta(spec.start, on_epoch).network.state_dict())
-    batches = PermutedBatches(splits.train.to(device()), recipe.batch_size)
-    observe, generator = splits.observe.to(device()), spec.seeds.generator(TRAINING)
-
-    def judge(network: nn.Module) -> dict[str, float]:
-        called = predict_images(network, observe)[:, : splits.classes].argmax(1)
-        error = (called != observe.targets).double().mean()
-        return {"observe_mcr": float(error)}
-
-    if spec.backbone.taught is not None:
-        school = School(spec.backbone.taught, batches, observe, on_epoch)
-        return school.train(network, training_of(recipe), judge, generator)
-    run = TrainingRun(network, loss, batches, training_of(recipe), generator=generator)
-    return train_artifact(spec, run, judge, on_epoch)
-
-
-def training_of(recipe: Pretraining) -> Training:
-    """Return the settings of the training loop for an image network.
-
-    Source: He et al., CVPR 2016, Sec. 4.2: SGD with momentum 0.9 from rate 0.1, divided
-    by 10 after 1/2 and 3/4 of 64,000 steps of 128 images. Differs: bfloat16, and a
-    one-cycle schedule (Smith and Topin, 2019) needs a quarter of the epochs.
-    """
-    return Training(
-        epochs=recipe.epochs,
-        learning_rate=recipe.rate,
-        optimizer="sgd",
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        weight_decay=recipe.weight_decay,
-        schedule=recipe.schedule,
-        warm_up=WARM_UP,
-        precision="bfloat16",
-        channels_last=True,
-        keep_best=False,
-    )
-
-
-def fresh(spec: ThetaSpec) -> tuple[nn.Sequential, Loss]:
-    """Return the network with random weights, and its loss."""
-    loss, classes = make_theta_loss(spec.backbone), spec.backbone.classes
-    doubled = properties(loss).outputs_per_class == 2
-
-    def head(features: int) -> nn.Module:
-        return (MarginHead if doubled else nn.Linear)(features, classes)
-
-    return build_network(spec.backbone.network, head, spec.seed), loss
-
-
-def make_theta_loss(backbone: Backbone) -> Loss:
-    """Return the loss of a network, with nothing learned yet."""
-    return make_loss(backbone.loss, classes=backbone.classes, **backbone.loss_settings)
-
-
-def assemble(spec: ThetaSpec, made: Artifact) -> Theta:
-    """Return network and loss as they were trained, frozen, where runs are made."""
-    network, loss = fresh(spec)
-    give(network, made.tensors, spec)
-    if isinstance(loss, nn.Module):
-        loss.load_state_dict(parts(made.tensors)[1])
-        loss.requires_grad_(False).to(device())
-    if isinstance(loss, RowLoss):
-        loss.finish()
-    network = network.eval().to(device())
-    return Theta(network, loss, weights_digest(made.tensors), cost_of(made.facts))
-
-
-def predict_images(network: nn.Module, images: Images) -> Tensor:
-    """Return the float32 outputs of all images, without augmentation, [N, C]."""
-    return predicted(network, images, PREDICTED_AT_ONCE)
+    def _train(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        observe: Images,
+        on_epoch: OnEpoch | None,
+    ) -> Artifact:
+        check_batch_size(self.loss(), batches.batch_size, self.classes)
+        taught = self.backbone.taught
+        if taught is None:
+            return super()._train(network, batches, observe, on_epoch)
+        method = MethodTraining(taught, batches, observe, on_epoch)
+        judge, generator = (
+            partial(self.judge, observe=observe),
+            self.seeds.generator(TRAINING),
+        )
+        return method.train(network, self.recipe.training(), judge, generator)

@@ -11,11 +11,11 @@ from typing import Any, Protocol, Self
 from benchmarks.data.registry import find_source, resolve_variant
 from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.settings import (
-    Backbone,
     Finetuning,
+    ImageBackbone,
     ImageProblem,
     ImageSettings,
-    Pretraining,
+    ImageTraining,
 )
 from benchmarks.problems.network_names import network_name
 from benchmarks.problems.problem import UNRESOLVED, Problem
@@ -67,7 +67,7 @@ FILM = FilmSettings()
 FILM_AND_OFFSETS = FilmSettings(offsets=True)
 """The same, and an offset for every output."""
 
-CLASSIC = Pretraining(
+CLASSIC = ImageTraining(
     # 64,000 steps of 128 images; an epoch of 45,000 images has 351 steps.
     epochs=182,
     rate=0.1,
@@ -75,7 +75,7 @@ CLASSIC = Pretraining(
     nesterov=False,
     weight_decay=1e-4,
 )
-SHORT = Pretraining(epochs=24)
+SHORT = ImageTraining(epochs=24)
 LOSS_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "large-margin": {
         "margin": 4,
@@ -88,7 +88,7 @@ LOSS_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 def pretraining(
     tier: str, problem: ImageProblem, backbone: "TrainedNetwork"
-) -> Pretraining:
+) -> ImageTraining:
     """Return how a network of a tier is trained."""
     if problem.dataset == "digits":
         return replace(SHORT, epochs=2 if backbone.warm else 6, batch_size=32)
@@ -122,12 +122,12 @@ class TrainedNetwork:
     loss: str = CROSS_ENTROPY
     warm: bool = False
 
-    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+    def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier, and what it goes on from."""
         start = (
             TrainedNetwork(self.network).backbone(tier, problem) if self.warm else None
         )
-        return Backbone(
+        return ImageBackbone(
             network=self.network,
             classes=10,
             loss=self.loss,
@@ -141,7 +141,7 @@ class TrainedNetwork:
 class AnyNetwork(Protocol):
     """A network with its training, for any tier."""
 
-    def backbone(self, tier: str, problem: ImageProblem) -> Backbone:
+    def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier."""
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from baselines.training.optimization import Optimizer, Precision, RateSchedule
-from benchmarks.problems.film_settings import FilmSettings
-from metricopt.errors import ConfigError
+from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
+from metricopt.errors import require_ranges
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class PhotographProblem:
         dataset: name of a data set of class folders, or of images of one size.
         side: pixels of the square images; those of one size keep theirs.
         observed: training images that are kept for metric queries.
-        variant: of the data set; empty for class folders, which have none.
+        variant: variant of the data set; empty for class folders, which have none.
     """
 
     dataset: str
@@ -24,31 +24,27 @@ class PhotographProblem:
     variant: str = ""
 
     def __post_init__(self) -> None:
-        if self.side < 1 or self.observed < 1:
-            raise ConfigError(
-                "a problem of photographs needs side >= 1 and observed >= 1, got "
-                f"{self.side} and {self.observed}"
-            )
+        settings = vars(self)
+        require_ranges("a problem", settings, side=">= 1", observed=">= 1")
 
 
 @dataclass(frozen=True)
-class ClassifierTraining:
-    """How a network is trained with cross-entropy; see `Training`.
+class ClassifierTraining(ThetaTraining):
+    """How theta is trained, with cross-entropy; see `Training`.
 
     Attributes:
-        epochs: each sees every image once.
+        epochs: passes over the training images.
         rate: greatest learning rate.
-        batch_size: images of one mini-batch, over all processes.
+        batch_size: images in one mini-batch, over all processes.
         optimizer: "sgd", or "rmsprop" or "powersign" as NASNet has been trained.
-        momentum: of SGD and RMSProp.
+        momentum: momentum of SGD and RMSProp.
         weight_decay: factor of the squared weights.
-        schedule: of the rate.
+        schedule: schedule of the rate.
         warm_up: share of the steps of "one-cycle" in which the rate rises.
-        least_area: of random crops, as a share of the image.
+        least_area: least share of an image that a random crop holds.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
     """
 
-    epochs: int
     rate: float
     batch_size: int = 128
     optimizer: Optimizer = "sgd"
@@ -59,22 +55,15 @@ class ClassifierTraining:
     least_area: float = 0.25
     precision: Precision = "float32"
 
-    def __post_init__(self) -> None:
-        if not 0 < self.least_area <= 1 or self.batch_size < 2:
-            raise ConfigError(
-                "training needs least_area in (0, 1] and batch_size >= 2, got "
-                f"{self.least_area} and {self.batch_size}"
-            )
-
 
 @dataclass(frozen=True)
-class Classifier:
+class ClassifierBackbone:
     """A network of photographs and how it was trained.
 
     Attributes:
         network: name of an image network.
         classes: number of classes C.
-        training: how.
+        training: how it was trained.
         revision: raised when code changes networks, so that no old one is reused.
     """
 
@@ -85,22 +74,14 @@ class Classifier:
 
 
 @dataclass(frozen=True)
-class ImagenetSettings:
+class PhotographSettings(PretrainedSettings):
     """Everything that decides a pipeline of photographs, except its replicate.
 
     Attributes:
-        problem: the photographs.
-        backbone: the network.
-        revision: raised when code changes numbers, so that no old record is reused.
-        adapter: FiLM, its form and place.
-        batch_size: images of one mini-batch of fine-tuning.
         examples: training images fine-tuning takes its gradients on, the first ones,
             without augmentation; None for all.
     """
 
     problem: PhotographProblem
-    backbone: Classifier
-    revision: int
-    adapter: FilmSettings
-    batch_size: int = 128
+    backbone: ClassifierBackbone
     examples: int | None = None

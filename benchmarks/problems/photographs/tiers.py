@@ -12,10 +12,10 @@ from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.tiers import DEVIATION
 from benchmarks.problems.network_names import network_name
 from benchmarks.problems.photographs.settings import (
-    Classifier,
+    ClassifierBackbone,
     ClassifierTraining,
-    ImagenetSettings,
     PhotographProblem,
+    PhotographSettings,
 )
 from benchmarks.problems.problem import Problem
 from benchmarks.problems.size import FinetuningSize
@@ -230,7 +230,7 @@ def problem_at(tier: str, name: str, **changes: Any) -> ImageNet:
 
 def network_of(spec: RunSpec) -> str:
     """Return a readable identity of the pre-trained network of a run."""
-    settings = decode(ImagenetSettings, spec.pipeline.settings)
+    settings = decode(PhotographSettings, spec.pipeline.settings)
     backbone = settings.backbone
     return network_name(
         settings.problem,

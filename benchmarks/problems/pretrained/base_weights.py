@@ -21,7 +21,7 @@ from benchmarks.problems.pretrained.weight_files import (
     pretrained_of,
     read_tensors,
 )
-from metricopt.errors import ConfigError, DataError, require_choice
+from metricopt.errors import ConfigError, DataError
 
 Source = Literal["random", "torchvision", "file"]
 
@@ -46,7 +46,6 @@ class BaseWeights:
     sha256: str | None = None
 
     def __post_init__(self) -> None:
-        require_choice("source", self.source, Source)
         if self.source != "file":
             if self.file or self.sha256:
                 raise ConfigError(
@@ -98,16 +97,6 @@ def load_base(
     content = _checked(path, wanted.sha256)
     assign(network, read_tensors(path, content), path.name)
     return hashlib.sha256(content).hexdigest()
-
-
-def find_base(network: nn.Module, settings: BaseWeights, root: Path) -> Path | None:
-    """Return where the base weights lie; None if missing, or if none are needed.
-
-    Raises:
-        ConfigError: if torchvision offers no weights for this network.
-    """
-    wanted = _wanted(network, settings)
-    return None if wanted is None else _found(wanted, root)
 
 
 @dataclass(frozen=True)

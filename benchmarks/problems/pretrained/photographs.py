@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from baselines.training.batches import WHOLE
-from benchmarks.data.files.decoded import Pixels, ReadImages, pixels
+from benchmarks.data.files.decoded import Pixels
 
 CENTRE, SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and deviation of the channels of ImageNet, as torchvision's networks expect."""
@@ -91,17 +91,6 @@ class Photographs:
         numbers = images.to(self.targets.device).float() / 255
         centre, scale = numbers.new_tensor(CENTRE), numbers.new_tensor(SCALE)
         return ((numbers - centre) / scale).permute(0, 3, 1, 2)
-
-
-def photographs(
-    data: ReadImages, places: Tensor, targets: Tensor, side: int
-) -> Photographs:
-    """Return some images of a data set at a size, with labels [N].
-
-    Raises:
-        DataError: if images do not decode.
-    """
-    return Photographs(pixels(data, side), places, targets)
 
 
 def _crops(count: int, least: float, generator: torch.Generator) -> Tensor:

@@ -1,68 +1,159 @@
-"""Pre-trained networks: found in the cache, among the released weights, or made.
+"""Theta, the pre-trained network: found in the cache, among the released, or made.
 
 A network is identified by all that determines it. A network trained on this machine, or
 being trained, takes precedence over a released one.
 """
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from tqdm import tqdm
 
+from baselines.training.batches import Batches, PermutedBatches
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
+from baselines.training.selection import Epoch
+from baselines.training.team import team
+from benchmarks.problems.device import device
+from benchmarks.problems.prerequisite import Prerequisite
+from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
 from benchmarks.problems.pretrained.released import read_released, release
-from benchmarks.problems.pretrained.weight_files import restore
-from benchmarks.problems.pretrained.weights import half_weights, weights_digest
+from benchmarks.problems.pretrained.settings import ThetaTraining
+from benchmarks.problems.pretrained.weights import (
+    Theta,
+    assembled,
+    freeze,
+    kept,
+    predicted,
+)
+from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact, find, get_or_make
 from benchmarks.runs.codec import canonical, encode
-from benchmarks.runs.environment import device_name, environment
-from benchmarks.runs.paths import cache_root
-from metricopt.errors import ConfigError, DataError, DivergedError
+from benchmarks.runs.paths import cache_root, data_root
+from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.examples import Examples
 
-LOSS_PREFIX = "loss."
+TRAINING = "pre-training"
+"""Name of the generator that a training draws from."""
 DIVERGED = "diverged"
 """Name of the fact that a network diverged and has no weights; it holds the reason."""
 
 
-class PretrainedSpec(ABC):
-    """Everything that determines a pre-trained network; a dataclass.
+@dataclass(frozen=True)
+class ThetaSpec(Prerequisite):
+    """Everything that determines theta; a kind of problem says how it is made.
 
     Attributes:
-        kind: of the artifacts its networks are kept as.
+        problem: the images it is trained on.
+        backbone: network, loss and training.
+        replicate: decides splits and seeds.
+        kind: of the artifacts that networks are kept as.
+        told: facts that a table of released networks shows, by heading.
+        at_once: images that the network sees at a time when it is judged.
+        load: returns the splits of a problem for a replicate.
     """
 
+    problem: Any
+    backbone: Any
+    replicate: int
     kind: ClassVar[str]
+    told: ClassVar[Mapping[str, str]] = {"error on observe": "observe_mcr"}
+    at_once: ClassVar[int] = 128
+    load: ClassVar[Callable[[Any, int], Splits]]
 
     @property
+    def classes(self) -> int:
+        """Number of classes C that it is trained on."""
+        return self.backbone.classes
+
+    def splits(self) -> Splits:
+        """Return all images of the problem."""
+        return self.load(self.problem, self.replicate)
+
     @abstractmethod
+    def fresh(self) -> Any:
+        """Return the network with random weights."""
+
+    @abstractmethod
+    def loss(self) -> Loss:
+        """Return the loss of fine-tuning, with nothing learned yet."""
+
+    def training_loss(self) -> Loss:
+        """Return the loss it is trained with, by default that of fine-tuning."""
+        return self.loss()
+
+    def trunk(self, network: Any) -> nn.Module:
+        """Return the part of a network that base weights are for."""
+        return network
+
+    @property
+    def base(self) -> BaseWeights:
+        """Weights that it begins with; random where the backbone names none."""
+        return getattr(self.backbone, "base", BaseWeights())
+
+    def begun(self, *, offline: bool = True) -> Any:
+        """Return the network with its base weights."""
+        network = self.fresh()
+        load_base(self.trunk(network), self.base, data_root(), offline=offline)
+        return network
+
+    def fetch_base(self) -> None:
+        """Download the base weights where torchvision offers them."""
+        if self.base.source == "torchvision":
+            self.begun(offline=False)
+
+    def start(self, splits: Splits) -> Any:
+        """Return the network as its training starts."""
+        network = self.begun()
+        freeze(self.trunk(network), self.recipe.frozen)
+        return network
+
+    def augmented(self, train: Any, recipe: Any) -> Any:
+        """Return training images with the augmentation of a recipe."""
+        return train
+
+    def batches(self, splits: Splits, recipe: Any) -> Batches:
+        """Return the augmented mini-batches of a training."""
+        images = self.augmented(splits.train, recipe).to(device())
+        return PermutedBatches(images, recipe.batch_size)
+
+    def judge(self, network: nn.Module, observe: Any) -> dict[str, float]:
+        """Return facts of how good a network is: by default the error of classes."""
+        outputs = predicted(network, observe, self.at_once)
+        called = outputs[:, : self.classes].argmax(1)
+        return {"observe_mcr": float((called != observe.targets).double().mean())}
+
+    def sites(self, network: Any) -> Sequence[str]:
+        """Return where FiLM stands by default; empty for FiLM's own choice."""
+        return getattr(network, "sites", ())
+
+    def image(self) -> Tensor:
+        """Return an input of the network, to measure its cost."""
+        return torch.zeros(1, 3, self.problem.side, self.problem.side)
+
+    @property
+    def recipe(self) -> ThetaTraining:
+        """How it is trained."""
+        return self.backbone.training
+
+    @property
+    def trained_with(self) -> str:
+        """What tells its training from others, for its name."""
+        return self.backbone.loss
+
+    @property
     def name(self) -> str:
         """Readable, and unique among the networks that are released."""
-
-    @property
-    @abstractmethod
-    def epochs(self) -> int:
-        """Length of its training."""
-
-    @abstractmethod
-    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
-        """Train the network, continuing from its checkpoint if there is one.
-
-        Returns:
-            Its weights, the loss's weights under `loss.`, and facts: at least
-            `seconds`, and `weights`, their digest. For a network that diverged only
-            that fact, so that no run trains it again.
-        """
-
-    @abstractmethod
-    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Return what a table of released networks says of how good one is."""
+        named = (self.problem.dataset, self.backbone.network, self.trained_with)
+        return "-".join([*named, f"r{self.replicate}"])
 
     @property
     def content(self) -> dict[str, Any]:
@@ -90,165 +181,120 @@ class PretrainedSpec(ABC):
         """Where a training that is under way keeps its state."""
         return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
 
+    @property
+    def is_made(self) -> bool:
+        """Whether it was trained on this machine, and is undamaged."""
+        return find(self.kind, self.content) is not None
 
-def find_artifact(spec: PretrainedSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Return a pre-trained network, trained now if there is none.
+    @property
+    def is_ready(self) -> bool:
+        """Whether `find` would not have to train it."""
+        return self.is_made or self._released() is not None
 
-    Args:
-        spec: which one.
-        on_epoch: called after every epoch of training.
+    def find(self) -> Theta:
+        """Return the network with its loss, trained now if there is none.
 
-    Raises:
-        DataError: if the released weights do not match their record.
-        DivergedError: if it diverged.
-    """
-    here = is_trained(spec) or spec.checkpoint.exists()
-    released = None if here else read_released(spec.name, spec.digest)
-    return released or trained_here(spec, on_epoch)
+        Raises:
+            DataError: if released weights do not match their record, or base weights
+                are missing or others.
+            DivergedError: if it diverged.
+        """
+        made = (None if self.is_made else self._released()) or self.trained_here()
+        return assembled(self.fresh(), self.loss(), made, self.name, self.kind)
 
+    def _released(self) -> Artifact | None:
+        # A training under way goes on.
+        here = self.checkpoint.exists()
+        return None if here else read_released(self.name, self.digest)
 
-def trained_here(spec: PretrainedSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Return a network trained on this machine, training it now if needed.
+    def trained_here(self, on_epoch: OnEpoch | None = None) -> Artifact:
+        """Return what is kept of the network, trained on this machine.
 
-    Raises:
-        DivergedError: if its loss became non-finite, now or before.
-    """
-    artifact = get_or_make(spec.kind, spec.content, lambda: spec.train(on_epoch))
-    # Only now: if it were removed before the artifact is stored, a kill would lose all.
-    spec.checkpoint.unlink(missing_ok=True)
-    if DIVERGED in artifact.facts:
-        raise DivergedError(str(artifact.facts[DIVERGED]))
-    return artifact
+        Raises:
+            DivergedError: if its loss became non-finite, now or before.
+        """
+        artifact = get_or_make(self.kind, self.content, lambda: self.train(on_epoch))
+        # Only now: if it were removed before the artifact is stored, a kill would lose
+        # all.
+        self.checkpoint.unlink(missing_ok=True)
+        if DIVERGED in artifact.facts:
+            raise DivergedError(str(artifact.facts[DIVERGED]))
+        return artifact
 
+    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
+        """Train the network, continuing from its checkpoint if there is one.
 
-def is_trained(spec: PretrainedSpec) -> bool:
-    """Whether a network was trained on this machine, and is undamaged."""
-    return find(spec.kind, spec.content) is not None
+        Returns:
+            Its weights (matrices in half precision), the loss's weights under `loss.`,
+            and facts: losses by epoch, how good it is on observe, `seconds`, and
+            `weights`, the digest. For a network that diverged only that fact, so that
+            no run trains it again.
 
+        Raises:
+            ConfigError: if the network has another number of classes than the data.
+        """
+        splits = self.splits()
+        if splits.classes != self.classes:
+            raise ConfigError(
+                f"{splits.variant} has {splits.classes} classes, and the network "
+                f"{self.backbone.network} is to have {self.classes}"
+            )
+        network, batches = self.start(splits), self.batches(splits, self.recipe)
+        return self._train(network, batches, splits.observe.to(device()), on_epoch)
 
-def is_ready(spec: PretrainedSpec) -> bool:
-    """Whether `find_artifact` would not have to train."""
-    if is_trained(spec):
-        return True
-    released = not spec.checkpoint.exists() and read_released(spec.name, spec.digest)
-    return bool(released)
+    def _train(
+        self,
+        network: nn.Module,
+        batches: Batches,
+        observe: Examples,
+        on_epoch: OnEpoch | None,
+    ) -> Artifact:
+        run = TrainingRun(
+            network,
+            self.training_loss(),
+            batches,
+            self.recipe.training(),
+            generator=self.seeds.generator(TRAINING),
+        )
+        hooks = Hooks(on_epoch)
+        try:
+            train(run, hooks=hooks, checkpoint=self.checkpoint, key=self.digest)
+        except DivergedError as error:
+            return Artifact({}, {DIVERGED: str(error)})
+        facts: dict[str, object] = {
+            "losses": [round(loss, 5) for loss in run.losses],
+            "seconds": round(sum(run.seconds), 1),
+        }
+        judge = partial(self.judge, observe=observe)
+        return kept(run.network, run.loss, judge, facts)
 
+    def make(self) -> None:
+        """Train it, with a bar of its epochs."""
+        epochs, hidden = self.recipe.epochs, not team().leads
+        with tqdm(total=epochs, unit="epoch", desc=self.name, disable=hidden) as bar:
 
-def release_theta(spec: PretrainedSpec) -> Path:
-    """Write a network trained here to the released weights.
+            def show(epoch: Epoch) -> None:
+                bar.update(epoch.number - bar.n)
+                bar.set_postfix(loss=f"{epoch.train_loss:.4f}")
 
-    Raises:
-        ConfigError: if another network is released by that name.
-    """
-    return release(spec.name, spec.digest, spec.content, trained_here(spec))
+            self.trained_here(show)
 
+    def write(self) -> Path:
+        """Write it, trained here, to the released weights.
 
-def train_artifact(
-    spec: PretrainedSpec,
-    run: TrainingRun,
-    judge: Callable[[nn.Module], dict[str, float]],
-    on_epoch: OnEpoch | None = None,
-) -> Artifact:
-    """Train to the end, and return what is kept; see `PretrainedSpec.train`.
+        Raises:
+            ConfigError: if another network is released by that name.
+        """
+        return release(self.name, self.digest, self.content, self.trained_here())
 
-    Args:
-        spec: gives checkpoint and identity.
-        run: what is trained; its network ends with the weights that are kept.
-        judge: returns what the record says of how good the network is.
-        on_epoch: called after every epoch.
-    """
-    try:
-        train(run, hooks=Hooks(on_epoch), checkpoint=spec.checkpoint, key=spec.digest)
-    except DivergedError as error:
-        return Artifact({}, {DIVERGED: str(error)})
-    facts: dict[str, object] = {
-        "losses": [round(loss, 5) for loss in run.losses],
-        "seconds": round(sum(run.seconds), 1),
-    }
-    return kept(run.network, run.loss, judge, facts)
-
-
-def kept(
-    network: nn.Module,
-    loss: Loss,
-    judge: Callable[[nn.Module], dict[str, float]],
-    facts: dict[str, object],
-) -> Artifact:
-    """Return what is kept of a trained network.
-
-    Args:
-        network: ends with the weights that are kept: matrices in half precision.
-        loss: what it learned is kept, too.
-        judge: returns what the record says of how good the network is.
-        facts: of its training.
-    """
-    trained = network.state_dict()
-    state = with_loss(half_weights({k: v.cpu() for k, v in trained.items()}), loss)
-    network.load_state_dict(parts(state)[0])
-    device = next(network.parameters()).device
-    made = {
-        "weights": weights_digest(state),
-        "environment": environment() | {"device": device_name(device)},
-    }
-    judged = {name: round(value, 6) for name, value in judge(network).items()}
-    return Artifact(state, facts | made | judged)
-
-
-def freeze(network: nn.Module, names: Sequence[str]) -> None:
-    """Keep the weights of some modules as they are.
-
-    Args:
-        network: changed in place.
-        names: of its modules.
-
-    Raises:
-        ConfigError: if there is no module of that name.
-    """
-    modules = dict(network.named_modules())
-    for name in names:
-        if name not in modules:
-            known = ", ".join(filter(None, modules))
-            raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
-        modules[name].requires_grad_(False)
-
-
-@torch.no_grad()
-def predicted(network: nn.Module, examples: Examples, at_once: int) -> Tensor:
-    """Return the float32 outputs of all examples, without augmentation, [N, C]."""
-    network.eval()
-    starts = range(0, len(examples), at_once)
-    batches = (examples.batch(slice(at, at + at_once)) for at in starts)
-    return torch.cat([network(batch) for batch in batches])
-
-
-def with_loss(state: dict[str, Tensor], loss: Loss) -> dict[str, Tensor]:
-    """Return the weights of a network with those that its loss has learned."""
-    if not isinstance(loss, nn.Module):
-        return state
-    learned = loss.state_dict().items()
-    kept = {name: v.cpu().clone() for name, v in learned if isinstance(v, Tensor)}
-    return state | {f"{LOSS_PREFIX}{name}": v for name, v in kept.items()}
-
-
-def give(network: nn.Module, tensors: dict[str, Tensor], spec: PretrainedSpec) -> None:
-    """Give a network the weights that its specification was kept with.
-
-    Raises:
-        DataError: if they do not fit it, or are not finite.
-    """
-    try:
-        restore(network, parts(tensors)[0], spec.name)
-    except DataError as error:
-        raise DataError(
-            f"{error}; run `./reproduce.sh cache clear {spec.kind}`, and restore "
-            "results/weights with git"
-        ) from error
-
-
-def parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return the weights of the network, and those of its loss."""
-    of_network, of_loss = dict[str, Tensor](), dict[str, Tensor]()
-    for name, tensor in tensors.items():
-        part = of_loss if name.startswith(LOSS_PREFIX) else of_network
-        part[name.removeprefix(LOSS_PREFIX)] = tensor
-    return of_network, of_loss
+    def release(self) -> dict[str, str]:
+        """Write it to the released weights, and return what a table says of it."""
+        facts, path = self.trained_here().facts, self.write()
+        told = {head: f"{facts[name]:.4f}" for head, name in self.told.items()}
+        return {
+            "network": self.name,
+            "epochs": str(self.recipe.epochs),
+            "minutes": f"{float(str(facts['seconds'])) / 60:.1f}",
+            **told,
+            "MB": f"{path.stat().st_size / 1e6:.2f}",
+        }

@@ -1,8 +1,51 @@
-"""Weights of image networks as they are kept: small on disk, and identified."""
+"""Weights of theta: kept small on disk, identified, and given back to a network."""
 
-from torch import Tensor
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import torch
+from torch import Tensor, nn
+
+from benchmarks.problems.choices import NetworkCost
+from benchmarks.problems.device import device
+from benchmarks.problems.pretrained.weight_files import restore
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.environment import device_name, environment
 from metricopt.adapters.export import state_digest
+from metricopt.errors import ConfigError, DataError
+from metricopt.losses.contract import Loss, RowLoss
+from metricopt.tasks.examples import Examples
+
+LOSS_PREFIX = "loss."
+"""Beginning of the names of what a loss has learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """A pre-trained network with its loss.
+
+    Attributes:
+        network: in evaluation mode.
+        loss: what fine-tuning follows; what it learned in training is frozen.
+        digest: of all weights, see `weights.weights_digest`.
+        facts: what is known of the training, JSON-able.
+    """
+
+    network: Any
+    loss: Loss
+    digest: str
+    facts: Mapping[str, Any]
+
+    @property
+    def cost(self) -> NetworkCost:
+        """What the training cost, if a network method did it; nothing if not."""
+        facts = self.facts
+        if "gradient_steps" not in facts:
+            return NetworkCost()
+        return NetworkCost(
+            facts["queries"], facts["gradient_steps"], facts["seconds"], facts["notes"]
+        )
 
 
 def half_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -24,3 +67,109 @@ def weights_digest(state: dict[str, Tensor]) -> str:
     The heading has the format that the digests in released records were made with.
     """
     return state_digest(state, heading="{name}{dtype}{shape}")
+
+
+def kept(
+    network: nn.Module,
+    loss: Loss,
+    judge: Callable[[nn.Module], dict[str, float]],
+    facts: dict[str, object],
+) -> Artifact:
+    """Return what is kept of a trained network.
+
+    Args:
+        network: ends with the weights that are kept: matrices in half precision.
+        loss: what it learned is kept, too.
+        judge: returns what the record says of how good the network is.
+        facts: of its training.
+    """
+    trained = network.state_dict()
+    state = _with_loss(half_weights({k: v.cpu() for k, v in trained.items()}), loss)
+    network.load_state_dict(parts(state)[0])
+    place = next(network.parameters()).device
+    made = {
+        "weights": weights_digest(state),
+        "environment": environment() | {"device": device_name(place)},
+    }
+    judged = {name: round(value, 6) for name, value in judge(network).items()}
+    return Artifact(state, facts | made | judged)
+
+
+def _with_loss(state: dict[str, Tensor], loss: Loss) -> dict[str, Tensor]:
+    if not isinstance(loss, nn.Module):
+        return state
+    learned = {
+        f"{LOSS_PREFIX}{name}": value.cpu().clone()
+        for name, value in loss.state_dict().items()
+        if isinstance(value, Tensor)
+    }
+    return state | learned
+
+
+def parts(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the weights of the network, and those of its loss."""
+    of_network, of_loss = dict[str, Tensor](), dict[str, Tensor]()
+    for name, tensor in tensors.items():
+        part = of_loss if name.startswith(LOSS_PREFIX) else of_network
+        part[name.removeprefix(LOSS_PREFIX)] = tensor
+    return of_network, of_loss
+
+
+def assembled(
+    network: nn.Module, loss: Loss, made: Artifact, name: str, kind: str
+) -> Theta:
+    """Return network and loss as they were kept, frozen, where runs are made.
+
+    Args:
+        network: gets the weights that were kept.
+        loss: gets what was learned.
+        made: what is kept of the training.
+        name: of the network, for messages.
+        kind: of the artifact it is kept as.
+
+    Raises:
+        DataError: if the weights do not fit, or are not finite.
+    """
+    own, learned = parts(made.tensors)
+    try:
+        restore(network, own, name)
+    except DataError as error:
+        raise DataError(
+            f"{error}; run `./reproduce.sh cache clear {kind}`, and restore "
+            "results/weights with git"
+        ) from error
+    if isinstance(loss, nn.Module):
+        loss.load_state_dict(learned)
+        # In evaluation mode a loss remembers no mini-batch.
+        loss.requires_grad_(False).eval().to(device())
+    if isinstance(loss, RowLoss):
+        loss.finish()
+    digest = weights_digest(made.tensors)
+    return Theta(network.eval().to(device()), loss, digest, made.facts)
+
+
+def freeze(network: nn.Module, names: Sequence[str]) -> None:
+    """Keep the weights of some modules as they are.
+
+    Args:
+        network: changed in place.
+        names: of its modules.
+
+    Raises:
+        ConfigError: if there is no module of that name.
+    """
+    modules = dict(network.named_modules())
+    for name in names:
+        if name not in modules:
+            known = ", ".join(filter(None, modules))
+            raise ConfigError(f"frozen must name modules of {known}, got {name!r}")
+        modules[name].requires_grad_(False)
+
+
+@torch.no_grad()
+def predicted(network: nn.Module, examples: Examples, at_once: int) -> Tensor:
+    """Return the float32 outputs of all examples, without augmentation, [N, C]."""
+    network.eval()
+    starts = range(0, len(examples), at_once)
+    batches = (examples.batch(slice(at, at + at_once)) for at in starts)
+    return torch.cat([network(batch) for batch in batches])

@@ -1,7 +1,5 @@
 """A picture of retrieval: queries with their nearest images, before and after."""
 
-import base64
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from benchmarks.problems.pretrained.photographs import Photographs
+from benchmarks.problems.pretrained.pictures import jpeg
 from metricopt.process.seeding import make_generator
 
 NEIGHBOURS = 4
@@ -18,7 +17,6 @@ EACH = 3
 """Queries whose nearest image becomes right, and whose nearest becomes wrong."""
 THUMBNAIL = 64
 """Pixels of a side."""
-QUALITY = 85
 
 
 def pictured(images: Photographs, before: Tensor, after: Tensor) -> Mapping[str, Any]:
@@ -74,6 +72,4 @@ def _jpeg(images: Photographs, lines: Tensor) -> str:
             pixels = Image.fromarray(images.pixels(place).numpy())
             small = pixels.resize((THUMBNAIL, THUMBNAIL), Image.Resampling.LANCZOS)
             canvas.paste(small, (column * THUMBNAIL, row * THUMBNAIL))
-    content = io.BytesIO()
-    canvas.save(content, "JPEG", quality=QUALITY)
-    return base64.b64encode(content.getvalue()).decode()
+    return jpeg(canvas)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.training.optimization import Precision
-from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.pretrained.base_weights import BaseWeights
-from metricopt.errors import ConfigError
+from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
+from metricopt.errors import require_ranges
 
 
 @dataclass(frozen=True)
@@ -25,32 +25,31 @@ class RetrievalProblem:
     observed: float
 
     def __post_init__(self) -> None:
-        if self.side < 1 or not 0 < self.observed < 1:
-            raise ConfigError(
-                "a retrieval problem needs side >= 1 and observed in (0, 1), got "
-                f"{self.side} and {self.observed}"
-            )
+        settings = vars(self)
+        require_ranges("a problem", settings, side=">= 1", observed="in (0, 1)")
 
 
 @dataclass(frozen=True)
-class EmbeddingTraining:
-    """How an embedding network is trained, by Adam.
+class EmbeddingTraining(ThetaTraining):
+    """How theta is trained, by Adam with one cycle of the rate.
 
     Attributes:
-        epochs: each draws about as many images as there are.
-        batch_size: images of one mini-batch.
+        epochs: passes; each draws about as many images as there are.
+        batch_size: images in one mini-batch.
         per_class: images of every class in it.
         rate: greatest learning rate.
         head_factor: rate of the embedding layer relative to the others.
         hierarchical: whether the classes of a mini-batch are of two super-categories.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
-        least_area: of random crops, as a share of the image.
+        least_area: least share of an image that a random crop holds.
         frozen: names of the modules whose weights are not trained.
         principal: whether the embedding layer starts as principal components of the
             training images, half whitened, instead of at random.
+
+    Source: Cakir et al., CVPR 2019: Adam, rate 1e-5, ten times that for the embedding
+    layer. Differs: one cycle of the rate.
     """
 
-    epochs: int
     batch_size: int = 128
     per_class: int = 4
     rate: float = 1e-5
@@ -61,15 +60,6 @@ class EmbeddingTraining:
     frozen: tuple[str, ...] = ()
     principal: bool = False
 
-    def __post_init__(self) -> None:
-        if not 0 < self.least_area <= 1:
-            raise ConfigError(f"least_area must be in (0, 1], got {self.least_area}")
-        if self.epochs < 1 or self.rate <= 0 or self.head_factor <= 0:
-            raise ConfigError(
-                "training needs epochs >= 1, rate > 0 and head_factor > 0, got "
-                f"{self.epochs}, {self.rate} and {self.head_factor}"
-            )
-
 
 @dataclass(frozen=True)
 class EmbeddingBackbone:
@@ -77,12 +67,12 @@ class EmbeddingBackbone:
 
     Attributes:
         network: name of an embedding network.
-        size: of its embedding, E.
+        size: number E of dimensions of its embedding.
         base: weights it starts from.
         loss: name of the embedding loss it is trained with.
-        training: how.
+        training: how it was trained.
         revision: raised when code changes networks, so that no old one is reused.
-        loss_settings: of that loss.
+        loss_settings: settings of that loss.
     """
 
     network: str
@@ -95,21 +85,13 @@ class EmbeddingBackbone:
 
 
 @dataclass(frozen=True)
-class RetrievalSettings:
+class RetrievalSettings(PretrainedSettings):
     """Everything that decides a retrieval pipeline, except its replicate.
 
     Attributes:
-        problem: the photographs.
-        backbone: the network.
-        revision: raised when code changes numbers, so that no old record is reused.
-        adapter: FiLM, its form and place.
-        batch_size: images of one mini-batch of fine-tuning.
-        per_class: images of every class in it.
+        per_class: images of every class in a mini-batch of fine-tuning.
     """
 
     problem: RetrievalProblem
     backbone: EmbeddingBackbone
-    revision: int
-    adapter: FilmSettings
-    batch_size: int = 128
     per_class: int = 4

@@ -1,218 +1,102 @@
-"""Pre-trained embedding networks: what determines one, and how it is trained."""
+"""What determines theta of retrieval, and how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.training.batches import SampledBatches
-from baselines.training.loop import OnEpoch, TrainingRun
-from baselines.training.optimization import Training
+from benchmarks.data.listed.registry import find_listed
 from benchmarks.networks.embedding.contract import (
     EmbeddingNetwork,
     build_embedding_network,
 )
 from benchmarks.problems.device import device
-from benchmarks.problems.pretrained.base_weights import load_base
 from benchmarks.problems.pretrained.photographs import Photographs
-from benchmarks.problems.pretrained.theta import (
-    PretrainedSpec,
-    find_artifact,
-    freeze,
-    give,
-    parts,
-    predicted,
-    train_artifact,
-)
-from benchmarks.problems.pretrained.weights import weights_digest
-from benchmarks.problems.retrieval.problem import RetrievalSplits, load_problem
+from benchmarks.problems.pretrained.theta import ThetaSpec
+from benchmarks.problems.pretrained.weights import predicted
 from benchmarks.problems.retrieval.settings import (
     EmbeddingBackbone,
     EmbeddingTraining,
     RetrievalProblem,
 )
-from benchmarks.runs.artifacts import Artifact
+from benchmarks.problems.retrieval.splits import load_splits
+from benchmarks.problems.splits import Splits
 from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.paths import data_root
 from benchmarks.runs.spec import Unit
 from metricopt.losses.contract import Loss
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
-from metricopt.tasks.sampling import Sampler
 
-PREDICTED_AT_ONCE = 128
 SMALL = 1e-9
 CHECKED = "recall@1"
 """Metric of a network on observe, as its record tells it."""
 
 
-@dataclass(frozen=True)
-class EmbeddingSpec(PretrainedSpec):
-    """Everything that determines a pre-trained embedding network.
-
-    Attributes:
-        problem: the photographs.
-        backbone: network, base weights, loss and training.
-        replicate: decides splits and seeds.
-    """
+class RetrievalThetaSpec(ThetaSpec):
+    """Photographs, the backbone with its base weights, and the replicate."""
 
     kind = "embedding-theta"
+    load = staticmethod(load_splits)
+    told: ClassVar[Mapping[str, str]] = {f"{CHECKED} on observe": "observe_recall"}
     problem: RetrievalProblem
     backbone: EmbeddingBackbone
-    replicate: int
 
     @property
-    def name(self) -> str:
-        """Readable, and unique among the networks that are released."""
+    def classes(self) -> int:
+        """Number of training classes, of which some are observed instead."""
+        *_, learnable, _ = find_listed(self.problem.dataset).expected
+        return learnable - round(self.problem.observed * learnable)
+
+    def fresh(self) -> EmbeddingNetwork:
+        """Return the network with random weights."""
         backbone = self.backbone
-        named = (self.problem.dataset, backbone.network, backbone.loss)
-        return "-".join([*named, f"r{self.replicate}"])
+        return build_embedding_network(backbone.network, backbone.size, self.seed)
 
-    @property
-    def epochs(self) -> int:
-        """Length of its training."""
-        return self.backbone.training.epochs
+    def start(self, splits: Splits) -> EmbeddingNetwork:
+        """Return the network with base weights, and an embedding layer to learn."""
+        network = super().start(splits)
+        if self.backbone.training.principal:
+            start_at_components(network, splits.train)
+        return network
 
-    def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
-        """Train the network; see `train_embedding`."""
-        return train_embedding(self, on_epoch)
+    def loss(self) -> Loss:
+        """Return the loss, with nothing learned yet."""
+        backbone = self.backbone
+        return make_embedding_loss(
+            backbone.loss,
+            classes=self.classes,
+            size=backbone.size,
+            **backbone.loss_settings,
+        )
 
-    def told(self, facts: Mapping[str, Any]) -> dict[str, str]:
-        """Return its recall on observe."""
-        return {f"{CHECKED} on observe": f"{float(facts['observe_recall']):.4f}"}
+    def batches(self, splits: Splits, recipe: EmbeddingTraining) -> SampledBatches:
+        """Return the augmented mini-batches of a training.
 
+        Raises:
+            ConfigError: if `per_class` does not divide the mini-batch.
+            DataError: if there are too few classes.
+        """
+        targets, size, each = (
+            splits.train.targets.cpu(),
+            recipe.batch_size,
+            recipe.per_class,
+        )
+        sampler = (
+            HierarchicalSampler(targets, splits.groups, size, each)
+            if recipe.hierarchical
+            else ClassSampler(targets, size, each)
+        )
+        images = splits.train.with_crops(recipe.least_area).to(device())
+        return SampledBatches(images, size, sampler=sampler, augment=True)
 
-@dataclass(frozen=True, eq=False)
-class EmbeddingTheta:
-    """A pre-trained embedding network with its loss.
-
-    Attributes:
-        network: in evaluation mode.
-        loss: what it was trained with; what it learned is frozen.
-        digest: of all weights, see `weights.weights_digest`.
-    """
-
-    network: EmbeddingNetwork
-    loss: Loss
-    digest: str
-
-
-def find_theta(spec: EmbeddingSpec, classes: int) -> EmbeddingTheta:
-    """Return a pre-trained network, trained now if there is none.
-
-    Args:
-        spec: which one.
-        classes: number of its training classes.
-
-    Raises:
-        DataError: if released weights do not match their record, or base weights are
-            missing or others.
-    """
-    tensors = find_artifact(spec).tensors
-    network, loss = unloaded(spec), loss_of(spec.backbone, classes)
-    give(network, tensors, spec)
-    if isinstance(loss, nn.Module):
-        loss.load_state_dict(parts(tensors)[1], strict=False)
-        # In evaluation mode a loss remembers no mini-batch.
-        loss.requires_grad_(False).eval().to(device())
-    return EmbeddingTheta(network.eval().to(device()), loss, weights_digest(tensors))
-
-
-def unloaded(spec: EmbeddingSpec) -> EmbeddingNetwork:
-    """Return the network with random weights."""
-    backbone = spec.backbone
-    return build_embedding_network(backbone.network, backbone.size, spec.seed)
-
-
-def fresh(spec: EmbeddingSpec) -> EmbeddingNetwork:
-    """Return the network with the base weights, and a random embedding layer."""
-    network = unloaded(spec)
-    load_base(network, spec.backbone.base, data_root(), offline=True)
-    return network
-
-
-def fetch_base(backbone: EmbeddingBackbone) -> None:
-    """Download the weights a network starts from, where torchvision offers them."""
-    if backbone.base.source == "torchvision":
-        network = build_embedding_network(backbone.network, backbone.size, 0)
-        load_base(network, backbone.base, data_root())
-
-
-def loss_of(backbone: EmbeddingBackbone, classes: int) -> Loss:
-    """Return the loss of a network, with nothing learned yet."""
-    settings = dict(backbone.loss_settings)
-    return make_embedding_loss(
-        backbone.loss, classes=classes, size=backbone.size, **settings
-    )
-
-
-def sampler_of(targets: Tensor, groups: Tensor, recipe: EmbeddingTraining) -> Sampler:
-    """Return what draws the mini-batches of a training.
-
-    Raises:
-        ConfigError: if `per_class` does not divide the mini-batch.
-        DataError: if there are too few classes.
-    """
-    size, each = recipe.batch_size, recipe.per_class
-    if recipe.hierarchical:
-        return HierarchicalSampler(targets, groups, size, each)
-    return ClassSampler(targets, size, each)
-
-
-def batches_of(splits: RetrievalSplits, recipe: EmbeddingTraining) -> SampledBatches:
-    """Return the augmented mini-batches of a training."""
-    sampler = sampler_of(splits.train.targets.cpu(), splits.groups, recipe)
-    examples = splits.train.with_crops(recipe.least_area).to(device())
-    return SampledBatches(examples, recipe.batch_size, sampler=sampler, augment=True)
-
-
-def training_of(recipe: EmbeddingTraining) -> Training:
-    """Return the settings of the training loop for an embedding network.
-
-    Source: Cakir et al., CVPR 2019: Adam, rate 1e-5, ten times that for the embedding
-    layer. Differs: one cycle of the rate.
-    """
-    return Training(
-        epochs=recipe.epochs,
-        learning_rate=recipe.rate,
-        head_factor=recipe.head_factor,
-        schedule="one-cycle",
-        precision=recipe.precision,
-        channels_last=True,
-        keep_best=False,
-    )
-
-
-def train_embedding(spec: EmbeddingSpec, on_epoch: OnEpoch | None = None) -> Artifact:
-    """Train a network, continuing from its checkpoint if there is one.
-
-    Returns:
-        Its weights (matrices in half precision), the loss's weights under `loss.`, and
-        facts: losses by epoch, recall on observe, seconds, digest of the weights. For a
-        network that diverged, only that fact, so that no run trains it again.
-    """
-    splits = load_problem(spec.problem, spec.replicate)
-    recipe = spec.backbone.training
-    network = fresh(spec)
-    if recipe.principal:
-        start_at_components(network, splits.train)
-    freeze(network, recipe.frozen)
-    run = TrainingRun(
-        network,
-        loss_of(spec.backbone, splits.classes),
-        batches_of(splits, recipe),
-        training_of(recipe),
-        generator=spec.seeds.generator("pre-training"),
-    )
-    observe, metric = splits.observe.to(device()), metric_of(Unit(CHECKED))
-
-    def judge(network: nn.Module) -> dict[str, float]:
-        found = metric.value(embed(network, observe), observe.targets)
-        return {"observe_recall": found}
-
-    return train_artifact(spec, run, judge, on_epoch)
+    def judge(self, network: nn.Module, observe: Photographs) -> dict[str, float]:
+        """Return the recall of a network on observe."""
+        metric = metric_of(Unit(CHECKED))
+        return {
+            "observe_recall": metric.value(embed(network, observe), observe.targets)
+        }
 
 
 @torch.no_grad()
@@ -240,4 +124,4 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
 
 def embed(network: nn.Module, images: Photographs) -> Tensor:
     """Return the float32 embeddings of all images, without augmentation, [N, E]."""
-    return predicted(network, images, PREDICTED_AT_ONCE)
+    return predicted(network, images, RetrievalThetaSpec.at_once)

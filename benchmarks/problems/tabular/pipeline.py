@@ -18,9 +18,9 @@ from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Training
 from benchmarks.data.registry import load_dataset
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
-from benchmarks.problems.adapted import AdaptedPipeline, Splits
-from benchmarks.problems.contract import PIPELINES
+from benchmarks.problems.contract import PIPELINES, Pipeline
 from benchmarks.problems.pretrained.weight_files import restore
+from benchmarks.problems.splits import Splits
 from benchmarks.problems.tabular.settings import (
     BinaryProblem,
     TabularSettings,
@@ -79,7 +79,7 @@ def standardisation(inputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @PIPELINES.register("tabular")
-class TabularPipeline(AdaptedPipeline):
+class TabularPipeline(Pipeline):
     """A binary problem with its MLP; see `Pipeline`."""
 
     settings_type = TabularSettings

@@ -6,14 +6,14 @@ import pytest
 
 from benchmarks.problems.choices import Adapted, Chosen, NetworkCost, Point, charged
 from tests.benchmarks.arms.arm_cases import assert_values, record_of
-from tests.benchmarks.problems.images.image_cases import spec_of
+from tests.benchmarks.problems.pipeline_cases import smoke_spec
 
 STEPS = 3 * (1294 // 32)
 """Three epochs of what digits leave for training."""
 
 
 def record(row):
-    return record_of(spec_of(row, "ala-table1"))
+    return record_of(smoke_spec("ala-table1", row))
 
 
 @pytest.mark.parametrize("row", ["ce", "ala"])

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from benchmarks.experiments.registry import find_experiment
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.tabular.settings import (
     BinaryProblem,
     MLPBackbone,
@@ -50,3 +52,26 @@ def method_spec(name, queries=0, *, settings=None, rows=2, **fields):
     """Return the spec of a short run of a method."""
     arm = Arm("method", name, settings or {})
     return make_spec(arm, queries=queries, meta_tests=rows, **fields)
+
+
+def smoke_spec(experiment, row, replicate=0, **places):
+    """Return the first spec of a row of the smoke tier, at some block or column."""
+    found = find_experiment(experiment).specs("smoke", replicate + 1, True)
+    wanted = {"row": row, "replicate": replicate} | places
+    return next(
+        spec
+        for spec in found
+        if all(getattr(spec, name) == value for name, value in wanted.items())
+    )
+
+
+def smoke_pipeline(experiment, row, replicate=0, **places):
+    spec = smoke_spec(experiment, row, replicate, **places)
+    return make_pipeline(spec.pipeline, replicate)
+
+
+def changed(spec, part, **settings):
+    """Return a spec with other settings of a part of its pipeline."""
+    own = spec.pipeline.settings
+    unit = replace(spec.pipeline, settings=own | {part: own[part] | settings})
+    return replace(spec, pipeline=unit)

@@ -13,12 +13,13 @@ from benchmarks.runs.artifacts import cache_kinds
 from metricopt.adapters.film import FiLM
 from metricopt.tasks.encoding import UncutSplit, encoded
 from metricopt.tasks.sampling import Split
-from tests.benchmarks.problems.images.image_cases import (
+from tests.benchmarks.problems.pipeline_cases import (
     changed,
-    pipeline_of,
-    spec_of,
+    smoke_pipeline,
+    smoke_spec,
 )
 
+ROW = ("table1", "cross-entropy")
 SPLITS = ("train", "observe", "test")
 
 
@@ -44,10 +45,10 @@ def refused(monkeypatch):
 @pytest.fixture
 def no_features(tmp_path, monkeypatch):
     """Return the trained network of a pipeline, with no features in the cache yet."""
-    pretrained = pipeline_of().pretrained
+    pretrained = smoke_pipeline(*ROW).pretrained
 
     def pipeline():
-        found = pipeline_of()
+        found = smoke_pipeline(*ROW)
         found.pretrained = pretrained
         return found
 
@@ -69,7 +70,7 @@ def test_features_read_or_made_equal_those_encoded_anew(no_features):
     for _ in ("made", "read"):
         pipeline = no_features()
         for name in SPLITS:
-            expected = encoded(pipeline.adapter, pipeline.splits.named(name))
+            expected = encoded(pipeline.adapter, pipeline.splits.parts[name])
             assert_same(pipeline.encoded(name), expected)
 
 
@@ -110,7 +111,7 @@ def test_runs_that_differ_elsewhere_share_features(no_features, refused):
     first = no_features()
     made = first.encoded("train")
     refused()
-    spec = changed(spec_of("cross-entropy"), "finetune", batch_size=50)
+    spec = changed(smoke_spec(*ROW), "finetune", batch_size=50)
     other = make_pipeline(spec.pipeline, 0)
     other.pretrained = first.pretrained
     assert other.key != first.key
@@ -127,7 +128,7 @@ def test_what_decides_the_features_decides_the_file(
     pretrained = no_features().pretrained
     no_features().encoded("train")
     refused()
-    spec = changed(spec_of("cross-entropy"), part, **settings)
+    spec = changed(smoke_spec(*ROW), part, **settings)
     other = make_pipeline(spec.pipeline, 0)
     other.pretrained = pretrained
     with pytest.raises(AssertionError, match="encoded again"):
@@ -157,5 +158,5 @@ def test_images_before_a_network_that_cannot_be_cut_are_not_kept(
     for name in SPLITS:
         found = pipeline.encoded(name)
         assert isinstance(found, UncutSplit) and not found.kept
-        assert found.examples is pipeline.splits.named(name)
+        assert found.examples is pipeline.splits.parts[name]
     assert cache_kinds()[KIND] == (0, 0)

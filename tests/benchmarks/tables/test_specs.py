@@ -33,7 +33,7 @@ VARIANTS = {
 SETTINGS = {
     "tabular": TabularSettings,
     "images": ImageSettings,
-    "imagenet": ImagenetSettings,
+    "imagenet": PhotographSettings,
     "retrieval": RetrievalSettings,
     "detection": DetectionSettings,
 }

@@ -50,7 +50,7 @@ def test_other_data_are_not_compared_with_the_paper():
 
 def test_the_paper_tier_has_the_sizes_of_the_paper():
     spec = specs("paper")["metricopt"]
-    settings = decode(ImagenetSettings, spec.pipeline.settings)
+    settings = decode(PhotographSettings, spec.pipeline.settings)
     assert (settings.adapter.size, spec.budget.gradient_steps) == (256, 500)
     assert settings.backbone.network == "nasnet-a-mobile"
     assert settings.backbone.training.optimizer == "rmsprop"

@@ -7,12 +7,11 @@ import torch
 
 from benchmarks.data.detection.contract import in_devkit
 from benchmarks.data.files.readers import FolderReader
-from benchmarks.problems.detection.problem import load_problem
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.detection.settings import (
     DetectionProblem,
-    DetectorTraining,
 )
+from benchmarks.problems.detection.splits import load_splits
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.data.detection.devkit import CLASSES, YEAR, write_devkit
 
@@ -43,7 +42,7 @@ def test_an_image_without_an_object_has_no_box(mini):
 
 @pytest.mark.parametrize("upside_down", [False, True])
 def test_boxes_are_mirrored_with_their_image(upside_down):
-    scenes = load_problem(DRAWN, 0).train.flipped(upside_down=upside_down)
+    scenes = load_splits(DRAWN, 0).train.flipped(upside_down=upside_down)
     generator = torch.Generator().manual_seed(0)
     places = torch.arange(12)
     plain, changed = scenes.batch(slice(12)), scenes.augmented(places, generator)
@@ -68,7 +67,7 @@ def test_boxes_are_mirrored_with_their_image(upside_down):
 
 
 def test_a_share_is_a_part_of_the_whole():
-    scenes, places = load_problem(DRAWN, 0).train, torch.arange(12)
+    scenes, places = load_splits(DRAWN, 0).train, torch.arange(12)
     whole, part = (
         scenes.augmented(places, torch.Generator().manual_seed(0), share)
         for share in (slice(None), slice(6, 12))
@@ -84,7 +83,7 @@ def patch(image, box):
 
 
 def test_replicates_observe_other_images_and_test_the_same():
-    one, other = (load_problem(DRAWN, replicate) for replicate in (0, 1))
+    one, other = (load_splits(DRAWN, replicate) for replicate in (0, 1))
     assert (len(one.train), len(one.observe), len(one.test)) == (36, 24, 24)
     assert not torch.equal(one.observe.targets, other.observe.targets)
     assert torch.equal(one.test.targets, other.test.targets)
@@ -92,12 +91,10 @@ def test_replicates_observe_other_images_and_test_the_same():
 
 def test_a_share_that_leaves_a_part_empty_or_without_a_class_is_named():
     with pytest.raises(DataError, match=r"share of 0.001 is observed: expected one"):
-        load_problem(replace(DRAWN, observed=0.001), 0)
+        load_splits(replace(DRAWN, observed=0.001), 0)
     # The three observed images of some replicate show no disc, or no square.
     with pytest.raises(DataError, match=r"observe of drawn-cells must show every"):
         for replicate in range(100):
-            load_problem(replace(DRAWN, observed=0.05), replicate)
-    with pytest.raises(ConfigError, match=r"observed in \(0, 1\), got 1.5"):
+            load_splits(replace(DRAWN, observed=0.05), replicate)
+    with pytest.raises(ConfigError, match=r"observed in \(0, 1\), got observed=1.5"):
         DetectionProblem("drawn-cells", 1.5)
-    with pytest.raises(ConfigError, match=r"epochs >= 1.*got 0"):
-        DetectorTraining(0)

@@ -12,20 +12,27 @@ from benchmarks.execution.runner import judge
 from benchmarks.problems.choices import Adapted, Trained
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.film_settings import FilmSettings
-from benchmarks.problems.images import theta as thetas
 from benchmarks.problems.images.pipeline import ImagePipeline, OnLogits
+from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import SIZES
-from benchmarks.problems.pretrained.theta import trained_here
 from benchmarks.runs.spec import Arm, Spending, Unit
 from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.descent import loss_rate
 from metricopt.tasks.judge import Judge
-from tests.benchmarks.problems.images.image_cases import (
+from tests.benchmarks.problems.pipeline_cases import (
     changed,
-    pipeline_of,
-    spec_of,
+    smoke_pipeline,
+    smoke_spec,
 )
+
+
+def spec_of(row, experiment="table1", **places):
+    return smoke_spec(experiment, row, **places)
+
+
+def pipeline_of(row="cross-entropy", experiment="table1", **places):
+    return smoke_pipeline(experiment, row, **places)
 
 
 def judged(spec):
@@ -56,7 +63,7 @@ def test_phi_zero_is_theta_and_features_are_cached():
 def test_the_train_split_is_cut_to_what_fine_tuning_uses():
     digits = pipeline_of()
     assert len(digits.splits.train) == 500
-    assert len(digits.problem.train.targets) == 1294
+    assert len(digits.whole.train.targets) == 1294
     # Whole networks are trained on all of it.
     assert len(digits.batches({}).targets) == 1294
 
@@ -75,7 +82,7 @@ def test_the_observe_split_is_cut_to_what_is_observed():
 
 def test_training_shares_are_those_of_the_images_theta_was_trained_on():
     tail = pipeline_of(experiment="mismatch", column="tail/f-macro")
-    counts = torch.bincount(tail.problem.train.targets)
+    counts = torch.bincount(tail.whole.train.targets)
     assert counts[0] >= 9 * counts[-1]
     expected = (counts / counts.sum()).double().tolist()
     assert tail.training_shares.tolist() == pytest.approx(expected, rel=1e-6)
@@ -104,17 +111,11 @@ def test_probes_and_prior_correction_of_ten_classes():
 
 def test_small_batches_are_refused_before_a_network_is_trained(monkeypatch):
     small = changed(spec_of("aucpr", experiment="table2"), "finetune", batch_size=4)
-    monkeypatch.setattr(thetas, "train_theta", None)
+    monkeypatch.setattr(ImageThetaSpec, "train", None)
     with pytest.raises(ConfigError, match="at least 10 examples, one per class, got 4"):
         prepare([small])
     with pytest.raises(ConfigError, match="at least 10 examples, one per class, got 4"):
         run_arm(small, make_pipeline(small.pipeline, 0))
-
-
-def test_what_is_made_on_a_pipeline_is_of_this_very_network():
-    digits = pipeline_of()
-    weights = trained_here(digits.theta_spec).facts["weights"]
-    assert digits.key["theta"] == digits.network_data["theta"] == weights
 
 
 def test_the_rate_does_not_depend_on_who_asks_first():

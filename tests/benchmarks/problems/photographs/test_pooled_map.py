@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from benchmarks.networks.contract import build_network
-from benchmarks.problems.photographs.theta import pooled_map
+from benchmarks.problems.photographs.theta import PhotographThetaSpec
 from metricopt.adapters.film import FiLM
 
 
@@ -14,7 +14,8 @@ def test_film_commutes_with_the_pooling(name):
     images = torch.randn(3, 3, 64, 64)
     phi = 0.1 * torch.randn(2, 20)
     outputs, numbers = [], []
-    pooled = pooled_map(build_network(name, lambda n: nn.Linear(n, 5), seed=1))
+    network = build_network(name, lambda n: nn.Linear(n, 5), seed=1)
+    (pooled,) = PhotographThetaSpec(None, None, 0).sites(network)
     for site in (pooled, str(int(pooled) - 1)):
         network = build_network(name, lambda n: nn.Linear(n, 5), seed=1).eval()
         film = FiLM(network, images, sites=(site,), form="shared", size=20)

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from benchmarks.data.files.decoded import pixels
 from benchmarks.data.listed.registry import load_listed
-from benchmarks.problems.pretrained.photographs import CENTRE, SCALE, photographs
+from benchmarks.problems.pretrained.photographs import CENTRE, SCALE, Photographs
 from metricopt.tasks.examples import Examples
 
 
@@ -16,7 +17,7 @@ def seeded(seed):
 def shapes():
     data = load_listed("drawn-shapes", offline=True)
     places = torch.arange(10, 40)
-    return photographs(data, places, data.classes[places], 32)
+    return Photographs(pixels(data, 32), places, data.classes[places])
 
 
 def test_they_are_examples(shapes):

@@ -1,7 +1,5 @@
 """Image problems: splits, long tails and label noise, made from a data set by seed."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -12,30 +10,12 @@ from benchmarks.problems.images.settings import (
     OBSERVE_SHARE,
     ImageProblem,
 )
-from metricopt.errors import ConfigError, DataError
+from benchmarks.problems.splits import Splits
+from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 
 
-@dataclass(frozen=True, eq=False)
-class ImageSplits:
-    """An image data set, split, with the training part as the problem wants it.
-
-    Attributes:
-        train, observe, test: the splits; observe and test are never corrupted.
-        classes: number of classes C.
-        variant: label of the data set.
-        digest: sha256 of its decoded arrays.
-    """
-
-    train: Images
-    observe: Images
-    test: Images
-    classes: int
-    variant: str
-    digest: str
-
-
-def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
+def load_splits(problem: ImageProblem, replicate: int) -> Splits:
     """Return the splits of an image problem for one replicate.
 
     A data set with an official test part keeps it. In any other, a random fifth is the
@@ -68,13 +48,13 @@ def load_problem(problem: ImageProblem, replicate: int) -> ImageSplits:
         pixels = as_bytes(data.inputs[index])
         return Images(pixels, targets, centre, scale)
 
-    return ImageSplits(
+    return Splits(
         images(train, labels),
         images(observe, data.targets[observe]),
         images(test, data.targets[test]),
-        classes,
         data.label,
         data.digest,
+        classes,
     )
 
 
@@ -105,8 +85,6 @@ def long_tail(
 
     Source: Cui et al., CVPR 2019, Sec. 5.1; n is the count of the rarest class.
     """
-    if imbalance < 1:
-        raise ConfigError(f"imbalance must be 1 or more, got {imbalance}")
     if imbalance == 1:
         return rows
     labels = targets[rows]
@@ -123,13 +101,7 @@ def long_tail(
 def noisy(
     labels: Tensor, classes: int, share: float, generator: torch.Generator
 ) -> Tensor:
-    """Return labels with a share of them replaced by another class, uniformly.
-
-    Raises:
-        ConfigError: if the share is not in [0, 1).
-    """
-    if not 0 <= share < 1:
-        raise ConfigError(f"label_noise must be in [0, 1), got {share}")
+    """Return labels with a share of them replaced by another class, uniformly."""
     if share == 0:
         return labels
     chosen = torch.randperm(len(labels), generator=generator)

@@ -1,10 +1,9 @@
-"""Image networks that a network method trains, and what their training cost."""
+"""Training of image networks by a network method."""
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +16,10 @@ from baselines.training.optimization import Training
 from baselines.training.prediction import predict, predict_examples
 from baselines.training.selection import Epoch
 from baselines.validation import Validation
-from benchmarks.problems.choices import NetworkCost
 from benchmarks.problems.images.images import Images
-from benchmarks.problems.images.settings import Taught
-from benchmarks.problems.pretrained.theta import DIVERGED, kept
+from benchmarks.problems.images.settings import TrainedByMethod
+from benchmarks.problems.pretrained.theta import DIVERGED
+from benchmarks.problems.pretrained.weights import kept
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed
 from benchmarks.runs.metrics import metric_of
@@ -38,8 +37,8 @@ COURSE = "course"
 
 
 @dataclass(frozen=True)
-class School:
-    """Trains networks by a method.
+class MethodTraining:
+    """Trains a network by a network method.
 
     Attributes:
         taught: the method and what it works towards.
@@ -48,7 +47,7 @@ class School:
         on_epoch: called after every epoch; None to be silent.
     """
 
-    taught: Taught
+    taught: TrainedByMethod
     batches: Batches
     observe: Images
     on_epoch: OnEpoch | None = None
@@ -60,7 +59,7 @@ class School:
         judge: Callable[[nn.Module], dict[str, float]],
         generator: torch.Generator,
     ) -> Artifact:
-        """Return a trained network and what it took; see `train_artifact`.
+        """Return a trained network and what it took; see `ThetaSpec.train`.
 
         Raises:
             ConfigError: if the method moves the threshold, which weights do not keep.
@@ -107,25 +106,25 @@ class Course:
     """What a network is like after every epoch, for figures alone.
 
     Attributes:
-        school: gives images and metrics.
+        training: gives images and metrics.
         lines: numbers by name of the line.
         seconds: wall seconds that looking took.
     """
 
-    school: School
+    training: MethodTraining
     lines: dict[str, list[float]] = field(default_factory=dict)
     seconds: float = 0.0
 
     def add(self, epoch: Epoch) -> None:
         """Take note of an epoch whose network is shown."""
-        if self.school.on_epoch is not None:
-            self.school.on_epoch(epoch)
+        if self.training.on_epoch is not None:
+            self.training.on_epoch(epoch)
         network, started = epoch.network, time.perf_counter()
         if network is None:
             return
         if isinstance(network, Children):
             network = network.network(0)
-        observe = self.school.observe
+        observe = self.training.observe
         outputs = predict_examples(network, observe)
         loss = nn.functional.cross_entropy(outputs, observe.targets)
         self._note("observe_loss", float(loss))
@@ -139,15 +138,6 @@ class Course:
 
     def _note(self, name: str, value: float) -> None:
         self.lines.setdefault(name, []).append(round(value, DIGITS))
-
-
-def cost_of(facts: Mapping[str, Any]) -> NetworkCost:
-    """Return what a network cost, by the facts of its artifact."""
-    if "gradient_steps" not in facts:
-        return NetworkCost()
-    return NetworkCost(
-        facts["queries"], facts["gradient_steps"], facts["seconds"], facts["notes"]
-    )
 
 
 def _value(unit: Unit, outputs: Tensor, targets: Tensor) -> float:

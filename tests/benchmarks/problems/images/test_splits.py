@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.problems.images.problem import as_bytes, load_problem, long_tail, noisy
 from benchmarks.problems.images.settings import ImageProblem
+from benchmarks.problems.images.splits import as_bytes, load_splits, long_tail, noisy
 from metricopt.errors import ConfigError, DataError
 
 DIGITS = ImageProblem("digits", "full")
 
 
 def test_splits_are_disjoint_and_hold_everything():
-    problem = load_problem(DIGITS, 0)
+    problem = load_splits(DIGITS, 0)
     parts = (problem.train, problem.observe, problem.test)
     assert [len(part.targets) for part in parts] == [1294, 144, 359]
     assert [len(part) for part in parts] == [1294, 144, 359]
@@ -22,7 +22,7 @@ def test_splits_are_disjoint_and_hold_everything():
 
 
 def test_the_replicate_decides_the_split():
-    one, same, other = (load_problem(DIGITS, r).test.targets for r in (0, 0, 1))
+    one, same, other = (load_splits(DIGITS, r).test.targets for r in (0, 0, 1))
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
@@ -32,8 +32,8 @@ def pixels(images):
 
 
 def test_observe_and_test_stay_as_they_are():
-    plain = load_problem(DIGITS, 0)
-    changed = load_problem(replace(DIGITS, imbalance=10, label_noise=0.4), 0)
+    plain = load_splits(DIGITS, 0)
+    changed = load_splits(replace(DIGITS, imbalance=10, label_noise=0.4), 0)
     for name in ("observe", "test"):
         one, other = getattr(plain, name), getattr(changed, name)
         assert torch.equal(one.targets, other.targets)
@@ -42,7 +42,7 @@ def test_observe_and_test_stay_as_they_are():
 
 
 def test_fewer_images_are_the_first_of_the_train_split():
-    whole, some = (load_problem(replace(DIGITS, max_examples=n), 0) for n in (None, 50))
+    whole, some = (load_splits(replace(DIGITS, max_examples=n), 0) for n in (None, 50))
     assert torch.equal(some.train.targets, whole.train.targets[:50])
     assert torch.equal(pixels(some.train), pixels(whole.train.first(50)))
     assert torch.equal(some.test.targets, whole.test.targets)
@@ -74,21 +74,23 @@ def test_noise_replaces_a_share_by_other_classes():
     assert torch.bincount(shifts, minlength=10)[1:].min() > 150
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_impossible_noise_is_refused(share):
-    with pytest.raises(ConfigError, match=r"label_noise must be in \[0, 1\)"):
-        noisy(torch.zeros(3).long(), 10, share, torch.Generator())
-
-
-def test_an_imbalance_below_one_is_refused():
-    with pytest.raises(ConfigError, match=r"1 or more, got 0\.5"):
-        long_tail(torch.arange(3), torch.zeros(3).long(), 0.5, torch.Generator())
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"label_noise": -0.1}, r"label_noise in \[0, 1\), got label_noise=-0.1"),
+        ({"label_noise": 1.0}, "got label_noise=1.0"),
+        ({"imbalance": 0.5}, "imbalance >= 1, got imbalance=0.5"),
+    ],
+)
+def test_impossible_problems_are_refused(settings, text):
+    with pytest.raises(ConfigError, match=text):
+        replace(DIGITS, **settings)
 
 
 def test_observe_must_hold_every_class(monkeypatch):
-    monkeypatch.setattr("benchmarks.problems.images.problem.OBSERVE_SHARE", 0.002)
+    monkeypatch.setattr("benchmarks.problems.images.splits.OBSERVE_SHARE", 0.002)
     with pytest.raises(DataError, match="must hold every class of the training split"):
-        load_problem(DIGITS, 0)
+        load_splits(DIGITS, 0)
 
 
 def test_bytes_are_the_images():

@@ -1,13 +1,13 @@
 """Retrieval problems: splits without a common class, made by seed."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from benchmarks.data.files.decoded import pixels
 from benchmarks.data.listed.registry import load_listed
-from benchmarks.problems.pretrained.photographs import Photographs, photographs
+from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.problems.retrieval.settings import RetrievalProblem
+from benchmarks.problems.splits import Splits
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 
@@ -15,32 +15,13 @@ FEWEST = 2
 """Classes that each part needs."""
 
 
-@dataclass(frozen=True, eq=False)
-class RetrievalSplits:
-    """Photographs in three parts that share no class.
-
-    Attributes:
-        train, observe, test: the parts; labels of train are 0 to `classes` - 1.
-        groups: super-category of every training image, shape [N].
-        classes: number of training classes.
-        variant: label of the data set.
-        digest: identity of the data set.
-    """
-
-    train: Photographs
-    observe: Photographs
-    test: Photographs
-    groups: Tensor
-    classes: int
-    variant: str
-    digest: str
-
-
-def load_problem(problem: RetrievalProblem, replicate: int) -> RetrievalSplits:
+def load_splits(problem: RetrievalProblem, replicate: int) -> Splits:
     """Return the splits of a retrieval problem for one replicate.
 
     The data set says which classes are the test, for all replicates. Of the training
     classes a random share is `observe`.
+
+    Labels of train are 0 to C - 1.
 
     Args:
         problem: data set, size of the images, share that is observed.
@@ -66,15 +47,17 @@ def load_problem(problem: RetrievalProblem, replicate: int) -> RetrievalSplits:
     learned = is_train & ~observed
     own, labels = data.classes[learned].unique(return_inverse=True)
 
-    def part(chosen: Tensor, targets: Tensor) -> Photographs:
-        return photographs(data, places[chosen], targets, problem.side)
+    source = pixels(data, problem.side)
 
-    return RetrievalSplits(
+    def part(chosen: Tensor, targets: Tensor) -> Photographs:
+        return Photographs(source, places[chosen], targets)
+
+    return Splits(
         part(learned, labels),
         part(observed, data.classes[observed]),
         part(~is_train, data.classes[~is_train]),
-        data.supers[learned],
-        len(own),
         data.label,
         data.digest,
+        len(own),
+        data.supers[learned],
     )

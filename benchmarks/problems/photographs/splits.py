@@ -11,27 +11,9 @@ from benchmarks.data.folders.contract import FOLDERS
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.problems.photographs.settings import PhotographProblem
 from benchmarks.problems.pretrained.photographs import Photographs
+from benchmarks.problems.splits import Splits
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
-
-
-@dataclass(frozen=True, eq=False)
-class PhotographSplits:
-    """Photographs in three parts.
-
-    Attributes:
-        train, observe, test: the parts.
-        classes: number of classes C.
-        variant: label of the data set.
-        digest: identity of the data set.
-    """
-
-    train: Photographs
-    observe: Photographs
-    test: Photographs
-    classes: int
-    variant: str
-    digest: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +28,7 @@ class _Labelled:
     digest: str
 
 
-def load_problem(problem: PhotographProblem, replicate: int) -> PhotographSplits:
+def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
     """Return the splits of a problem for one replicate.
 
     The data set says which images are the test, for all replicates. Of the training
@@ -78,7 +60,7 @@ def load_problem(problem: PhotographProblem, replicate: int) -> PhotographSplits
 
     test = torch.arange(data.train_rows, len(data.targets))
     parts = (part(places) for places in (learned, observed, test))
-    return PhotographSplits(*parts, data.classes, data.label, data.digest)
+    return Splits(*parts, data.label, data.digest, data.classes)
 
 
 def counted(problem: PhotographProblem) -> tuple[int, int, int]:

@@ -6,22 +6,21 @@ import pytest
 import torch
 from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
 
-from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.images import school
-from benchmarks.problems.images.theta import fresh
-from benchmarks.problems.pretrained.theta import DIVERGED, trained_here
+from benchmarks.problems.images import method_training
+from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
+from benchmarks.problems.pretrained.theta import DIVERGED
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DivergedError
-from tests.benchmarks.problems.images.image_cases import spec_of
+from tests.benchmarks.problems.pipeline_cases import smoke_pipeline
 
 
-def theta_of(row, table="ala-table1"):
-    return make_pipeline(spec_of(row, table).pipeline, 0).theta_spec
+def theta_of(row, experiment="ala-table1"):
+    return smoke_pipeline(experiment, row).theta_spec
 
 
 def test_all_methods_begin_with_the_same_weights():
     rows = ("ce", "self-paced", "ala", "ala-noise", "l2t-dlf")
-    starts = [fresh(theta_of(row))[0].state_dict() for row in rows]
+    starts = [theta_of(row).fresh().state_dict() for row in rows]
     for other in starts[1:]:
         for name, value in starts[0].items():
             assert torch.equal(value, other[name])
@@ -34,11 +33,11 @@ def test_tables_share_networks():
 
 
 def test_the_course_is_that_of_the_last_training():
-    facts = trained_here(theta_of("reloss", "reloss-cifar")).facts
+    facts = theta_of("reloss", "reloss-cifar").trained_here().facts
     notes = facts["notes"]
     assert len(notes["course_mcr"]) == len(notes["course_observe_loss"]) == 3
     # It trains twice.
-    alone = trained_here(theta_of("ce")).facts
+    alone = theta_of("ce").trained_here().facts
     assert facts["gradient_steps"] == 2 * alone["gradient_steps"]
     assert 0 < notes["train_error"] < 0.9
     assert alone["queries"] == {}
@@ -49,7 +48,7 @@ def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
     def diverge(*arguments, **more):
         raise DivergedError("the loss became nan in epoch 1 of 3")
 
-    method = school.NETWORK_METHODS.get("self-paced")
+    method = method_training.NETWORK_METHODS.get("self-paced")
     monkeypatch.setattr(method, "train", diverge)
     spec = theta_of("self-paced")
     made = spec.train()
@@ -58,7 +57,7 @@ def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
 
 
 def test_a_moved_threshold_is_refused(monkeypatch):
-    method = school.NETWORK_METHODS.get("self-paced")
+    method = method_training.NETWORK_METHODS.get("self-paced")
     train = method.train
 
     def moved(*arguments, **more):

@@ -1,37 +1,17 @@
 """Detection problems: images to learn from, to observe and to test, by seed."""
 
-from dataclasses import dataclass
-
 import torch
 
 from benchmarks.data.detection.contract import DETECTION
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.detection.settings import DetectionProblem
+from benchmarks.problems.splits import Splits
 from metricopt.detection.truths import counted
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 
 
-@dataclass(frozen=True, eq=False)
-class DetectionSplits:
-    """Images in three parts.
-
-    Attributes:
-        train, observe, test: the parts.
-        classes: names of the classes; the first one has label 1.
-        variant: label of the data set.
-        digest: identity of the data set.
-    """
-
-    train: Scenes
-    observe: Scenes
-    test: Scenes
-    classes: tuple[str, ...]
-    variant: str
-    digest: str
-
-
-def load_problem(problem: DetectionProblem, replicate: int) -> DetectionSplits:
+def load_splits(problem: DetectionProblem, replicate: int) -> Splits:
     """Return the splits of a detection problem for one replicate.
 
     The data set says which images are the test, for all replicates. Of the training
@@ -60,8 +40,8 @@ def load_problem(problem: DetectionProblem, replicate: int) -> DetectionSplits:
     scenes = {name: Scenes(data, places) for name, places in parts.items()}
     for name in ("train", "observe"):
         _check_classes(scenes[name], data.classes, f"{name} of {data.label}")
-    return DetectionSplits(
-        **scenes, classes=data.classes, variant=data.label, digest=data.digest
+    return Splits(
+        **scenes, variant=data.label, digest=data.digest, classes=len(data.classes)
     )
 
 

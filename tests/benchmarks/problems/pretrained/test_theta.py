@@ -8,31 +8,24 @@ import torch
 
 from benchmarks.execution.prepare import networks_of, prepare
 from benchmarks.execution.runner import run_all
-from benchmarks.problems.images import theta as thetas
-from benchmarks.problems.images.theta import find_theta
+from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.pretrained import released
 from benchmarks.problems.pretrained import theta as pretrained
 from benchmarks.problems.pretrained.released import read_released
-from benchmarks.problems.pretrained.theta import (
-    is_ready,
-    is_trained,
-    release_theta,
-    trained_here,
-)
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import artifact_path
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError
-from tests.benchmarks.problems.images.image_cases import (
+from tests.benchmarks.problems.pipeline_cases import (
     changed,
-    pipeline_of,
-    spec_of,
+    smoke_pipeline,
+    smoke_spec,
 )
 
 
 @pytest.fixture
 def spec():
-    return pipeline_of().theta_spec
+    return smoke_pipeline("table1", "cross-entropy").theta_spec
 
 
 @pytest.fixture
@@ -44,18 +37,18 @@ def elsewhere(monkeypatch, tmp_path):
 
     def move():
         monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "elsewhere"))
-        monkeypatch.setattr(thetas, "train_theta", fail)
+        monkeypatch.setattr(ImageThetaSpec, "train", fail)
 
     return move
 
 
 def test_theta_is_trained_once_and_stored_in_half(spec):
-    artifact = trained_here(spec)
-    assert is_trained(spec) and not spec.checkpoint.exists()
+    artifact = spec.trained_here()
+    assert spec.is_made and not spec.checkpoint.exists()
     assert artifact.tensors["0.weight"].dtype == torch.float16
     assert artifact.facts["weights"] == weights_digest(artifact.tensors)
     assert len(artifact.facts["losses"]) == 6
-    theta = find_theta(spec).network
+    theta = spec.find().network
     assert theta[0].weight.dtype == torch.float32
     assert torch.equal(theta[0].weight, artifact.tensors["0.weight"].float())
 
@@ -63,48 +56,48 @@ def test_theta_is_trained_once_and_stored_in_half(spec):
 def test_every_epoch_is_reported(spec, tmp_path, monkeypatch):
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path))
     epochs = []
-    trained_here(spec, epochs.append)
+    spec.trained_here(epochs.append)
     assert [(epoch.number, epoch.epochs) for epoch in epochs] == [
         (number, 6) for number in range(1, 7)
     ]
-    trained_here(spec, epochs.append)
+    spec.trained_here(epochs.append)
     assert len(epochs) == 6
 
 
 def test_released_weights_are_taken_where_nothing_was_trained(spec, elsewhere):
-    artifact = trained_here(spec)
-    record = json.loads(release_theta(spec).with_suffix(".json").read_text())
+    artifact = spec.trained_here()
+    record = json.loads(spec.write().with_suffix(".json").read_text())
     assert record["observe_mcr"] == artifact.facts["observe_mcr"]
     assert "commit" in record["environment"]
     assert record["spec"]["problem"]["dataset"] == "digits"
     elsewhere()
-    assert not is_trained(spec) and is_ready(spec)
-    found = find_theta(spec).network.state_dict()
+    assert not spec.is_made and spec.is_ready
+    found = spec.find().network.state_dict()
     assert torch.equal(found["0.weight"], artifact.tensors["0.weight"].float())
 
 
 def test_a_training_under_way_takes_precedence_over_released_weights(spec, elsewhere):
-    trained_here(spec)
-    release_theta(spec)
+    spec.trained_here()
+    spec.write()
     elsewhere()
     spec.checkpoint.parent.mkdir(parents=True)
     spec.checkpoint.touch()
-    assert not is_ready(spec)
+    assert not spec.is_ready
     with pytest.raises(AssertionError, match="a network was trained"):
-        find_theta(spec)
+        spec.find()
 
 
 def test_released_weights_that_changed_are_refused(spec, elsewhere):
-    record = release_theta(spec).with_suffix(".json")
+    record = spec.write().with_suffix(".json")
     wrong = json.loads(record.read_text()) | {"weights": "0" * 64}
     record.write_text(json.dumps(wrong))
     elsewhere()
     with pytest.raises(DataError, match=r"must hold the weights 0000.*, got "):
-        find_theta(spec)
+        spec.find()
 
 
 def test_one_altered_bit_of_released_weights_is_found(spec, elsewhere):
-    path = release_theta(spec)
+    path = spec.write()
     assert released.released_problems(path.parent) == []
     elsewhere()
     intact = path.read_bytes()
@@ -117,13 +110,13 @@ def test_one_altered_bit_of_released_weights_is_found(spec, elsewhere):
         flipped = bytes([intact[place] ^ 1])
         path.write_bytes(intact[:place] + flipped + intact[place + 1 :])
         with pytest.raises(DataError, match=f"{path.name} .*restore"):
-            find_theta(spec)
+            spec.find()
         (problem,) = released.released_problems(path.parent)
         assert problem.startswith(path.name)
 
 
 def test_a_record_of_another_recipe_is_refused(spec, elsewhere):
-    path = release_theta(spec)
+    path = spec.write()
     record = path.with_suffix(".json")
     record.write_text(record.read_text().replace('"digits"', '"a9a"', 1))
     elsewhere()
@@ -134,36 +127,36 @@ def test_a_record_of_another_recipe_is_refused(spec, elsewhere):
 
 
 def test_a_damaged_network_of_the_cache_gives_way_to_the_released_one(spec):
-    artifact = trained_here(spec)
-    release_theta(spec)
+    artifact = spec.trained_here()
+    spec.write()
     path = artifact_path(spec.kind, spec.content)
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.warns(UserWarning, match="is damaged and counts as not made"):
-        found = find_theta(spec).network.state_dict()
+        found = spec.find().network.state_dict()
     assert torch.equal(found["0.weight"], artifact.tensors["0.weight"].float())
-    assert not is_trained(spec)
+    assert not spec.is_made
 
 
 def test_a_network_of_another_recipe_is_not_taken(spec):
-    path = release_theta(spec)
+    path = spec.write()
     longer = replace(spec.backbone.pretraining, epochs=7)
     other = replace(spec, backbone=replace(spec.backbone, pretraining=longer))
     assert other.name == spec.name and path.exists()
     assert read_released(other.name, other.digest) is None
     with pytest.raises(ConfigError, match="holds a network of another recipe"):
-        released.release(other.name, other.digest, {}, trained_here(spec))
+        released.release(other.name, other.digest, {}, spec.trained_here())
 
 
 def test_released_weights_without_their_record_are_refused(spec):
-    release_theta(spec).with_suffix(".json").unlink()
+    spec.write().with_suffix(".json").unlink()
     with pytest.raises(DataError, match="needs its record"):
         read_released(spec.name, spec.digest)
 
 
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec"])
 def test_damaged_weights_are_refused(spec, content):
-    release_theta(spec).write_bytes(content)
+    spec.write().write_bytes(content)
     with pytest.raises(
         DataError, match="is not a complete safetensors file; restore it"
     ):
@@ -172,26 +165,25 @@ def test_damaged_weights_are_refused(spec, content):
 
 @pytest.mark.parametrize("content", ["", "[]", "{}"])
 def test_damaged_records_of_weights_are_refused(spec, content):
-    release_theta(spec).with_suffix(".json").write_text(content)
+    spec.write().with_suffix(".json").write_text(content)
     with pytest.raises(DataError, match="is not a record of a network; restore it"):
         read_released(spec.name, spec.digest)
 
 
 def test_a_released_network_is_one_line_of_a_table(spec, tmp_path):
-    trained_here(spec)
-    (network,) = networks_of([spec_of("cross-entropy")])
+    spec.trained_here()
+    (network,) = networks_of([smoke_spec("table1", "cross-entropy")])
     line = network.release()
-    assert network.is_ready and network.is_made
-    assert line["network"] == network.name == "digits-digit-net-cross-entropy-r0"
-    assert (line["epochs"], float(line["MB"]) > 0) == ("6", True)
-    assert 0 < float(line["error on observe"]) < 0.2
+    assert network == spec and network.is_ready and network.is_made
+    assert list(line) == ["network", "epochs", "minutes", "error on observe", "MB"]
+    assert float(line["MB"]) > 0 and 0 < float(line["error on observe"]) < 0.2
     assert len(list((tmp_path / "weights").iterdir())) == 2
 
 
 def test_runs_of_a_diverging_network_are_recorded_as_such(tmp_path, monkeypatch):
     specs = []
     for row in ("cross-entropy", "loss-only"):
-        spec = spec_of(row)
+        spec = smoke_spec("table1", row)
         wild = spec.pipeline.settings["backbone"]["pretraining"] | {"rate": 1e30}
         specs.append(changed(spec, "backbone", pretraining=wild))
     trainings = []
@@ -214,14 +206,14 @@ def test_runs_of_a_diverging_network_are_recorded_as_such(tmp_path, monkeypatch)
 
 
 def test_a_warm_network_goes_on_from_cross_entropy(spec):
-    warm = pipeline_of("blackbox").theta_spec
-    assert warm.start == spec
-    start, end = (find_theta(each).network[0].weight for each in (warm.start, warm))
+    warm = smoke_pipeline("table1", "blackbox").theta_spec
+    assert warm.warm == [spec]
+    start, end = (each.find().network[0].weight for each in (*warm.warm, warm))
     moved = (start - end).norm() / start.norm()
     assert 0 < moved < 0.5
 
 
 def test_what_the_aucpr_loss_learned_is_kept_and_frozen():
-    digits = pipeline_of("aucpr", experiment="table2")
+    digits = smoke_pipeline("table2", "aucpr")
     assert digits.loss.multipliers.std() > 0
     assert not any(weight.requires_grad for weight in digits.loss.parameters())

@@ -1,0 +1,68 @@
+"""Settings that every problem with a pre-trained network has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from baselines.training.optimization import Training
+from benchmarks.problems.film_settings import FilmSettings
+from metricopt.errors import require_ranges
+
+LOOP = frozenset(field.name for field in fields(Training))
+"""Settings of the training loop; fields of these names are handed on to it."""
+
+
+@dataclass(frozen=True)
+class ThetaTraining:
+    """How theta is trained; a kind of problem adds at least `rate` and `batch_size`.
+
+    Attributes:
+        epochs: passes over as many images as there are to train on.
+        loop: what this kind of problem fixes of the training loop, by name.
+        least_area: least share of an image that a random crop holds.
+        frozen: names of the modules whose weights are not trained.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    epochs: int
+    loop: ClassVar[Mapping[str, Any]] = {"channels_last": True}
+    least_area = 1.0
+    frozen: ClassVar[Any] = ()
+
+    def __post_init__(self) -> None:
+        self.training()
+        checked = {"batch_size": self.batch_size, "least_area": self.least_area}
+        require_ranges("training", checked, batch_size=">= 2", least_area="in (0, 1]")
+
+    def training(self) -> Training:
+        """Return the settings of the training loop."""
+        names = (field.name for field in fields(self) if field.name in LOOP)
+        own = {name: getattr(self, name) for name in names}
+        return Training(learning_rate=self.rate, keep_best=False, **own, **self.loop)
+
+
+@dataclass(frozen=True)
+class PretrainedSettings:
+    """Everything that decides a pipeline, except its replicate.
+
+    Attributes:
+        problem: the images.
+        backbone: the network and its training.
+        revision: raised when code changes numbers, so that no old record is reused.
+        adapter: FiLM, its form and place.
+        batch_size: images in one mini-batch of fine-tuning, at least 2.
+
+    Raises:
+        ConfigError: if a setting is out of its range.
+    """
+
+    problem: Any
+    backbone: Any
+    revision: int
+    adapter: FilmSettings
+    batch_size: int = 128
+
+    def __post_init__(self) -> None:
+        require_ranges("fine-tuning", vars(self), batch_size=">= 2")
