@@ -1,1 +1,14 @@
-"""Pipelines: a problem with its network, as the suite runs it."""
+"""Problems with their networks. A new kind is a folder or a file with five things.
+
+1. settings: dataclasses of problem, backbone, training and pipeline, on top of those in
+   `pretrained/settings.py`.
+2. splits: a function from problem and replicate to `splits.Splits`.
+3. network: `ThetaSpec.fresh` and `sites`, on a network of `benchmarks/networks`.
+4. training: losses, mini-batches and `judge` of the `ThetaSpec`; `pretrained/theta.py`
+   finds, trains, keeps and releases theta by them.
+5. adapter: a `pretrained/pipeline.PretrainedPipeline`, registered in `PIPELINES`, with
+   metric, sampler, losses and picture where they are not the usual ones.
+
+`retrieval` is an example of each. A network that is trained within a run, as in
+`tabular`, needs `contract.Pipeline` alone. Sizes of a kind are in its `tiers.py`.
+"""

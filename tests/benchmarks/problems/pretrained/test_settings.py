@@ -2,6 +2,7 @@
 
 import pytest
 
+from baselines.training.optimization import Training
 from benchmarks.problems.detection.settings import DetectionSettings, DetectorTraining
 from benchmarks.problems.images.settings import ImageSettings, ImageTraining
 from benchmarks.problems.photographs.settings import ClassifierTraining
@@ -38,13 +39,20 @@ def test_a_share_of_the_area_that_cannot_be_is_named(kind, area):
 
 
 def test_a_training_hands_its_settings_to_the_loop():
-    training = ImageTraining(epochs=3, rate=0.05, schedule="steps").training()
-    assert (training.epochs, training.learning_rate) == (3, 0.05)
-    assert (training.optimizer, training.schedule) == ("sgd", "steps")
-    assert (training.precision, training.keep_best) == ("bfloat16", False)
-    training = EmbeddingTraining(epochs=3, head_factor=2.0).training()
-    assert (training.optimizer, training.head_factor) == ("adam", 2.0)
-    assert training.channels_last and not DetectorTraining(1).training().channels_last
+    common = {"keep_best": False, "channels_last": True}
+    assert ImageTraining(3, rate=0.05, schedule="steps").training() == Training(
+        3,
+        0.05,
+        optimizer="sgd",
+        weight_decay=5e-4,
+        schedule="steps",
+        warm_up=0.25,
+        precision="bfloat16",
+        **common,
+    )
+    found = EmbeddingTraining(3, head_factor=2.0).training()
+    assert found == Training(3, 1e-5, head_factor=2.0, **common)
+    assert DetectorTraining(2).training() == Training(2, 1e-3, keep_best=False)
 
 
 def test_more_settings_of_detection_are_refused():
