@@ -15,7 +15,7 @@ from benchmarks.problems.detection.settings import (
     DetectorBackbone,
     DetectorTraining,
 )
-from benchmarks.problems.detection.theta import fetch_base
+from benchmarks.problems.detection.theta import DetectionThetaSpec
 from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.tiers import DEVIATION
 from benchmarks.problems.network_names import SQUEEZENET, network_name
@@ -179,7 +179,7 @@ class Detection(Problem):
         """Return the problem; data and base weights are downloaded if they may be."""
         if offline is False:
             DETECTION.get(self.data.dataset)().load()
-            fetch_base(self.network)
+            DetectionThetaSpec(self.data, self.network, 0).fetch_base()
         return self
 
     def pipeline(self, *, offsets: bool = False) -> Unit:

@@ -82,7 +82,7 @@ class ImageNet(Problem):
     """
 
     data: PhotographProblem
-    network: Classifier
+    network: ClassifierBackbone
     size: FinetuningSize = SIZES["local"]
     deviation: float | None = DEVIATION
     examples: int | None = None
@@ -106,7 +106,7 @@ class ImageNet(Problem):
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
-        settings = ImagenetSettings(
+        settings = PhotographSettings(
             self.data,
             self.network,
             REVISION,
@@ -124,7 +124,7 @@ def _photographs(
     training: ClassifierTraining,
     examples: int | None = None,
 ) -> ImageNet:
-    classifier = Classifier(network, classes, training, PRETRAINING_REVISION)
+    classifier = ClassifierBackbone(network, classes, training, PRETRAINING_REVISION)
     return ImageNet(name=data.dataset, data=data, network=classifier, examples=examples)
 
 

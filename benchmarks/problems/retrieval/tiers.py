@@ -19,7 +19,7 @@ from benchmarks.problems.retrieval.settings import (
     RetrievalProblem,
     RetrievalSettings,
 )
-from benchmarks.problems.retrieval.theta import fetch_base
+from benchmarks.problems.retrieval.theta import RetrievalThetaSpec
 from benchmarks.problems.size import FinetuningSize
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import RunSpec, Unit
@@ -154,7 +154,7 @@ class Retrieval(Problem):
         """Return the problem; data and base weights are downloaded if they may be."""
         if offline is False:
             find_listed(self.data.dataset).load()
-            fetch_base(self.network)
+            RetrievalThetaSpec(self.data, self.network, 0).fetch_base()
         return self
 
     def pipeline(self, *, offsets: bool = False) -> Unit:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.execution.prepare import networks_of, release_all, train_all
-from benchmarks.problems.contract import Prerequisite
+from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DivergedError
 from tests.benchmarks.problems.data_variants import variants_are_full

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from benchmarks.experiments.registry import find_experiment
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.tabular.settings import (
     BinaryProblem,
@@ -11,6 +10,7 @@ from benchmarks.problems.tabular.settings import (
 )
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Arm, RunSpec, Spending, Unit
+from benchmarks.tables.registry import find_experiment
 
 CANCER = BinaryProblem("breast_cancer", "full", (0,))
 DIGIT = BinaryProblem("digits", "full", (8,))

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
 from benchmarks.problems.detection.settings import DetectionSettings
 from benchmarks.problems.images.settings import ImageSettings
-from benchmarks.problems.photographs.settings import ImagenetSettings
+from benchmarks.problems.photographs.settings import PhotographSettings
 from benchmarks.problems.retrieval.settings import RetrievalSettings
 from benchmarks.problems.tabular.settings import TabularSettings
 from benchmarks.rows.controls import SEARCHES

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.data.folders.imagenet import ImageNet
 from benchmarks.execution.prepare import networks_of
 from benchmarks.execution.runner import run_all
-from benchmarks.problems.photographs.settings import ImagenetSettings
+from benchmarks.problems.photographs.settings import PhotographSettings
 from benchmarks.problems.photographs.tiers import network_of
 from benchmarks.runs.codec import decode, merged
 from benchmarks.runs.spec import Spending

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
 
 from benchmarks.problems.images import method_training
-from benchmarks.problems.images.taught import METRIC_FREE, SIZES, unit_of
+from benchmarks.problems.images.method_networks import METRIC_FREE, SIZES, unit_of
 from benchmarks.problems.pretrained.theta import DIVERGED
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DivergedError

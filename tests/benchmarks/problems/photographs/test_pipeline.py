@@ -14,9 +14,14 @@ from benchmarks.problems.contract import SealedError, make_pipeline
 from benchmarks.problems.photographs import splits as problems
 from benchmarks.problems.photographs.settings import PhotographProblem
 from benchmarks.problems.photographs.splits import counted, load_splits
-from benchmarks.problems.photographs.tiers import DRAWN, NETWORKS, OWN
+from benchmarks.problems.photographs.tiers import (
+    DRAWN,
+    ELSEWHERE,
+    NETWORKS,
+    OWN,
+    SMALLER,
+)
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.registry import find_experiment
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline, smoke_spec
 
