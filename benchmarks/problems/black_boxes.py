@@ -98,7 +98,7 @@ class RandomCost(Metric):
     """Mean cost of mistakes, their costs drawn uniformly from [0, 1], in [0, 1].
 
     Args:
-        seed: of the costs.
+        seed: seed of the costs.
     """
 
     name = "random-cost"

@@ -16,9 +16,9 @@ class FilmSettings:
     """The adapter; see `metricopt.adapters.film.FiLM`.
 
     Attributes:
-        form: of FiLM.
-        sites: of FiLM.
-        size: of FiLM.
+        form: kind of maps from phi to scales and shifts.
+        sites: names of the modules it stands after; None for the usual ones.
+        size: number d of parameters; None where the form decides it.
         offsets: whether output offsets stand beside it.
     """
 
@@ -35,7 +35,7 @@ class FilmSettings:
         Args:
             network: frozen from now on.
             example: inputs of the network, [N, ...].
-            seed: of the generator.
+            seed: seed of the generator.
             usual: sites where the settings name none; empty for those of FiLM.
         """
         return FiLM(

@@ -19,7 +19,7 @@ class ImageCost:
 
     Attributes:
         operations: floating-point multiplications and additions of its outputs.
-        feature_bytes: of what the adapter caches of it; 0 if the network is not cut.
+        feature_bytes: bytes that the adapter caches; 0 if the network is not cut.
     """
 
     operations: float
@@ -33,7 +33,7 @@ class Forecast:
     Attributes:
         network: identity of the network.
         operations: floating-point operations of its training.
-        feature_bytes: of the features of all images, on disk and in memory.
+        feature_bytes: bytes of the features of all images, on disk and in memory.
     """
 
     network: str
@@ -49,7 +49,7 @@ def cost_of_image(
     Args:
         network: with any weights.
         image: any one, shape [1, ...].
-        adapter: of the pipeline.
+        adapter: adapter of the pipeline.
         usual: sites where the settings name none.
     """
     film = adapter.film(network, image, seed=0, usual=usual)

@@ -1,10 +1,16 @@
 """The splits of a problem, of whatever kind."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from metricopt.errors import DataError
+
+NAMED = 3
+"""Classes that a message names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +55,22 @@ class Splits:
             observe=self.observe.first(observe).to(device),
             test=self.test.to(device),
         )
+
+
+def require_classes(where: str, found: Tensor, wanted: Mapping[int, object]) -> None:
+    """Check that a split holds every class.
+
+    Args:
+        where: what the message calls the split.
+        found: labels of the split.
+        wanted: names of all classes, by label.
+
+    Raises:
+        DataError: if it lacks one.
+    """
+    present = set(found.tolist())
+    missing = [name for label, name in wanted.items() if label not in present]
+    if missing:
+        more = f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""
+        first = ", ".join(map(str, missing[:NAMED]))
+        raise DataError(f"{where} must hold every class, got none of {first}{more}")

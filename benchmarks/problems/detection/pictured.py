@@ -30,7 +30,7 @@ def pictured(
         scenes: the N images.
         classes: names of the classes.
         before: packed outputs of the untouched detector, shape [N, P, 5 C + 6].
-        after: those of a result.
+        after: packed outputs of a result.
 
     Returns:
         `scenes`: of every image its `jpeg` in base64, and `before` and `after`, lists

@@ -22,7 +22,7 @@ class Scenes:
 
     Args:
         source: all images of a data set.
-        places: of these images, int64, shape [N].
+        places: places of these images in it, int64, shape [N].
 
     Attributes:
         targets: objects, shape [N, G, 6].

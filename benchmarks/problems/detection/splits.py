@@ -5,7 +5,7 @@ import torch
 from benchmarks.data.detection.contract import DETECTION
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.detection.settings import DetectionProblem
-from benchmarks.problems.splits import Splits
+from benchmarks.problems.splits import Splits, require_classes
 from metricopt.detection.truths import counted
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
@@ -39,14 +39,10 @@ def load_splits(problem: DetectionProblem, replicate: int) -> Splits:
     parts["test"] = data.parts["test"]
     scenes = {name: Scenes(data, places) for name, places in parts.items()}
     for name in ("train", "observe"):
-        _check_classes(scenes[name], data.classes, f"{name} of {data.label}")
+        objects = scenes[name].targets
+        labels = objects[..., 4][counted(objects)].long()
+        where = f"the {name} split of {data.label}"
+        require_classes(where, labels, dict(enumerate(data.classes, 1)))
     return Splits(
         **scenes, variant=data.label, digest=data.digest, classes=len(data.classes)
     )
-
-
-def _check_classes(scenes: Scenes, classes: tuple[str, ...], where: str) -> None:
-    labels = scenes.targets[..., 4][counted(scenes.targets)].unique().tolist()
-    missing = [name for at, name in enumerate(classes, 1) if at not in labels]
-    if missing:
-        raise DataError(f"{where} must show every class, got no {', '.join(missing)}")

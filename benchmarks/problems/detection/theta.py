@@ -122,7 +122,7 @@ def proposal_recall(outputs: Tensor, truths: Tensor) -> float:
     """Return the share of objects that a proposal overlaps by more than half.
 
     Args:
-        outputs: of the regions of N images, packed, shape [N, P, 5 C + 6].
+        outputs: packed outputs of the regions of N images, [N, P, 5 C + 6].
         truths: their objects, shape [N, G, 6]; difficult ones do not count.
     """
     found, objects = region_outputs(outputs), counted(truths)

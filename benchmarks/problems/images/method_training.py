@@ -2,11 +2,12 @@
 
 import copy
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from baselines.network_methods.contract import NETWORK_METHODS
 from baselines.training.batches import Batches
@@ -36,21 +37,25 @@ COURSE = "course"
 """Beginning of the names of notes with one number an epoch."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class MethodTraining:
-    """Trains a network by a network method.
+    """Trains a network by a network method, and notes its course for figures.
 
     Attributes:
-        taught: the method and what it works towards.
+        by: the network method and the metric it works towards.
         batches: training images.
         observe: images on which the metric is queried.
         on_epoch: called after every epoch; None to be silent.
+        course: numbers after every epoch, by name of the line.
+        looking: wall seconds that the course took.
     """
 
-    taught: TrainedByMethod
+    by: TrainedByMethod
     batches: Batches
     observe: Images
     on_epoch: OnEpoch | None = None
+    course: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    looking: float = 0.0
 
     def train(
         self,
@@ -64,9 +69,9 @@ class MethodTraining:
         Raises:
             ConfigError: if the method moves the threshold, which weights do not keep.
         """
-        method, course = self.taught.method, Course(self)
-        known = NETWORK_METHODS.get(method.name)(on_epoch=course.add)
-        validation = Validation(metric_of(self.taught.metric), self.observe)
+        method = self.by.method
+        known = NETWORK_METHODS.get(method.name)(on_epoch=self._look)
+        validation = Validation(metric_of(self.by.metric), self.observe)
         # The first calls of a process take seconds that belong to no method.
         predict(copy.deepcopy(network), self.batches.plain(2))
         started = time.perf_counter()
@@ -80,15 +85,20 @@ class MethodTraining:
             )
         except DivergedError as error:
             return Artifact({}, {DIVERGED: str(error)})
-        seconds = time.perf_counter() - started - course.seconds
+        seconds = time.perf_counter() - started - self.looking
         if result.threshold:
             raise ConfigError(f"{method.name} moves the threshold of its network")
+        # Of a method that trains several times, the last training is shown.
+        course = {
+            f"{COURSE}_{name}": line[-training.epochs :]
+            for name, line in self.course.items()
+        }
         facts: dict[str, object] = {
             "queries": dict(validation.meter.made),
             "gradient_steps": result.gradient_steps,
             "seconds": round(seconds, 1),
             "notes": result.notes
-            | course.notes(training.epochs)
+            | course
             | {TRAIN_ERROR: self._train_error(result.network)},
         }
         return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
@@ -100,45 +110,20 @@ class MethodTraining:
         wrong = called != self.batches.targets[:count]
         return round(float(wrong.double().mean()), DIGITS)
 
-
-@dataclass
-class Course:
-    """What a network is like after every epoch, for figures alone.
-
-    Attributes:
-        training: gives images and metrics.
-        lines: numbers by name of the line.
-        seconds: wall seconds that looking took.
-    """
-
-    training: MethodTraining
-    lines: dict[str, list[float]] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def add(self, epoch: Epoch) -> None:
+    def _look(self, epoch: Epoch) -> None:
         """Take note of an epoch whose network is shown."""
-        if self.training.on_epoch is not None:
-            self.training.on_epoch(epoch)
+        if self.on_epoch is not None:
+            self.on_epoch(epoch)
         network, started = epoch.network, time.perf_counter()
         if network is None:
             return
         if isinstance(network, Children):
             network = network.network(0)
-        observe = self.training.observe
-        outputs = predict_examples(network, observe)
-        loss = nn.functional.cross_entropy(outputs, observe.targets)
-        self._note("observe_loss", float(loss))
-        for unit in WATCHED:
-            self._note(unit.label, _value(unit, outputs, observe.targets))
-        self.seconds += time.perf_counter() - started
-
-    def notes(self, epochs: int) -> dict[str, list[float]]:
-        """Return the lines of the last training, by name."""
-        return {f"{COURSE}_{name}": line[-epochs:] for name, line in self.lines.items()}
-
-    def _note(self, name: str, value: float) -> None:
-        self.lines.setdefault(name, []).append(round(value, DIGITS))
-
-
-def _value(unit: Unit, outputs: Tensor, targets: Tensor) -> float:
-    return float(metric_of(unit).value(outputs, targets))
+        outputs, targets = predict_examples(network, self.observe), self.observe.targets
+        found = {
+            unit.label: metric_of(unit).value(outputs, targets) for unit in WATCHED
+        }
+        found["observe_loss"] = float(nn.functional.cross_entropy(outputs, targets))
+        for name, value in found.items():
+            self.course[name].append(round(float(value), DIGITS))
+        self.looking += time.perf_counter() - started

@@ -10,8 +10,7 @@ from benchmarks.problems.images.settings import (
     OBSERVE_SHARE,
     ImageProblem,
 )
-from benchmarks.problems.splits import Splits
-from metricopt.errors import DataError
+from benchmarks.problems.splits import Splits, require_classes
 from metricopt.process.seeding import make_generator
 
 
@@ -41,7 +40,9 @@ def load_splits(problem: ImageProblem, replicate: int) -> Splits:
     classes = len(data.classes)
     train = long_tail(train, data.targets, problem.imbalance, generator)
     labels = noisy(data.targets[train], classes, problem.label_noise, generator)
-    _check_classes(labels, data.targets[observe], data.label)
+    where = f"the observe split of {data.label}"
+    wanted = {label: label for label in labels.unique().tolist()}
+    require_classes(where, data.targets[observe], wanted)
     centre, scale = channel_statistics(as_bytes(data.inputs[train]))
 
     def images(index: Tensor, targets: Tensor) -> Images:
@@ -110,12 +111,3 @@ def noisy(
     changed = labels.clone()
     changed[chosen] = (labels[chosen] + shift) % classes
     return changed
-
-
-def _check_classes(train: Tensor, observe: Tensor, label: str) -> None:
-    learned, observed = set(train.tolist()), set(observe.tolist())
-    if not learned <= observed:
-        raise DataError(
-            f"the observe split of {label} must hold every class of the training "
-            f"split, {sorted(learned)}, got {sorted(observed)}"
-        )

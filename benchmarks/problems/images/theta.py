@@ -41,7 +41,7 @@ class ImageThetaSpec(ThetaSpec):
 
     @property
     def trained_with(self) -> str:
-        """Its loss, or the label of the method that trains it."""
+        """The loss, or the label of the method that trains it."""
         taught = self.backbone.taught
         return self.backbone.loss if taught is None else taught.label
 

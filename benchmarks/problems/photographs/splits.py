@@ -1,7 +1,6 @@
 """Problems of photographs: splits made by seed, read when they are needed."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,7 +10,7 @@ from benchmarks.data.folders.contract import FOLDERS
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.problems.photographs.settings import PhotographProblem
 from benchmarks.problems.pretrained.photographs import Photographs
-from benchmarks.problems.splits import Splits
+from benchmarks.problems.splits import Splits, require_classes
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
 
@@ -53,7 +52,11 @@ def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
     generator = make_generator("photograph split", problem.dataset, replicate)
     order = torch.randperm(data.train_rows, generator=generator)
     observed, learned = order[: problem.observed], order[problem.observed :]
-    _check_classes(data, observed, learned)
+    for name, places in (("observe", observed), ("train", learned)):
+        where = f"the {name} split of {data.label}"
+        require_classes(
+            where, data.targets[places], dict(enumerate(range(data.classes)))
+        )
 
     def part(places: Tensor) -> Photographs:
         return Photographs(data.source, places, data.targets[places])
@@ -112,15 +115,3 @@ def _train_rows(rows: int | None, name: str) -> int:
     if rows is None:
         raise ConfigError(f"{name} has no test part; expected a data set with one")
     return rows
-
-
-def _check_classes(data: _Labelled, observed: Tensor, learned: Tensor) -> None:
-    count = partial(torch.bincount, minlength=data.classes)
-    for name, places in (("observe", observed), ("train", learned)):
-        lacking = (count(data.targets[places]) == 0).nonzero().flatten().tolist()
-        if lacking:
-            raise DataError(
-                f"the {name} split of {data.label} must hold every class, got none of "
-                f"{', '.join(map(str, lacking[:3]))}"
-                + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-            )

@@ -35,7 +35,8 @@ class BaseWeights:
             ImageNet; "file" for a file of the user.
         file: name of the file in the folder `weights`, or its path; safetensors, or a
             checkpoint of torch that holds tensors by name.
-        sha256: its checksum. It is part of a run's identity, where a name says little.
+        sha256: checksum of the file: part of a run's identity, where a name says
+            little.
 
     Raises:
         ConfigError: if a file is named without its checksum, or for another source.

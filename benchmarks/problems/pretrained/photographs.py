@@ -23,12 +23,12 @@ class Photographs:
 
     Args:
         source: pixels of all images of a data set.
-        places: of these images, shape [N].
+        places: places of these images in it, shape [N].
         targets: labels, shape [N].
 
     Attributes:
         targets: labels, shape [N].
-        least_area: of random crops, as a share of the image.
+        least_area: least share of an image that a random crop holds.
     """
 
     def __init__(self, source: Pixels, places: Tensor, targets: Tensor) -> None:

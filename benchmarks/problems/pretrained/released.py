@@ -28,7 +28,7 @@ def release(name: str, digest: str, spec: dict[str, Any], artifact: Artifact) ->
         name: name of the network, and of its files.
         digest: identity of its specification.
         spec: the specification, for the record.
-        artifact: its weights and facts.
+        artifact: weights and facts.
 
     Raises:
         ConfigError: if a network of another tier or recipe is released by that name.
@@ -63,7 +63,7 @@ def released_problems(folder: Path = RELEASED) -> list[str]:
     """Return what is wrong with released networks, one sentence each.
 
     Args:
-        folder: of the networks.
+        folder: where the networks are.
     """
     problems = []
     for path in sorted(folder.glob("*.safetensors")):

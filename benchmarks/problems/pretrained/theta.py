@@ -55,7 +55,7 @@ class ThetaSpec(Prerequisite):
         problem: the images it is trained on.
         backbone: network, loss and training.
         replicate: decides splits and seeds.
-        kind: of the artifacts that networks are kept as.
+        kind: name of the folder of artifacts that networks are kept in.
         told: facts that a table of released networks shows, by heading.
         at_once: images that the network sees at a time when it is judged.
         load: returns the splits of a problem for a replicate.

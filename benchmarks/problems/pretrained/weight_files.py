@@ -13,7 +13,7 @@ from benchmarks.networks.pretrained import Pretrained
 from metricopt.errors import DataError
 
 SUFFIXES = (".safetensors", ".pth", ".pt")
-"""Of the formats that can be read."""
+"""Endings of the formats that can be read."""
 
 COUNTER = ".num_batches_tracked"
 NAMED = 3
@@ -24,8 +24,8 @@ def read_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
     """Return the tensors of a file by name, on the CPU; none of its code runs.
 
     Args:
-        path: of the file; its suffix tells the format, and messages name it.
-        content: of the file.
+        path: where the file is; the suffix tells the format, and messages name it.
+        content: bytes of the file.
 
     Raises:
         DataError: if it is damaged, or holds anything but tensors by name.

@@ -28,7 +28,7 @@ class Theta:
     Attributes:
         network: in evaluation mode.
         loss: what fine-tuning follows; what it learned in training is frozen.
-        digest: of all weights, see `weights.weights_digest`.
+        digest: identity of all weights, see `weights_digest`.
         facts: what is known of the training, JSON-able.
     """
 
@@ -81,7 +81,7 @@ def kept(
         network: ends with the weights that are kept: matrices in half precision.
         loss: what it learned is kept, too.
         judge: returns what the record says of how good the network is.
-        facts: of its training.
+        facts: what is known of the training.
     """
     trained = network.state_dict()
     state = _with_loss(half_weights({k: v.cpu() for k, v in trained.items()}), loss)
@@ -124,8 +124,8 @@ def assembled(
         network: gets the weights that were kept.
         loss: gets what was learned.
         made: what is kept of the training.
-        name: of the network, for messages.
-        kind: of the artifact it is kept as.
+        name: name of the network, for messages.
+        kind: name of the folder it is kept in, for messages.
 
     Raises:
         DataError: if the weights do not fit, or are not finite.
@@ -153,7 +153,7 @@ def freeze(network: nn.Module, names: Sequence[str]) -> None:
 
     Args:
         network: changed in place.
-        names: of its modules.
+        names: names of modules.
 
     Raises:
         ConfigError: if there is no module of that name.

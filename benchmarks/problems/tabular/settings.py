@@ -21,8 +21,8 @@ class BinaryProblem:
 
     Attributes:
         dataset: name of the data set.
-        variant: of the data set.
-        positive: its classes that count as positive.
+        variant: variant of the data set.
+        positive: classes that count as positive.
         max_examples: examples used, splits included; None for all.
     """
 
@@ -51,10 +51,10 @@ class MLPBackbone:
 
     Attributes:
         epochs: length of training, with the best epoch kept.
-        batch_size: of training.
+        batch_size: examples in one mini-batch of training.
         learning_rate: greatest rate.
         hidden: widths of the hidden layers.
-        slope: of the leaky ReLU.
+        slope: slope of the leaky ReLU.
         dropout: probability of dropping a unit.
     """
 

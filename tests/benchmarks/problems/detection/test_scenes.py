@@ -93,7 +93,7 @@ def test_a_share_that_leaves_a_part_empty_or_without_a_class_is_named():
     with pytest.raises(DataError, match=r"share of 0.001 is observed: expected one"):
         load_splits(replace(DRAWN, observed=0.001), 0)
     # The three observed images of some replicate show no disc, or no square.
-    with pytest.raises(DataError, match=r"observe of drawn-cells must show every"):
+    with pytest.raises(DataError, match="observe split of drawn-cells must hold every"):
         for replicate in range(100):
             load_splits(replace(DRAWN, observed=0.05), replicate)
     with pytest.raises(ConfigError, match=r"observed in \(0, 1\), got observed=1.5"):

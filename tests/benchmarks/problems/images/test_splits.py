@@ -89,7 +89,7 @@ def test_impossible_problems_are_refused(settings, text):
 
 def test_observe_must_hold_every_class(monkeypatch):
     monkeypatch.setattr("benchmarks.problems.images.splits.OBSERVE_SHARE", 0.002)
-    with pytest.raises(DataError, match="must hold every class of the training split"):
+    with pytest.raises(DataError, match="observe split of digits must hold every"):
         load_splits(DIGITS, 0)
 
 
