@@ -9,6 +9,7 @@
 5. adapter: a `pretrained/pipeline.PretrainedPipeline`, registered in `PIPELINES`, with
    metric, sampler, losses and picture where they are not the usual ones.
 
-`retrieval` is an example of each. A network that is trained within a run, as in
-`tabular`, needs `contract.Pipeline` alone. Sizes of a kind are in its `tiers.py`.
+`retrieval` is an example of each. Its `tiers.py` makes it a `problem.Problem`, which
+tables are made of, by tier. A network that runs train themselves, as in `tabular`,
+needs a `contract.Pipeline` alone.
 """
