@@ -1,6 +1,6 @@
 """Problems with their networks. A new kind is a folder or a file with five things.
 
-1. settings: dataclasses of problem, backbone, training and pipeline, on top of those in
+1. settings: dataclasses of problem, network, training and pipeline, on top of those in
    `pretrained/settings.py`.
 2. splits: a function from problem and replicate to `splits.Splits`.
 3. network: `ThetaSpec.fresh` and `sites`, on a network of `benchmarks/networks`.

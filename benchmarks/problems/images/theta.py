@@ -26,7 +26,7 @@ from metricopt.process.seeding import Seeds
 
 
 class ImageThetaSpec(ThetaSpec):
-    """Images, the backbone with what it goes on from, and the replicate."""
+    """Images, the network with what it goes on from, and the replicate."""
 
     kind = "image-theta"
     load = staticmethod(load_splits)

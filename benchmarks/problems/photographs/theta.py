@@ -17,7 +17,7 @@ from metricopt.losses.contract import Loss
 
 
 class PhotographThetaSpec(ThetaSpec):
-    """Photographs, the backbone and the replicate."""
+    """Photographs, the network and the replicate."""
 
     kind = "classifier-theta"
     load = staticmethod(load_splits)

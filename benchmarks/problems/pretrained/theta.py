@@ -96,7 +96,7 @@ class ThetaSpec(Prerequisite):
 
     @property
     def base(self) -> BaseWeights:
-        """Weights that it begins with; random where the backbone names none."""
+        """Weights that it begins with; random where the settings name none."""
         return getattr(self.backbone, "base", BaseWeights())
 
     def begun(self, *, offline: bool = True) -> Any:

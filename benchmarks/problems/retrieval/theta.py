@@ -35,7 +35,7 @@ CHECKED = "recall@1"
 
 
 class RetrievalThetaSpec(ThetaSpec):
-    """Photographs, the backbone with its base weights, and the replicate."""
+    """Photographs, the network with its base weights, and the replicate."""
 
     kind = "embedding-theta"
     load = staticmethod(load_splits)
