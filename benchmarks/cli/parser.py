@@ -6,7 +6,7 @@ The parser imports no verb and no experiment, so that help and errors come at on
 import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from benchmarks.cli import catalogue
 from benchmarks.cli.usage import UsageError, at_least_one, check_name
@@ -25,6 +25,57 @@ class Parser(argparse.ArgumentParser):
 
 Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
 """What verbs are added to."""
+
+
+Option: TypeAlias = tuple[str, dict[str, Any]]
+"""Name of an argument and its settings, as argparse takes them."""
+
+
+def _names(
+    kind: str, known: Callable[[], Sequence[str]], metavar: str = ""
+) -> dict[str, Any]:
+    """Return the settings of an argument that is one of some names."""
+
+    def checked(text: str) -> str:
+        return check_name(kind, text, known())
+
+    return {"type": checked, "metavar": metavar or kind.upper()}
+
+
+def _folder(about: str) -> dict[str, Any]:
+    return {"metavar": "DIR", "help": about}
+
+
+def _number(option: str, about: str) -> Option:
+    checked = partial(at_least_one, option)
+    return option, {"type": checked, "metavar": "N", "help": about}
+
+
+DATA: Option = ("--data", _folder("folder of the data sets (or METRICOPT_DATA)"))
+STORE: Option = ("--store", _folder("folder of the run records (or METRICOPT_STORE)"))
+TIER: Option = ("--tier", _names("tier", lambda: TIERS) | {"help": ", ".join(TIERS)})
+REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
+WORKERS = _number("--workers", "number of processes (default: one per core)")
+OFFLINE: Option = ("--offline", {"action": "store_true", "help": "never download"})
+FRESH: Option = (
+    "--fresh",
+    {
+        "action": "store_true",
+        "help": "repeat finished runs; an old record stays until the new one is there",
+    },
+)
+RELEASE: Option = (
+    "--release",
+    {
+        "action": "store_true",
+        "help": "write the networks to results/weights, which git tracks",
+    },
+)
+KIND: Option = (
+    "kind",
+    {"nargs": "?", "metavar": "KIND", "help": "such as methods, losses or metrics"},
+)
+NAMES: Option = ("--names", {"metavar": "KIND", "help": argparse.SUPPRESS})
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -46,159 +97,73 @@ def make_parser() -> tuple[Parser, list[str]]:
     parser = Parser(prog=PROGRAM, description="Reproduce tables and figures.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     experiments = catalogue.experiments()
-    for name, about in experiments.items():
-        _add_run(_add(verbs, name, about, "run"), [name])
-    everything = _add(verbs, "all", "run all experiments, one after the other", "run")
-    _add_run(everything, [])
-    _add_report_verbs(verbs, list(experiments))
+    runs = {name: (about, [name]) for name, about in experiments.items()}
+    runs["all"] = "run all experiments, one after the other", []
+    for name, (about, wanted) in runs.items():
+        verb = _add(verbs, name, about, "run", TIER, REPLICATES)
+        _add_results(verb)
+        _add_options(verb, OFFLINE, FRESH, WORKERS)
+        verb.set_defaults(experiments=wanted)
+    _add_report_verbs(verbs, _names("experiment", lambda: list(experiments)))
     _add_data_verbs(verbs)
-    _add_other_verbs(verbs)
+    about = "list experiments, data sets, methods, losses and metrics"
+    _add(verbs, "list", about, "listing", KIND, NAMES)
+    _add(verbs, "doctor", "show what this machine has and what is missing", "doctor")
+    _add(verbs, "test", "run the tests", "testing")
     return parser, list(verbs.choices)
 
 
-def _add(verbs: Verbs, name: str, about: str, module: str) -> Parser:
+def _add(verbs: Verbs, name: str, about: str, module: str, *options: Option) -> Parser:
     """Add a verb with the options that all verbs have."""
     # argparse formats help texts with the % operator.
     about = about.replace("%", "%%")
     verb: Parser = verbs.add_parser(name, help=about, description=about)
-    verb.add_argument(
-        "--data", metavar="DIR", help="folder of the data sets (or METRICOPT_DATA)"
-    )
-    verb.add_argument(
-        "--store", metavar="DIR", help="folder of the run records (or METRICOPT_STORE)"
-    )
+    _add_options(verb, DATA, STORE, *options)
     verb.set_defaults(module=module)
     return verb
 
 
-def _add_run(verb: Parser, experiments: list[str]) -> None:
-    _add_tier(verb)
-    _add_replicates(verb)
-    _add_results(verb)
-    verb.add_argument("--offline", action="store_true", help="never download")
-    verb.add_argument(
-        "--fresh",
-        action="store_true",
-        help="repeat finished runs; an old record stays until the new one is there",
-    )
-    verb.add_argument(
-        "--workers",
-        type=partial(at_least_one, "--workers"),
-        metavar="N",
-        help="number of processes (default: one per core)",
-    )
-    verb.set_defaults(experiments=experiments)
+def _add_options(verb: Parser, *options: Option) -> None:
+    for name, settings in options:
+        verb.add_argument(name, **settings)
 
 
-def _add_report_verbs(verbs: Verbs, experiments: list[str]) -> None:
-    report = _add(verbs, "report", "write reports from the finished runs", "report")
-    _add_experiments(report, experiments)
-    _add_replicates(report)
-    _add_results(report)
+def _add_report_verbs(verbs: Verbs, known: dict[str, Any]) -> None:
+    some: Option = ("experiments", known | {"nargs": "*", "help": "default: all"})
+    about = "write reports from the finished runs"
+    _add_results(_add(verbs, "report", about, "report", some, TIER, REPLICATES))
     about = "rebuild the committed reports from their records and compare"
-    verify = _add(verbs, "verify", about, "verify")
-    _add_experiments(verify, experiments)
-    verify.add_argument(
-        "--results", metavar="DIR", help="check the reports in this folder instead"
-    )
-    plan = _add(verbs, "plan", "show runs, hours and disk space in advance", "plan")
-    _add_experiments(plan, experiments)
-    _add_replicates(plan)
+    own: Option = ("--results", _folder("check the reports in this folder instead"))
+    _add(verbs, "verify", about, "verify", some, TIER, own)
+    about = "show runs, hours and disk space in advance"
+    _add(verbs, "plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
-    pretrain = _add(verbs, "pretrain", about, "pretrain")
-    _add_experiments(pretrain, experiments, count="+")
-    _add_replicates(pretrain)
-    pretrain.add_argument(
-        "--release",
-        action="store_true",
-        help="write the networks to results/weights, which git tracks",
-    )
+    named: Option = ("experiments", known | {"nargs": "+"})
+    _add(verbs, "pretrain", about, "pretrain", named, TIER, REPLICATES, RELEASE)
 
 
 def _add_data_verbs(verbs: Verbs) -> None:
-    data = _add(verbs, "data", "fetch, verify or show data sets", "data")
     actions = ("fetch", "verify", "status")
-    data.add_argument(
-        "action",
-        type=partial(_name, "action", lambda: actions),
-        metavar="ACTION",
-        help=", ".join(actions),
-    )
-    data.add_argument(
-        "names",
-        nargs="*",
-        type=partial(_name, "data set", catalogue.data_sets),
-        metavar="DATASET",
-        help="default: all",
-    )
-    cache = _add(verbs, "cache", "show or clear the cache", "cache")
-    cache.add_argument(
-        "action",
-        nargs="?",
-        default="show",
-        type=partial(_name, "action", lambda: ("show", "clear")),
-        metavar="ACTION",
-        help="show (default) or clear",
-    )
-    cache.add_argument(
-        "kinds",
-        nargs="*",
-        metavar="KIND",
-        help="what to clear (default: everything but runs)",
-    )
-
-
-def _add_other_verbs(verbs: Verbs) -> None:
-    about = "list experiments, data sets, methods, losses and metrics"
-    listing = _add(verbs, "list", about, "listing")
-    listing.add_argument(
-        "kind", nargs="?", metavar="KIND", help="such as methods, losses or metrics"
-    )
-    listing.add_argument("--names", metavar="KIND", help=argparse.SUPPRESS)
-    _add(verbs, "doctor", "show what this machine has and what is missing", "doctor")
-    _add(verbs, "test", "run the tests", "testing")
-
-
-def _add_experiments(verb: Parser, known: list[str], count: str = "*") -> None:
-    verb.add_argument(
-        "experiments",
-        nargs=count,
-        type=partial(_name, "experiment", lambda: known),
-        metavar="EXPERIMENT",
-        help="default: all" if count == "*" else None,
-    )
-    _add_tier(verb)
-
-
-def _add_tier(verb: Parser) -> None:
-    verb.add_argument(
-        "--tier",
-        type=partial(_name, "tier", lambda: TIERS),
-        metavar="TIER",
-        help=", ".join(TIERS),
-    )
-
-
-def _add_replicates(verb: Parser) -> None:
-    verb.add_argument(
-        "--replicates",
-        type=partial(at_least_one, "--replicates"),
-        metavar="N",
-        help="number of replicates instead of the tier's own",
-    )
+    action = _names("action", lambda: actions) | {"help": ", ".join(actions)}
+    names = _names("data set", catalogue.data_sets, metavar="DATASET")
+    names |= {"nargs": "*", "help": "default: all"}
+    about = "fetch, verify or show data sets"
+    _add(verbs, "data", about, "data", ("action", action), ("names", names))
+    action = _names("action", lambda: ("show", "clear"))
+    action |= {"nargs": "?", "default": "show", "help": "show (default) or clear"}
+    kinds = {"nargs": "*", "metavar": "KIND"}
+    kinds["help"] = "what to clear (default: everything but runs)"
+    about = "show or clear the cache"
+    _add(verbs, "cache", about, "cache", ("action", action), ("kinds", kinds))
 
 
 def _add_results(verb: Parser) -> None:
     places = verb.add_mutually_exclusive_group()
     places.add_argument(
-        "--results", metavar="DIR", help="folder of the report (default: results/own)"
+        "--results", **_folder("folder of the report (default: results/own)")
     )
     places.add_argument(
         "--commit-results",
         action="store_true",
         help="write the report to results, which git tracks",
     )
-
-
-def _name(kind: str, known: Callable[[], Sequence[str]], text: str) -> str:
-    return check_name(kind, text, known())
