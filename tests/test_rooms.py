@@ -92,8 +92,6 @@ ROOMS = {
     "benchmarks.__main__": "cli",
 }
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
-
-
 FACES = ("metricopt", "metricopt.detection")
 """What users import from."""
 
