@@ -55,7 +55,7 @@ def check_counts(
     """Check that what a method made, was charged with and reports is the same.
 
     Args:
-        name: of the method.
+        name: name of the method.
         evaluated: metric evaluations that were made.
         counted: queries that were charged.
         reported: queries of all its rows, by its own account.

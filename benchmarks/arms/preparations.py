@@ -50,7 +50,7 @@ class Prepared:
 
     Attributes:
         preparation: what the method made.
-        made: its metric queries, by split.
+        made: metric queries it took, by split.
         seconds: wall seconds it took, by phase.
     """
 
@@ -68,7 +68,7 @@ def prepare(
         method: what prepares.
         spec: the run.
         pipeline: what it runs on.
-        number: of the value function; each is trained with noise of its own.
+        number: number of the value function; each is trained with noise of its own.
 
     Raises:
         FairnessError: if the preparation reports other queries than it made.

@@ -27,7 +27,7 @@ class Job:
     Attributes:
         experiment: the experiment.
         tier: `paper`, `local` or `smoke`.
-        specs: its runs.
+        specs: runs of the experiment.
         results: folder of all reports.
     """
 
@@ -75,7 +75,7 @@ def jobs_of(options: Namespace, *, offline: bool | None) -> list[Job]:
     """Return the jobs of a command; no named experiment means all of them.
 
     Args:
-        options: of the command line.
+        options: options of the command line.
         offline: whether downloads are forbidden, see `resolve_variant`.
 
     Raises:
@@ -109,7 +109,7 @@ def reference(folder: Path) -> list[RunRecord] | None:
     """Return the committed records that a report shows beside its own.
 
     Args:
-        folder: of the report, `<results>/<experiment>/<tier>`.
+        folder: folder of the report, `<results>/<experiment>/<tier>`.
 
     Returns:
         The records, empty if none are committed; None for a committed report itself.

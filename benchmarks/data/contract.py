@@ -80,7 +80,7 @@ class VariantStatus:
     Attributes:
         variant: the variant.
         state: `embedded`, `present` or `missing`.
-        where: its first file, or the folder where its files belong.
+        where: first file of the variant, or the folder where its files belong.
         digest: `ok` if these files were parsed and checked before, `not checked` if
             not, `-` if files are missing.
     """
@@ -99,7 +99,7 @@ class DataSource(ABC):
     Attributes:
         name: name of the data set and of its folder in the data root.
         classes: name of each class, C of them.
-        specs: its variants. The first one is the official and preferred one.
+        specs: variants. The first one is the official and preferred one.
     """
 
     name: ClassVar[str]

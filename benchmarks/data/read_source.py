@@ -17,8 +17,8 @@ class ReadSource(ABC):
     """A data set whose images stay in their files.
 
     Attributes:
-        name: of the data set; its label in records.
-        folder: its folder in the data root.
+        name: name of the data set, which is the label in records.
+        folder: folder in the data root.
         expected: numbers that say what it consists of; see `_counts`.
         digest: expected digest of what is read; empty if it is not known.
         note: how it differs from an official data set; empty if it is one.

@@ -24,9 +24,9 @@ def build_network(name: str, head: Head, seed: int) -> nn.Sequential:
     Convolutions have He's initialisation for rectifiers, the rest torch's own.
 
     Args:
-        name: of a registered network.
+        name: name of a registered network.
         head: makes its last layer.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
         ConfigError: if there is no such network; the message lists the known names.

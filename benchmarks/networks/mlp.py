@@ -20,7 +20,7 @@ def mlp(
     Args:
         inputs: number of input features.
         hidden: widths of the hidden layers; the paper's are 100, 30 and 10.
-        slope: of the leaky ReLU.
+        slope: slope of the leaky ReLU.
         dropout: probability of dropping a unit.
 
     Returns:

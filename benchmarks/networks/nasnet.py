@@ -111,9 +111,9 @@ def nasnet_a(
     Args:
         head: makes the last layer, on `features` features.
         cells: normal cells of each of the three stages.
-        features: of the last cell, a multiple of 24.
+        features: features of the last cell, a multiple of 24.
         stem: channels of the first convolution.
-        stride: of that convolution; 2 always, if two reducing cells follow it.
+        stride: stride of the first convolution; always 2 if two reducing cells follow.
         imagenet: whether two reducing cells follow it, for large images.
 
     Source: Zoph et al., CVPR 2018, Fig. 2 and 4. Differs: without the auxiliary head

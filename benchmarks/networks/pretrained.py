@@ -8,7 +8,7 @@ class Pretrained:
     """Weights for ImageNet; a module that may start from them names them.
 
     Attributes:
-        name: of the weights in torchvision.
+        name: name of the weights in torchvision.
         left_out: modules of torchvision's network that have no counterpart here.
         added: modules here that torchvision's network does not have.
     """

@@ -43,8 +43,8 @@ class Arm:
 
     Attributes:
         kind: name of a registered arm, see `benchmarks.arms.contract`.
-        name: of the method or network method it runs; empty if it runs none.
-        settings: of that method, or of the arm itself.
+        name: name of the method or network method; empty if it runs none.
+        settings: settings of that method, or of the arm itself.
         schedule: changes of a network method to the training of its pipeline.
         from_theta: whether a network method starts from the trained theta.
         source: another pipeline, on which a method learns its value function; None for

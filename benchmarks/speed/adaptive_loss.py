@@ -42,7 +42,7 @@ class Work:
     Attributes:
         network: name of an image network.
         problem: the images.
-        steps: of a training, about. The period of 200 is rewarded from the third on.
+        steps: number of steps, about. The period of 200 is rewarded from the third on.
         repeats: times everything is measured, after once that is not; the best counts.
     """
 
@@ -60,7 +60,7 @@ class Place:
         network: that a training begins with.
         batches: an epoch of them.
         validation: counts the queries.
-        training: its length.
+        training: length of the training.
     """
 
     network: nn.Module

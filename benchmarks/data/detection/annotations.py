@@ -44,7 +44,7 @@ def read_annotation(content: bytes, classes: Sequence[str], where: str) -> Annot
     one earlier: pixel 1 reaches from 0 to 1.
 
     Args:
-        content: of the XML file.
+        content: content of the XML file.
         classes: their names, in the order of their labels.
         where: the file, for messages.
 

@@ -29,10 +29,10 @@ class DetectionImages:
     """All images of a data set with their objects; pixels are read one by one.
 
     Attributes:
-        label: of the data set, for records and captions.
+        label: name of the data set, for records and captions.
         digest: sha256 of lists, annotations and the size of every image file.
         classes: names of the classes; the first one has label 1.
-        paths: of the N images.
+        paths: paths of the N images.
         sizes: height and width of every image, as its annotation says, int64, [N, 2].
         truths: objects, float32, shape [N, G, 6]; see `metricopt.detection.truths`.
         parts: places of the images of `train` and `test`, int64.
@@ -115,10 +115,10 @@ def in_devkit(
     """Return the images of a VOCdevkit; every check is made before a pixel is read.
 
     Args:
-        reader: of the devkit; paths begin with the folder of a year.
-        lists: of the parts, as (folder of the year, name of the list).
+        reader: reader of the devkit; paths begin with the folder of a year.
+        lists: lists of the parts, as (folder of the year, name of the list).
         classes: names of the classes.
-        label: of the data set.
+        label: name of the data set.
 
     Raises:
         DataError: if a list, an image or an annotation is missing or malformed, or an

@@ -10,7 +10,7 @@ def wrong_checksum(path: Path, kind: str, expected: str) -> str | None:
     """Say how the checksum of a file differs from the expected one, or return None.
 
     Args:
-        path: of the file.
+        path: path of the file.
         kind: such as `sha256`.
         expected: in hexadecimal, or its first digits.
     """
@@ -24,8 +24,8 @@ def require_md5(path: Path, expected: str, remedy: str) -> None:
     """Check a file.
 
     Args:
-        path: of the file.
-        expected: its md5 in hexadecimal.
+        path: path of the file.
+        expected: expected md5 in hexadecimal.
         remedy: what to do if it is another one.
 
     Raises:

@@ -105,7 +105,7 @@ def read_archive(
 
     Args:
         path: the file.
-        name: its data set, for the repair command in the message.
+        name: data set of the file, for the repair command in the message.
         md5: expected checksum of the packed file; None for no check.
         max_bytes: largest unpacked size that is accepted.
 

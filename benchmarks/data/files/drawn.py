@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 SIDE = 40
 """Pixels of a side."""
 CORNERS = (3, 4, 5, 6, 8, 40)
-"""Of the shapes, which are polygons; the last one is a disc."""
+"""Corners of the shapes, which are polygons; the last one is a disc."""
 HUES = 6
 
 

@@ -64,7 +64,7 @@ class FolderReader(Reader):
     """An unpacked folder.
 
     Args:
-        folder: of the data set.
+        folder: folder of the data set.
         remedy: what to do where a file is damaged.
     """
 

@@ -30,11 +30,11 @@ class FolderImages:
     """All images of a data set, read one by one.
 
     Attributes:
-        label: of the data set, for records and captions.
+        label: name of the data set, for records and captions.
         digest: sha256 of the path and the size of every image.
         classes: names of the C folders, in alphabetical order.
         targets: class of every image, int64 in [0, C), shape [N].
-        paths: of the images, relative to the data set.
+        paths: paths of the images, relative to the data set.
         train_rows: images of the training part, which come first.
         reader: reads their files.
     """
@@ -93,8 +93,8 @@ def in_folders(reader: Reader, label: str) -> FolderImages:
     Files that are no images are left alone.
 
     Args:
-        reader: of the data set; paths begin with `train/` or `val/`.
-        label: of the data set.
+        reader: reader of the data set; paths begin with `train/` or `val/`.
+        label: name of the data set.
 
     Raises:
         DataError: if a part or a class is missing, a class folder holds no image, an

@@ -23,11 +23,11 @@ class ListedImages:
     """All images of a data set, read one by one.
 
     Attributes:
-        label: of the data set, for records and captions.
+        label: name of the data set, for records and captions.
         digest: sha256 of the lists, and of the size of every image.
         classes: class of every image, int64, shape [N].
-        supers: its super-category, int64, shape [N].
-        paths: of the images, relative to the lists.
+        supers: super-category of every image, int64, shape [N].
+        paths: paths of the images, relative to the lists.
         train_rows: images of the training part, which come first.
         reader: reads their files.
     """
@@ -113,7 +113,7 @@ def packed_or_not(folder: Path, archive: str, unpacked: str = "") -> Path | None
     """Return the folder that holds the lists, or else the archive; None for neither.
 
     Args:
-        folder: of the data set.
+        folder: folder of the data set.
         archive: name of the zip file in it.
         unpacked: folder in it that holds the lists; empty for the folder itself.
     """

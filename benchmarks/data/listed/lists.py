@@ -13,7 +13,7 @@ Name = TypeVar("Name", int, str)
 HEADER = "image_id class_id super_class_id path"
 PARTS = ("Ebay_train.txt", "Ebay_test.txt")
 DIGITS = 7
-"""Of the largest number; some counts take room for every number below."""
+"""Digits of the largest number; some counts take room for every number below."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Listed:
     """A line of a list.
 
     Attributes:
-        image: its number, unique in the data set.
+        image: number of the image, unique in the data set.
         kind: number of its class.
         group: number of its super-category.
-        path: of the image, relative to the lists.
+        path: path of the image, relative to the lists.
     """
 
     image: int
@@ -41,7 +41,7 @@ def read_lists(
     Args:
         texts: content of the training list, then of the test list.
         present: paths of the images that are there.
-        label: of the data set, for messages.
+        label: name of the data set, for messages.
 
     Raises:
         DataError: if a list is malformed, an image is listed twice or missing, a test

@@ -24,7 +24,7 @@ ADDRESSES = (
     "https://drive.usercontent.google.com/download?"
     "id=1TclrpQOF_ullUP99wk_gjGN8pKvtErG8&export=download&authuser=0&confirm=t",
 )
-"""That of Stanford, then that of github.com/rksltnl/Deep-Metric-Learning-CVPR16."""
+"""Stanford, then github.com/rksltnl/Deep-Metric-Learning-CVPR16."""
 MD5 = "7f73d41a2f44250d4779881525aea32e"
 
 

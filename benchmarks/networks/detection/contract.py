@@ -82,9 +82,9 @@ def build_detector(name: str, classes: int, seed: int) -> Detector:
     """Return a detector with random weights, drawn from a seed of its own.
 
     Args:
-        name: of a registered detector.
+        name: name of a registered detector.
         classes: number of classes, without the background.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
         ConfigError: if there is no such detector, no class, or its back end is not

@@ -80,7 +80,7 @@ class Detectron2Detector(Detector):
         classes: number of classes, without the background.
         sides: least and greatest side that images are scaled to.
         changes: to the configuration, by dotted name.
-        name: of the network.
+        name: name of the network.
     """
 
     def __init__(

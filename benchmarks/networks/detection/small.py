@@ -19,7 +19,7 @@ class _Form:
     """What decides a small detector, beside its features.
 
     Attributes:
-        channels: of the feature map.
+        channels: channels of the feature map.
         sides: least and greatest side that images are scaled to.
         anchors: their sizes, in pixels of the scaled image.
         pooled: cells of a side of a region.

@@ -14,8 +14,8 @@ class TorchvisionDetector(Detector):
 
     Args:
         network: a `torchvision.models.detection.FasterRCNN`.
-        trunk: its part that may start from weights for ImageNet.
-        name: of the network.
+        trunk: part of it that may start from weights for ImageNet.
+        name: name of the network.
     """
 
     def __init__(self, network: nn.Module, trunk: nn.Module, name: str) -> None:

@@ -81,9 +81,9 @@ def build_embedding_network(name: str, size: int, seed: int) -> EmbeddingNetwork
     """Return an embedding network with random weights, drawn from a seed of its own.
 
     Args:
-        name: of a registered network.
+        name: name of a registered network.
         size: number E of dimensions of the embedding.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Raises:
         ConfigError: if there is no such network, or the size is not positive.
