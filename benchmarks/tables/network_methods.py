@@ -30,6 +30,10 @@ COMMON_NOTES = (
     "Networks are trained before the runs and shared by the tables that show them.",
     "Networks that a loss alone trains, large-margin softmax and the AUC losses, begin "
     "with other random weights, and their steps are not counted.",
+    "Seconds are those of a machine on which other work ran beside some of the "
+    "trainings, cross-entropy's among them. `python -m "
+    "benchmarks.speed.adaptive_loss` measures ALA against plain training side by "
+    "side.",
 )
 
 

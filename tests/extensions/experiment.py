@@ -119,7 +119,6 @@ def extensions(tier: str) -> Table:
             Column(ON_IMAGES, "digits MCR", ERROR),
         ),
         loss_only_row="loss-only",
-        untouched_row="cross-entropy",
         query_budgets=(10, 30, QUERIES),
         network_of=network_of,
     )

@@ -145,6 +145,9 @@ NOTES = (
     SIZE_NOTE,
     RECIPE_NOTE,
     OFFSETS_NOTE,
+    "By softmax probabilities MetricOpt on outputs leaves both networks as they are. "
+    "The portfolio picks among the fine-tunings that MetricOpt on outputs starts "
+    "from.",
 )
 
 EXPERIMENTS.register("table2")(experiment_of("table2", table2))
