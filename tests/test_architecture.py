@@ -33,6 +33,8 @@ MAX_FILE_BYTES = 5 * 1024 * 1024
 MACHINE_PATHS = re.compile("(?<![\\w.])/(?:work|home|root)" + "/|\\.\\./" + "shared")
 UNFINISHED = re.compile("TO" + "DO|FIX" + "ME|XX" + "X")
 
+BORROWED = re.compile(r"\W*(?:of|its|that of|those of)\b", re.IGNORECASE)
+
 
 def test_a_folder_shows_few_names():
     folders = {path.parent for path in modules().values()}
@@ -206,6 +208,18 @@ def _asserts(node):
         called = ast.unparse(node.func).rpartition(".")[2]
         return called.startswith("assert") or called in {"raises", "warns"}
     return isinstance(node, ast.Assert)
+
+
+def test_no_docstring_begins_with_a_noun_that_is_not_there():
+    """None begins with "of", "its" or "that of": it says what the thing is."""
+    wrong = [
+        where(path, node.lineno)
+        for path in modules().values()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node.value.value, str) and BORROWED.match(node.value.value)
+    ]
+    assert not wrong
 
 
 def test_the_wheel_holds_the_library_only():

@@ -65,7 +65,7 @@ GROUPS = {
 TOGETHER = "all"
 BUDGETS = (15, 20, 50, 150)
 FIRST_BUDGET = 20
-"""Of the table shown first. Searches are recorded after 10 and after 20 queries, so 15
+"""Budget of the table shown first. Searches are recorded after 10 and 20 queries, so 15
 would hold MetricOpt on outputs, which spends 15, against searches of 10."""
 SHARP = (
     "metricopt-outputs",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 LEVEL = 0.05
-"""Of all tests; intervals hold 1 - LEVEL."""
+"""Level of all tests; intervals hold 1 - LEVEL."""
 ROUNDING = 1e-12
 """Differences this far below the values compared are rounding, not measurement."""
 
