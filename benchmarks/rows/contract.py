@@ -91,6 +91,8 @@ class Row:
         is_brief: whether it stands for its family in tables that show few rows.
         is_pictured: whether the first replicate keeps a picture of what it changed.
         on: the problem as the row changes it: another network, or another adapter.
+        learns_on: the problem on which its value function is learned; None for the
+            problem that it is run on.
         needs: what it needs of problem and metric.
         short: changes to the settings of its arm at tier smoke, key by key.
         base_row: `base` as its table resolves it.
@@ -116,6 +118,7 @@ class Row:
     on: Callable[[Problem], Problem] = field(
         default=_as_it_is, compare=False, repr=False
     )
+    learns_on: Problem | None = None
     needs: tuple[Need, ...] = field(default=(), compare=False, repr=False)
     short: Settings = field(default_factory=dict, hash=False, repr=False)
     base_row: str | None = None
@@ -144,10 +147,6 @@ class Row:
             return replace(self.run(problem, metric), **changes)
 
         return replace(self, run=run)
-
-    def tested_against(self, *base: str) -> Self:
-        """Return the row with other bases."""
-        return replace(self, base=base)
 
 
 ROWS: Registry[Row] = Registry("row", "benchmarks.rows")

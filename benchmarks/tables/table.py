@@ -16,9 +16,11 @@ from metricopt.registry import Registry
 
 ALSO = {"jaccard": ("jaccard-legacy",), "aucpr": ("aucpr-macro-logits",)}
 """Further metrics that results are judged by, by the metric of the run."""
-
-
 FAMILIES = get_args(Family)
+
+
+Here = Callable[[Problem], Problem]
+"""What gives a problem the data that is here; see `Problem.here`."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +92,27 @@ class Place:
         return reason
 
     def specs(
-        self, experiment: str, tier: str, replicates: int | None
+        self, experiment: str, tier: str, replicates: int | None, here: Here
     ) -> Iterator[RunSpec]:
-        """Yield the specs of all rows that run here, on data that are here."""
-        problem = self.problem
+        """Yield the specs of all rows that run here.
+
+        Args:
+            experiment: name of the table.
+            tier: of the runs.
+            replicates: of every row that does not ask for fewer; None for the size's.
+            here: gives a problem the data that is here.
+        """
+        problem = here(self.problem)
         for row in self.standing():
             found = row.on(problem)
             run = row.run(found, self.metric)
-            short = row.short if tier == "smoke" and run.arm.kind == "method" else {}
-            arm = replace(run.arm, settings=merged(short, run.arm.settings))
             pipeline = found.pipeline(offsets=run.offsets and found.has_offsets)
+            arm = run.arm
+            if tier == "smoke" and arm.kind == "method":
+                arm = replace(arm, settings=merged(row.short, arm.settings))
+            if row.learns_on is not None:
+                source = here(row.learns_on).pipeline(offsets=run.offsets)
+                arm = replace(arm, source=source)
             for replicate in range(self._count(row, replicates)):
                 yield RunSpec(
                     experiment=experiment,
@@ -215,15 +228,18 @@ class Table:
             replicates: of every row that does not ask for fewer; None for the size's.
             offline: see `benchmarks.data.registry.resolve_variant`.
         """
-        problems = dict.fromkeys(place.problem for place in self.places)
-        here = {problem: problem.here(offline) for problem in problems}
+        known: dict[Problem, Problem] = {}
+
+        def here(problem: Problem) -> Problem:
+            if problem not in known:
+                known[problem] = problem.here(offline)
+            return known[problem]
+
         name = self.layout.experiment
         return [
             spec
             for place in self.places
-            for spec in replace(place, problem=here[place.problem]).specs(
-                name, tier, replicates
-            )
+            for spec in place.specs(name, tier, replicates, here)
         ]
 
     def left_out(self) -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
-from benchmarks.rows.metricopt import METRICOPT
+from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.columns import NATURAL
 from benchmarks.tables.image_notes import query_budgets
@@ -75,17 +75,12 @@ def _powersign(tier: str) -> Row:
 
 def _transferred(tier: str, source: str, words: str, paper_row: str) -> Row:
     """Return MetricOpt with the value function of another network."""
-
-    def run(problem: Problem, metric: Unit) -> Run:
-        own = METRICOPT.run(problem, metric)
-        pipeline = problem_at(tier, source).pipeline()
-        return replace(own, arm=replace(own.arm, source=pipeline), diagnose=False)
-
     return finetuned(
         f"metricopt-{source}",
         f"MetricOpt (SGD), f of {words}",
         family="metricopt",
-        run=run,
+        run=metricopt(diagnose=False),
+        learns_on=problem_at(tier, source),
         base=(LOSS_ONLY,),
         paper={"Table 4": paper_row},
         note=TRANSFER_NOTE,

@@ -23,9 +23,9 @@ from benchmarks.problems.photographs.tiers import ELSEWHERE, problem_at
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
-from benchmarks.rows.contract import UNTOUCHED, Row, Run
-from benchmarks.rows.controls import CROSS_ENTROPY, LOSS_ONLY_ROW
-from benchmarks.rows.metricopt import METRICOPT
+from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
+from benchmarks.rows.controls import CROSS_ENTROPY, LOSS_ONLY_ROW, finetuned
+from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.rows.on_outputs import OURS, QUERIES, SHORT, ours, with_queries
 from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.registry import EXPERIMENTS
@@ -85,38 +85,36 @@ def networks(tier: str) -> dict[str, tuple[str, Problem]]:
     }
 
 
+def _told_run(problem: Problem, metric: Unit) -> Run:
+    found = ours(TOLD)(problem, metric)
+    # What is learned elsewhere takes the whole number of queries.
+    return replace(found, arm=replace(found.arm, learning=QUERIES))
+
+
 def _statistics_from(source: str, label: str, other: Problem) -> Row:
     """Return MetricOpt on outputs that knows the queries of another network."""
-
-    def run(problem: Problem, metric: Unit) -> Run:
-        found = ours(TOLD)(problem, metric)
-        # What is learned there takes the whole number of queries.
-        pipeline = other.here(None).pipeline(offsets=True)
-        arm = replace(found.arm, source=pipeline, learning=QUERIES)
-        return replace(found, arm=arm)
-
     return Row(
         f"statistics-{source}",
         f"f of statistics from {label}, {TOLD} queries",
         "on outputs",
-        run=run,
+        run=_told_run,
         base=(UNTOUCHED,),
         sees="outputs and labels",
+        learns_on=other,
         short=SHORT,
     )
 
 
 def _phi_from(source: str, label: str, other: Problem) -> Row:
     """Return MetricOpt with the value function of phi of another network."""
-
-    def run(problem: Problem, metric: Unit) -> Run:
-        found = METRICOPT.run(problem, metric)
-        arm = replace(found.arm, source=other.here(None).pipeline())
-        return replace(found, arm=arm, diagnose=False)
-
-    more = {"name": f"phi-{source}", "label": f"f of phi from {label}", "run": run}
-    return replace(
-        METRICOPT, family="on outputs", compared=False, is_pictured=False, **more
+    return finetuned(
+        f"phi-{source}",
+        f"f of phi from {label}",
+        family="on outputs",
+        run=metricopt(diagnose=False),
+        base=(LOSS_ONLY,),
+        learns_on=other,
+        is_primary=True,
     )
 
 

@@ -1,6 +1,7 @@
 """Table 4: rows, sources, the paper's numbers, and tier paper on a miniature."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_networks_of_sources_are_made_before_the_runs():
     }
     names = {network_of(spec) for spec in specs("local").values()}
     assert len(names) == 2
+
+
+def test_data_of_sources_are_fetched_before_the_runs(monkeypatch):
+    fetched = []
+
+    def find(name):
+        return SimpleNamespace(load=lambda: fetched.append(name))
+
+    monkeypatch.setattr("benchmarks.problems.photographs.tiers.find_any", find)
+    EXPERIMENT.specs("local", 1, True)
+    assert fetched == []
+    EXPERIMENT.specs("local", 1, False)
+    assert set(fetched) == {"imagenette-subset", "cifar10"}
 
 
 MINIATURE = {
