@@ -1,6 +1,6 @@
 """Sizes of a tier: how often runs are made, how long they are, what they may cost."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ STEP_CANDIDATES = [0.05, 0.1, 0.2, 0.4, 0.8]
 
 
 @dataclass(frozen=True)
-class Size:
+class Size(ABC):
     """How often and how long the runs of a tier are.
 
     Attributes:

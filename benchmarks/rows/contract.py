@@ -13,7 +13,7 @@ from metricopt.registry import Registry
 SEES: tuple[str, ...] = get_args(Sees)
 """What an arm can know of a problem, most hidden first."""
 UNTOUCHED, LOSS_ONLY = "untouched", "loss-only"
-"""Bases by their part in a table, whatever name the row has there."""
+"""Bases of most rows: what the untouched network is called, and a row's own name."""
 Family = Literal[
     "untouched",
     "networks",
@@ -73,8 +73,9 @@ class Row:
         label: name as printed.
         family: family of rows it stands with.
         run: what it does on a problem, towards a metric.
-        base: rows it is tested against, the first that its table has; `UNTOUCHED` and
-            `LOSS_ONLY` stand for the row with that part. Empty for no verdict.
+        base: rows it is tested against, the first that its table has; `UNTOUCHED`
+            stands for the untouched network, whatever its row is called there. Empty
+            for no verdict.
         paper: row of the paper that it reproduces, by table of the paper.
         sees: what its arm knows of a problem besides its metric queries, one of `SEES`;
             empty where it is not told.
@@ -94,7 +95,7 @@ class Row:
         learns_on: the problem on which its value function is learned; None for the
             problem that it is run on.
         needs: what it needs of problem and metric.
-        short: changes to the settings of its arm at tier smoke, key by key.
+        short: settings of its method at tier smoke, where its arm does not say others.
         base_row: `base` as its table resolves it.
         paper_row: `paper` as its table resolves it.
     """
@@ -150,10 +151,10 @@ class Row:
 
 
 ROWS: Registry[Row] = Registry("row", "benchmarks.rows")
-"""Rows that stand in every table in which they suit."""
+"""Rows that stand wherever a table takes all rows that suit."""
 
 
 def register(*rows: Row) -> None:
-    """Let rows stand in every table in which they suit, in this order."""
+    """Let rows stand wherever a table takes all rows that suit, in this order."""
     for row in rows:
         ROWS.register(row.name)(row)

@@ -36,7 +36,7 @@ THRESHOLD_SHIFT = _shift(
     "threshold-shift",
     "threshold shift",
     f"tries every threshold on the observe split; {HIDDEN}",
-    needs=(two_classes,),
+    needs=(two_classes, decisions),
     is_primary=True,
 )
 CLASS_OFFSETS = _shift(
@@ -66,7 +66,7 @@ THRESHOLD_GRID = _shift(
     "threshold-grid",
     "threshold grid",
     "100 thresholds, as scikit-learn's TunedThresholdClassifierCV tries them",
-    needs=(two_classes,),
+    needs=(two_classes, decisions),
 )
 FW_EG = _shift("fw-eg", "FW-EG", sees="edited predictions")
 

@@ -22,11 +22,11 @@ FEWER_MARKS = {"settings": {"marks": [3, 6]}}
 
 
 def rival(name: str, label: str = "", **more: Any) -> Row:
-    """Return the row of a registered rival, which makes up to 150 queries.
+    """Return the row of a rival, which makes up to 150 queries unless `run` differs.
 
     Args:
-        name: name in `RIVALS`.
-        label: name as printed; empty for the registered one.
+        name: name of the row, and in `RIVALS` unless `run` differs.
+        label: name as printed; empty for the name with spaces for hyphens.
         **more: other fields of the row.
     """
 

@@ -23,7 +23,7 @@ class Experiment:
         layout: what the table looks like, by tier.
         specs: the runs of a tier, given the number of replicates (None: the tier's own)
             and whether downloads are forbidden; see `resolve_variant`.
-        left_out: labels of the rows that run nowhere in it, by reasons in words.
+        left_out: labels of rows that it lacks somewhere, by the reasons in words.
         default_tier: the tier run when none is named.
     """
 

@@ -6,12 +6,13 @@ from typing import Any, get_args
 
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import TableLayout
-from benchmarks.rows.contract import LOSS_ONLY, ROWS, UNTOUCHED, Family, Row
+from benchmarks.report.layout import Block, TableLayout
+from benchmarks.rows.contract import ROWS, UNTOUCHED, Family, Row
 from benchmarks.rows.rivals import unlisted
 from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import RunSpec, Spending, Unit
 from benchmarks.tables.registry import Experiment, check_tier
+from metricopt.errors import ConfigError
 from metricopt.registry import Registry
 
 ALSO = {"jaccard": ("jaccard-legacy",), "aucpr": ("aucpr-macro-logits",)}
@@ -25,7 +26,7 @@ Here = Callable[[Problem], Problem]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows that suit a place and are left out of it.
+    """Rows that are left out of a place, whether they suit or not.
 
     Attributes:
         reason: why, in words.
@@ -48,9 +49,13 @@ class Place:
         own: rows of this table alone, beside all that suit.
         rows: rows that are asked for here, and no others; None for all that suit.
         asks: why these rows alone, in words.
-        left_out: rows that suit and are left out.
+        left_out: rows that are left out, with reasons.
         also: further metrics that results are judged by; those of `ALSO` if empty.
         few: whether primary rows, too, have the few replicates of secondary ones.
+
+    Raises:
+        ConfigError: if rows are asked for and others are added or left out, or a row
+            of the table has the name of a registered one.
     """
 
     block: str
@@ -63,6 +68,18 @@ class Place:
     left_out: tuple[LeftOut, ...] = ()
     also: tuple[Unit, ...] = ()
     few: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and (self.own or self.left_out):
+            raise ConfigError(
+                f"{self.name} names its rows, so `own` and `left_out` must be empty"
+            )
+        taken = {row.name for row in self.own} & set(ROWS)
+        if taken:
+            raise ConfigError(
+                "rows of a table must not have the names of registered rows, got "
+                f"{', '.join(sorted(taken))} in {self.name}"
+            )
 
     @property
     def name(self) -> str:
@@ -86,10 +103,12 @@ class Place:
         if self.rows is not None:
             return "" if row.name in {each.name for each in self.rows} else self.asks
         reason = row.why_not(self.problem, self.metric)
-        for each in self.left_out:
-            if row.name in {other.name for other in each.rows}:
-                return reason or each.reason
-        return reason
+        reasons = (
+            each.reason
+            for each in self.left_out
+            if row.name in {other.name for other in each.rows}
+        )
+        return reason or next(reasons, "")
 
     def specs(
         self, experiment: str, tier: str, replicates: int | None, here: Here
@@ -191,15 +210,15 @@ def rows_in(
     for place in places:
         for row in place.standing():
             standing.setdefault(row.name, row)
-    parts = {UNTOUCHED: untouched, LOSS_ONLY: LOSS_ONLY}
+    called = {UNTOUCHED: untouched}
 
     def placed(row: Row) -> Row:
-        bases = (parts.get(base, base) for base in row.base)
+        bases = (called.get(base, base) for base in row.base)
         base = next((name for name in bases if name in standing), None)
         return replace(row, base_row=base, paper_row=row.paper.get(paper_table or ""))
 
     names = [row.name for row in order]
-    if any(place.rows is None for place in places):
+    if not order and any(place.rows is None for place in places):
         known = {row.name: row for row in all_rows()} | standing
         names = [row.name for row in in_order(known.values())]
     names = [*(name for name in names if name in standing), *standing]
@@ -245,7 +264,8 @@ class Table:
     def left_out(self) -> dict[str, list[str]]:
         """Return the labels of rows that it lacks somewhere, by the reasons in words.
 
-        A row that runs in other columns is left out "in part".
+        "in part" stands before the reasons of rows that run in other columns. Columns
+        that name their rows tell nothing where others take all that suit.
         """
         found: dict[str, list[str]] = {}
         shown = {row.name for row in self.layout.rows}
@@ -253,10 +273,9 @@ class Table:
         open_ones = [place for place in self.places if place.rows is None]
         for row in all_rows():
             for place in open_ones or self.places:
-                suits = not row.why_not(place.problem, place.metric)
                 reason = place.why_not(row)
                 if reason and row.name in shown:
-                    reason = f"in part: {reason}" if suits else ""
+                    reason = f"in part: {reason}"
                 if reason and row.label not in found.setdefault(reason, []):
                     found[reason].append(row.label)
         return found
@@ -302,9 +321,25 @@ def _extended(found: Table, tier: str) -> Table:
     if not added:
         return found
     columns = (*layout.columns, *(unit.column() for unit in added))
-    places = (*found.places, *(unit.place(tier) for unit in added))
-    rows = rows_in(places, layout.untouched_row, layout.paper_table, layout.rows)
+    new = [unit.place(tier) for unit in added]
+    _check_added(layout.blocks, columns, new)
+    places = (*found.places, *new)
+    rows = rows_in(places, layout.untouched_row, layout.paper_table)
     return Table(replace(layout, columns=columns, rows=rows), places)
+
+
+def _check_added(
+    blocks: Sequence[Block], columns: Sequence[Column], new: Sequence[Place]
+) -> None:
+    for kind, known, asked in (
+        ("block", {block.name for block in blocks}, {place.block for place in new}),
+        ("column", {c.source for c in columns}, {place.name for place in new}),
+    ):
+        if not asked <= known:
+            raise ConfigError(
+                f"an added column must stand in a {kind} of its table, one of "
+                f"{', '.join(sorted(known))}; got {', '.join(sorted(asked - known))}"
+            )
 
 
 def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
@@ -316,6 +351,7 @@ def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
     """
 
     def at(tier: str) -> Table:
+        check_tier(tier, None)
         return _extended(make(tier), tier)
 
     def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:

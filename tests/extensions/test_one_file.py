@@ -1,6 +1,7 @@
 """What one file outside the packages adds stands in tables and figures."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,8 @@ from benchmarks.problems.contract import make_pipeline
 from benchmarks.report.cells import judge
 from benchmarks.report.figures.query_curves import query_curves
 from benchmarks.tables.registry import find_experiment
+from benchmarks.tables.table import ADDITIONS
+from metricopt.errors import ConfigError
 from tests.benchmarks.runs.record_cases import make_record, make_trace
 from tests.extensions.one_file import METRIC, RIVAL, UNITS
 from tests.extensions.registered import registered
@@ -82,3 +85,23 @@ def test_the_rival_runs_on_the_added_problem_and_metric():
     for spec in [spec for spec in runs if spec.replicate == 0]:
         chosen = run_arm(spec, make_pipeline(spec.pipeline, 0))
         assert chosen.queries == spec.budget.queries == 60
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"block": "nowhere"}, "in a block of its table, one of .*; got nowhere"),
+        ({"column": "other/f1"}, "in a column of its table, one of .*; got other/f1"),
+    ],
+)
+def test_an_added_column_must_have_a_place_in_its_table(changes, message):
+    (added,) = [unit for _, name, unit in UNITS if name == "digit-3"]
+
+    def place(tier):
+        return replace(added.place(tier), **changes)
+
+    with (
+        registered(ADDITIONS, "astray", replace(added, place=place)),
+        pytest.raises(ConfigError, match=message),
+    ):
+        find_experiment("table3").layout("smoke")

@@ -111,6 +111,7 @@ def _row(tier: str, name: str) -> Row:
         "metricopt",
         run=metricopt(recipe=recipe),
         base=(LOSS_ONLY,),
+        sees="loss gradients",
         same_starts=name not in OTHER_PHI,
         on=on,
     )

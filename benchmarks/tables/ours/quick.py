@@ -96,8 +96,6 @@ def quick(tier: str) -> Table:
 
 def _place(problem: Problem, metric: Unit) -> Place:
     rows = tuple(row for row in ROWS if not row.why_not(problem, metric))
-    if problem.classes == 2:
-        rows = tuple(row for row in rows if row.name != "class-offsets")
     return Place(
         "balanced", problem, metric, rows=rows, asks="the first look shows few rows"
     )

@@ -26,6 +26,7 @@ MCR, AUCPR = Unit("mcr"), Unit("aucpr")
         (post_hoc.CLASS_OFFSETS, BINARY, MCR, "needs more than two classes"),
         (post_hoc.FW_EG, IMAGES, AUCPR, "moves all scores of a class"),
         (post_hoc.FW_EG, RETRIEVAL, MCR, "needs outputs that score classes"),
+        (post_hoc.THRESHOLD_GRID, BINARY, AUCPR, "moves all scores of a class"),
         (rivals.LQ_CMA_ES, IMAGES, MCR, "needs d <= 32"),
         (rivals.LQ_CMA_ES, BINARY, MCR, ""),
         (on_outputs.UNSORTED, IMAGES, MCR, "is defined for worst-class-error alone"),
@@ -91,9 +92,26 @@ def test_what_is_left_out_is_told_with_the_reason():
     told = find_experiment("mismatch").left_out("local")
     assert "random search" in told["left out to save time: Tables 1 to 3 have it"]
     partly = find_experiment("table3").left_out("local")
+    assert "Lovasz-Softmax (LO)" in partly["in part: is defined for jaccard alone"]
     (covtype,) = [text for text in partly if "CoverType" in text]
     assert covtype.startswith("in part: ")
     assert "adaptive surrogates" in partly[covtype]
+
+
+def test_a_place_that_names_its_rows_neither_adds_nor_leaves_out():
+    reason = LeftOut("to save time", (controls.CMA_ES,))
+    for more in ({"own": (controls.CMA_ES,)}, {"left_out": (reason,)}):
+        with pytest.raises(ConfigError, match="`own` and `left_out` must be empty"):
+            Place("balanced", BINARY, MCR, rows=(controls.CMA_ES,), **more)
+    with pytest.raises(ConfigError, match="names of registered rows, got cma-es in"):
+        Place("balanced", BINARY, MCR, own=(controls.CMA_ES,))
+
+
+def test_an_order_that_is_given_is_kept():
+    places = [Place("balanced", BINARY, MCR)]
+    order = (rivals.PORTFOLIO, controls.CMA_ES)
+    names = [row.name for row in rows_in(places, "cross-entropy", None, order)]
+    assert names[:3] == ["portfolio", "cma-es", "cross-entropy"]
 
 
 def test_a_row_sees_what_can_be_seen_and_runs_what_it_says():

@@ -116,6 +116,8 @@ def test_replicates_change_nothing_else(name):
 def test_what_the_command_line_asks_for_is_checked(name):
     with pytest.raises(ConfigError, match="unknown tier 'huge'; known: paper, local"):
         specs_of(name, "huge")
+    with pytest.raises(ConfigError, match="unknown tier 'huge'; known: paper, local"):
+        find_experiment(name).layout("huge")
     with pytest.raises(ConfigError, match="replicates must be at least 1, got 0"):
         specs_of(name, "smoke", 0)
 
