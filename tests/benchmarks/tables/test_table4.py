@@ -1,6 +1,5 @@
 """Table 4: rows, sources, the paper's numbers, and tier paper on a miniature."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +9,11 @@ from benchmarks.execution.prepare import networks_of
 from benchmarks.execution.runner import run_all
 from benchmarks.problems.photographs.settings import PhotographSettings
 from benchmarks.problems.photographs.tiers import network_of
-from benchmarks.runs.codec import decode, merged
-from benchmarks.runs.spec import Spending
+from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.data.folders.class_folders import write_folders
+from tests.benchmarks.tables.shrunk import shrunk
 
 EXPERIMENT = find_experiment("table4")
 
@@ -102,25 +101,8 @@ ROWS = (
 
 def small(spec):
     """A run of tier paper with few steps, queries and pixels."""
-
-    def shrunk(unit):
-        return replace(unit, settings=merged(unit.settings, MINIATURE))
-
-    arm = spec.arm
-    if "recipe" in arm.settings:
-        rollout = {"steps": 10, "observations": 2}
-        recipe = arm.settings["recipe"] | {"tasks": 3, "rollout": rollout}
-        arm = replace(arm, settings=arm.settings | {"recipe": recipe})
-    if arm.source is not None:
-        arm = replace(arm, source=shrunk(arm.source))
-    return replace(
-        spec,
-        pipeline=shrunk(spec.pipeline),
-        arm=arm,
-        budget=Spending(min(spec.budget.queries, 48), 10),
-        also=tuple(unit for unit in spec.also if unit.name != "top-5"),
-        meta_tests=1,
-    )
+    also = tuple(unit for unit in spec.also if unit.name != "top-5")
+    return shrunk(spec, MINIATURE, queries=48, also=also)
 
 
 def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):

@@ -1,18 +1,16 @@
 """Table 5: two base losses, one value function for all columns, the paper's numbers."""
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.data.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
 from benchmarks.execution.runner import run_all
 from benchmarks.problems.retrieval.settings import RetrievalSettings
 from benchmarks.problems.retrieval.tiers import network_of
-from benchmarks.runs.codec import decode, merged
-from benchmarks.runs.spec import Spending
+from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.data.listed.miniature import write_miniature, zipped
+from tests.benchmarks.tables.shrunk import shrunk
 
 EXPERIMENT = find_experiment("table5")
 
@@ -97,26 +95,13 @@ SMALL = {
     "batch_size": 8,
     "per_class": 2,
 }
-MOST_QUERIES, STEPS = 26, 10
+MOST_QUERIES = 26
 
 
 def small(spec):
     """A run of tier paper with few steps, queries and pixels."""
-    settings = merged(spec.pipeline.settings, SMALL)
-    arm = spec.arm
-    if "recipe" in arm.settings:
-        rollout = {"steps": STEPS, "observations": 2}
-        recipe = arm.settings["recipe"] | {"tasks": 3, "rollout": rollout}
-        arm = replace(arm, settings=arm.settings | {"recipe": recipe})
-    queries = min(spec.budget.queries, MOST_QUERIES)
-    return replace(
-        spec,
-        pipeline=replace(spec.pipeline, settings=settings),
-        arm=arm,
-        budget=Spending(queries, STEPS),
-        also=tuple(unit for unit in spec.also if "00" not in unit.name),
-        meta_tests=1,
-    )
+    also = tuple(unit for unit in spec.also if "00" not in unit.name)
+    return shrunk(spec, SMALL, queries=MOST_QUERIES, also=also)
 
 
 def test_tier_paper_runs_on_a_miniature_of_its_data(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Table 6: two base losses, AP by class, the paper's numbers, a miniature of VOC."""
 
 import importlib.util
-from dataclasses import replace
 
 import pytest
 
@@ -10,11 +9,11 @@ from benchmarks.execution.runner import run_all
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.problems.detection.settings import DetectionSettings
 from benchmarks.problems.detection.tiers import network_of
-from benchmarks.runs.codec import decode, merged
-from benchmarks.runs.spec import Spending
+from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.data.detection.devkit import CLASSES, write_devkit
+from tests.benchmarks.tables.shrunk import shrunk
 
 EXPERIMENT = find_experiment("table6")
 
@@ -87,25 +86,12 @@ SMALL = {
     "batch_size": 2,
     "proposals": 10,
 }
-MOST_QUERIES, STEPS = 26, 10
+MOST_QUERIES = 26
 
 
 def small(spec):
     """A run of tier paper with few steps, queries and proposals."""
-    settings = merged(spec.pipeline.settings, SMALL)
-    arm = spec.arm
-    if "recipe" in arm.settings:
-        rollout = {"steps": STEPS, "observations": 2}
-        recipe = arm.settings["recipe"] | {"tasks": 3, "rollout": rollout}
-        arm = replace(arm, settings=arm.settings | {"recipe": recipe})
-    return replace(
-        spec,
-        pipeline=replace(spec.pipeline, settings=settings),
-        arm=arm,
-        budget=Spending(min(spec.budget.queries, MOST_QUERIES), STEPS),
-        also=spec.also[:3],
-        meta_tests=1,
-    )
+    return shrunk(spec, SMALL, queries=MOST_QUERIES, also=spec.also[:3])
 
 
 BACK_ENDS = {
