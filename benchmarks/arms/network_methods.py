@@ -1,8 +1,10 @@
-"""Arms that train the whole network."""
+"""Arms that train the whole network, or hand it over as it was trained."""
+
+import torch
 
 from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.arms.contract import ARMS, ArmKind
-from benchmarks.problems.choices import Chosen, Trained
+from benchmarks.problems.choices import Adapted, Chosen, Trained
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
@@ -35,3 +37,12 @@ def run_network(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
 
 
 ARMS.register("network")(ArmKind(run_network))
+
+
+def run_theta(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Return phi = 0; a run is charged with the training of its network anyway."""
+    size = pipeline.task(metric).size
+    return Chosen(Adapted(torch.zeros(1, size)), notes=pipeline.network_cost.notes)
+
+
+ARMS.register("theta")(ArmKind(run_theta))

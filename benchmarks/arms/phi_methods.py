@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.arms.audit import check_budget
-from benchmarks.arms.contract import ARMS, ArmKind
+from benchmarks.arms.contract import ARMS, ArmKind, check_budget
 from benchmarks.arms.diagnosis import diagnose
 from benchmarks.arms.preparations import (
     budget_of,

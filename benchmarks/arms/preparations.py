@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from baselines.phi_methods.contract import RIVALS
-from benchmarks.arms.audit import AuditedMetric, check_counts
+from benchmarks.arms.contract import AuditedMetric, check_counts
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode, encode

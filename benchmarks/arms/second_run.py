@@ -10,8 +10,7 @@ from collections import Counter
 
 from torch import Tensor
 
-from benchmarks.arms.audit import check_budget
-from benchmarks.arms.contract import ARMS, ArmKind
+from benchmarks.arms.contract import ARMS, ArmKind, check_budget
 from benchmarks.arms.preparations import (
     budget_of,
     make_method,

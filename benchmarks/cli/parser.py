@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from benchmarks.cli import catalogue
 from benchmarks.cli.usage import UsageError, at_least_one, check_name
-from benchmarks.runs.tiers import TIERS
+from benchmarks.runs.paths import TIERS
 
 PROGRAM = "./reproduce.sh"
 

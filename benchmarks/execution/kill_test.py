@@ -20,8 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.runs.digests import FIELD
-from benchmarks.runs.record import VOLATILE, RunRecord
+from benchmarks.runs.record import FIELD, VOLATILE, RunRecord
 from metricopt.errors import DataError, MetricOptError
 
 VOLATILE_FILES = ("records.jsonl", "time.md")

@@ -1,6 +1,12 @@
-"""Worker processes: groups of runs dealt out, progress gathered, all ended together."""
+"""Worker processes: groups of runs dealt out, progress gathered, all ended together.
+
+Nothing here needs metricopt, whose import takes seconds and half a gigabyte: only
+errors import it.
+"""
 
 import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -11,8 +17,39 @@ from multiprocessing.process import BaseProcess
 from queue import Queue
 from typing import TypeVar
 
-from benchmarks.execution.lifetime import end_with_parent, start_worker, uninterrupted
-from metricopt.errors import MetricOptError
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let processes that are started here ignore interrupts; their parent ends them.
+
+    From their first moment: an interrupt while they import prints what nobody can use.
+    The parent gets an interrupt that comes meanwhile at the end of the context.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_worker() -> None:
+    """Prepare a worker process."""
+    # The parent is interrupted as well, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Let this process end with its parent, which cannot see to it when killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
 
 Group = TypeVar("Group")
 Place = TypeVar("Place")
@@ -85,6 +122,8 @@ def _stopped_at_errors(
         for worker in processes:
             worker.terminate()
         if isinstance(error, BrokenProcessPool):
+            from metricopt.errors import MetricOptError
+
             raise MetricOptError(
                 "a worker process was killed, maybe for want of memory; "
                 "finished runs are kept, and the same command goes on"

@@ -16,7 +16,7 @@ from sklearn.metrics import (
 )
 from torch import Tensor
 
-from benchmarks.runs.metrics import SUITE_METRICS
+from benchmarks.runs.spec import SUITE_METRICS
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import predict_labels
 from metricopt.metrics.cost_weighted import CostWeightedError

@@ -20,8 +20,7 @@ from benchmarks.problems.portfolio import suite_portfolio
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.adapters.base import Adapter
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.losses.contract import Loss

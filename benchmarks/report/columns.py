@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.report import stats
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import DataError
 from metricopt.metrics.base import Metric
 

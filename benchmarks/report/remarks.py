@@ -13,7 +13,7 @@ from benchmarks.report.layout import (
     TableLayout,
 )
 from benchmarks.rows.contract import SEES
-from benchmarks.runs.digests import joint_digest
+from benchmarks.runs.codec import joint_digest
 from benchmarks.runs.record import RunRecord
 
 RHO = (

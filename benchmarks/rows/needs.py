@@ -2,8 +2,7 @@
 
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import Need
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.metrics.aucpr import AveragePrecision
 
 SMALL_PHI = 32

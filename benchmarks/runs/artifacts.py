@@ -16,7 +16,7 @@ from typing import NamedTuple
 from safetensors.torch import save
 from torch import Tensor
 
-from benchmarks.runs.digests import content_digest
+from benchmarks.runs.codec import content_digest
 from benchmarks.runs.paths import cache_root, store_root
 from metricopt.adapters.export import state_digest
 from metricopt.errors import ConfigError, DataError

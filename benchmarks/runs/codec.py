@@ -1,7 +1,11 @@
-"""Typed settings to JSON and back: the one place that reads settings by their keys."""
+"""Typed settings to JSON and back, and digests of JSON values.
 
+Nothing else reads settings by their keys.
+"""
+
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, NewType, TypeVar
@@ -19,6 +23,8 @@ LARGEST = 1 << 63
 """Bound of whole numbers that stand for a count or a float."""
 REASONS = 3
 """Wrong fields that an error names."""
+SHORT = 12
+"""Characters that a page shows of a digest."""
 LATER = "later"
 """Key in the metadata of a dataclass field that was added later."""
 
@@ -39,6 +45,21 @@ def canonical(value: object) -> str:
         )
     except (TypeError, ValueError) as error:
         raise ConfigError(f"expected values that JSON can hold: {error}") from error
+
+
+def digest_of(content: object) -> str:
+    """Return the SHA-256 of a value's canonical JSON, 64 hex digits."""
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def content_digest(content: object) -> str:
+    """Return the first 128 bits of `digest_of`."""
+    return digest_of(content)[:32]
+
+
+def joint_digest(digests: Iterable[str]) -> str:
+    """Return one short digest of several, which may come in any order."""
+    return content_digest(sorted(digests))[:SHORT]
 
 
 def later(default: T) -> T:

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 COMMITTED_RESULTS = ROOT / "results"
 """The reports in git, one folder per experiment and tier."""
+TIERS = ("paper", "local", "smoke")
+"""The sizes of an experiment."""
 OWN_RESULTS = COMMITTED_RESULTS / "own"
 """The reports of the user's own runs, which git ignores."""
 

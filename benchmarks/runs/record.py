@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from benchmarks.runs.codec import Count, canonical, decode
-from benchmarks.runs.digests import (
-    FIELD,
-    SchemaError,
-    SpecMismatchError,
-    check_seal,
+from benchmarks.runs.codec import (
+    SHORT,
+    Count,
+    canonical,
     content_digest,
+    decode,
     digest_of,
-    sealed,
 )
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
 
 SCHEMA = 3
 """Schema of records, the one that is written and read."""
+FIELD = "digest"
+"""Name of the field that holds the digest of all the others."""
 FAILED = "failed"
 """Status of a run that an error ended: nothing was measured."""
 STATUSES = ("done", "diverged", FAILED)
@@ -41,6 +41,18 @@ PROPOSAL_RECALL = "proposal recall"
 
 Values = Mapping[str, Sequence[float | None]]
 """One value per meta-test by metric, in native units; None for a non-finite one."""
+
+
+class AlteredError(DataError):
+    """A record does not have the content that its digest was made of."""
+
+
+class SchemaError(DataError):
+    """A record has a schema that this code does not read."""
+
+
+class SpecMismatchError(DataError):
+    """A record belongs to another spec than the one it is filed under."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,7 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Return the canonical JSON text, one line, with the digest of all of it."""
-        return canonical(sealed(self._content()))
+        return canonical(self._content() | {FIELD: self.digest})
 
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -205,7 +217,12 @@ class RunRecord:
                 f"the record was written for the spec {digest[:8]}, "
                 f"but holds the spec {record.spec.digest[:8]}"
             )
-        check_seal(content)
+        found = content_digest({k: v for k, v in content.items() if k != FIELD})
+        if content[FIELD] != found:
+            raise AlteredError(
+                f"the record was altered: its content has the digest {found[:SHORT]}, "
+                f"but it was written with {str(content[FIELD])[:SHORT]}"
+            )
         return record
 
 

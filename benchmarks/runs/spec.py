@@ -1,4 +1,4 @@
-"""What to run: one frozen specification per run, and its identity."""
+"""What to run: one frozen specification per run, its identity, and its metrics."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runs.codec import canonical, encode, later
-from benchmarks.runs.digests import digest_of
+from benchmarks.runs.codec import canonical, digest_of, encode, later
 from metricopt.errors import ConfigError
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.registry import Registry
 
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -176,3 +177,24 @@ def check_unique(specs: Iterable[RunSpec]) -> None:
             place = "/".join(str(part) for part in spec.cell)
             raise ConfigError(f"expected one spec per run, got two for {place}")
         seen.add(spec.cell)
+
+
+SUITE_METRICS: Registry[type[Metric]] = Registry("suite metric", "benchmarks.problems")
+"""Metrics that make sense for one problem of the suite only."""
+
+
+def metric_of(unit: Unit) -> Metric:
+    """Return the metric that a unit names, with its settings.
+
+    Raises:
+        ConfigError: if neither the library nor the suite has it, or it has no such
+            setting; the message lists the known names.
+    """
+    if unit.name not in METRICS and unit.name not in SUITE_METRICS:
+        known = ", ".join(sorted({*METRICS, *SUITE_METRICS}))
+        raise ConfigError(f"unknown metric {unit.name!r}; known: {known}")
+    registry = METRICS if unit.name in METRICS else SUITE_METRICS
+    try:
+        return registry.get(unit.name)(**unit.settings)
+    except TypeError as error:
+        raise ConfigError(f"metric {unit.name!r}: {error}") from error

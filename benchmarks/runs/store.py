@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.runs.digests import AlteredError, SchemaError, SpecMismatchError
 from benchmarks.runs.paths import ensure_writable
-from benchmarks.runs.record import FAILED, RunRecord
+from benchmarks.runs.record import (
+    FAILED,
+    AlteredError,
+    RunRecord,
+    SchemaError,
+    SpecMismatchError,
+)
 from benchmarks.runs.spec import RunSpec, check_unique
 from metricopt.errors import DataError
 from metricopt.files import read_text, write_atomically

@@ -26,8 +26,7 @@ from benchmarks.networks.contract import build_network
 from benchmarks.problems.device import device
 from benchmarks.problems.images.settings import ImageProblem
 from benchmarks.problems.images.splits import load_splits
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from benchmarks.speed.measurement import Line, as_table, interleaved
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator

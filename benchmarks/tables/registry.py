@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report.layout import TableLayout
+from benchmarks.runs.paths import TIERS
 from benchmarks.runs.spec import RunSpec
-from benchmarks.runs.tiers import TIERS
 from metricopt.errors import ConfigError
 from metricopt.registry import Registry
 

@@ -12,7 +12,7 @@ from benchmarks.data.files.array_cache import CachedArrays, read_arrays, write_a
 from benchmarks.data.files.variants import array_digest
 from benchmarks.problems.pretrained import released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
-from benchmarks.runs.digests import digest_of
+from benchmarks.runs.codec import digest_of
 from metricopt import DynamicBias, load_known, load_phi, save_known, save_phi
 from metricopt.errors import ConfigError, DataError
 from metricopt.files import read_tensors, read_text

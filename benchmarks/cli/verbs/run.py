@@ -94,8 +94,7 @@ def _mention_failed(repeated: Sequence[RunSpec], store: RunStore) -> None:
 
 def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> None:
     # Imported here so that the checks above come at once.
-    from benchmarks.execution.prepare import prepare
-    from benchmarks.execution.runner import run_all
+    from benchmarks.execution.runner import prepare, run_all
     from benchmarks.report.page import terminal_page
 
     started = time.perf_counter()

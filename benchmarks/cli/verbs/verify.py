@@ -8,9 +8,8 @@ from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
 from benchmarks.problems.pretrained.released import released_problems
 from benchmarks.report.verify import verify
-from benchmarks.runs.paths import COMMITTED_RESULTS, store_root
+from benchmarks.runs.paths import COMMITTED_RESULTS, TIERS, store_root
 from benchmarks.runs.store import RunStore
-from benchmarks.runs.tiers import TIERS
 from benchmarks.tables.registry import experiment_names, find_experiment
 from metricopt.errors import DataError
 

@@ -19,9 +19,8 @@ from benchmarks.problems.detection.settings import (
 from benchmarks.problems.detection.splits import load_splits
 from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.pretrained.weights import predicted
-from benchmarks.runs.metrics import metric_of
 from benchmarks.runs.record import PROPOSAL_RECALL
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.detection.head import Regions
 from metricopt.detection.matching import intersection_over_union
 from metricopt.detection.region_outputs import region_outputs

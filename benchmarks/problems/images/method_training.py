@@ -23,8 +23,7 @@ from benchmarks.problems.pretrained.theta import DIVERGED
 from benchmarks.problems.pretrained.weights import kept
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError, DivergedError
 
 DIGITS = 5

@@ -12,8 +12,7 @@ from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
 from benchmarks.problems.pretrained.weights import Theta
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.losses.contract import Loss, check_batch_size, properties
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from benchmarks.runs.metrics import SUITE_METRICS
+from benchmarks.runs.spec import SUITE_METRICS
 from metricopt.metrics.cost_weighted import CostWeightedError
 
 CLASSES = 10

@@ -8,7 +8,7 @@ from safetensors.torch import save
 
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
-from benchmarks.runs.digests import digest_of
+from benchmarks.runs.codec import digest_of
 from benchmarks.runs.paths import ROOT
 from metricopt.errors import ConfigError, DataError, MetricOptError
 from metricopt.files import (

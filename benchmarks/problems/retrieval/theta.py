@@ -24,8 +24,7 @@ from benchmarks.problems.retrieval.settings import (
 )
 from benchmarks.problems.retrieval.splits import load_splits
 from benchmarks.problems.splits import Splits
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.losses.contract import Loss
 from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 

@@ -9,7 +9,7 @@ from benchmarks.report.columns import NOTHING
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_markdown
 from benchmarks.report.tables import count_range, text_table
-from benchmarks.runs.digests import joint_digest
+from benchmarks.runs.codec import joint_digest
 from benchmarks.runs.record import VALUE_FUNCTION, RunRecord
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from benchmarks.problems.pretrained import released
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.report.page import write_report
 from benchmarks.runs.artifacts import Artifact
-from benchmarks.runs.digests import digest_of
+from benchmarks.runs.codec import digest_of
 from benchmarks.runs.store import RunStore, read_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.report.report_cases import ARMS, LAYOUT

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.cli import process
 from benchmarks.cli.main import main
-from benchmarks.execution.lifetime import uninterrupted
+from benchmarks.execution.processes import uninterrupted
 from benchmarks.runs.paths import ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "benchmarks"]

@@ -8,8 +8,7 @@ import pytest
 from benchmarks.cli.main import main
 from benchmarks.cli.parser import make_parser
 from benchmarks.cli.usage import UsageError, check_name
-from benchmarks.runs.paths import ROOT
-from benchmarks.runs.tiers import TIERS
+from benchmarks.runs.paths import ROOT, TIERS
 
 
 def answer(capsys, *arguments):

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from benchmarks.execution.prepare import networks_of, release_all, train_all
+from benchmarks.execution.runner import networks_of, release_all, train_all
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.tables.registry import find_experiment
 from metricopt.errors import DivergedError

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from benchmarks.problems.black_boxes import BINS
-from benchmarks.runs.metrics import SUITE_METRICS, metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import SUITE_METRICS, Unit, metric_of
 from metricopt.errors import ConfigError
 
 NAMES = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.arms.audit import AuditedMetric
+from benchmarks.arms.contract import AuditedMetric
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.callables import make_metric
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.runs.digests import AlteredError, joint_digest, sealed
-from benchmarks.runs.record import RunRecord
+from benchmarks.runs.codec import content_digest, joint_digest
+from benchmarks.runs.record import AlteredError, RunRecord
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
 from metricopt.errors import DataError
 from tests.benchmarks.runs.record_cases import make_record, make_spec, make_trace
@@ -64,7 +64,8 @@ def test_an_altered_record_is_named_refused_and_stays(tmp_path, change):
 
 
 def test_the_digest_is_of_everything_and_the_outcome_of_what_runs_give_again():
-    assert sealed({"b": [1], "a": None})["digest"] == "98b8af4db27ca74550205512d9b8a9a0"
+    found = content_digest({"b": [1], "a": None})
+    assert found == "98b8af4db27ca74550205512d9b8a9a0"
     assert json.loads(TEXT)["digest"] == RECORD.digest
     spec = make_spec()
     slow = make_record(spec, seconds={"total": 2.0}, environment={"device": "cuda"})

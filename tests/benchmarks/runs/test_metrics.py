@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS
 

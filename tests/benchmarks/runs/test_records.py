@@ -5,8 +5,7 @@ import math
 
 import pytest
 
-from benchmarks.runs.digests import SchemaError
-from benchmarks.runs.record import RunRecord, TracePoint
+from benchmarks.runs.record import RunRecord, SchemaError, TracePoint
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.runs.record_cases import make_record, make_spec, make_trace

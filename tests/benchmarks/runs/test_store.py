@@ -5,8 +5,7 @@ import multiprocessing
 
 import pytest
 
-from benchmarks.runs.digests import SchemaError, SpecMismatchError
-from benchmarks.runs.record import RunRecord
+from benchmarks.runs.record import RunRecord, SchemaError, SpecMismatchError
 from benchmarks.runs.store import RunStore, gather, read_jsonl, write_jsonl
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.runs.record_cases import make_record, make_spec

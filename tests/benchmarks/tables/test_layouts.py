@@ -6,8 +6,8 @@ from benchmarks.arms.contract import sees
 from benchmarks.problems.images.tiers import network_of
 from benchmarks.report.cells import judge
 from benchmarks.rows.contract import Row
+from benchmarks.runs.paths import TIERS
 from benchmarks.runs.spec import Arm
-from benchmarks.runs.tiers import TIERS
 from benchmarks.tables.registry import experiment_names, find_experiment
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.data.folders.imagenet import ImageNet
-from benchmarks.execution.prepare import networks_of
-from benchmarks.execution.runner import run_all
+from benchmarks.execution.runner import networks_of, run_all
 from benchmarks.problems.photographs.settings import PhotographSettings
 from benchmarks.problems.photographs.tiers import network_of
 from benchmarks.runs.codec import decode

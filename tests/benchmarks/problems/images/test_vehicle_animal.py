@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 
 
 def test_the_cost_of_mistakes_is_asymmetric():

@@ -7,8 +7,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 from torch.nn.functional import normalize
 
-from benchmarks.runs.metrics import metric_of
-from benchmarks.runs.spec import Unit
+from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics import neighbours as neighbours_module
 from metricopt.metrics.base import METRICS
