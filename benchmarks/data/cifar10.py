@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.data.contract import DATASETS, Arrays, DataSource
-from benchmarks.data.files.refusal import told
+from benchmarks.data.files.readers import told
 from benchmarks.data.files.variants import Array, DataFile, Variant
 
 TRAIN_EXAMPLES = 50_000

@@ -11,28 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.data.files.array_cache import (
-    CachedArrays,
-    cached_digest,
-    fingerprint,
-    read_arrays,
-    write_arrays,
-)
 from benchmarks.data.files.download import download, read_archive
-from benchmarks.data.files.local_files import (
+from benchmarks.data.files.readers import told
+from benchmarks.data.files.variants import (
+    Array,
+    CachedArrays,
+    DataFile,
     Found,
+    Variant,
+    array_digest,
+    cached_digest,
+    difference,
     find_complete,
+    fingerprint,
     listed,
     local_path,
     missing_names,
-)
-from benchmarks.data.files.refusal import told
-from benchmarks.data.files.variants import (
-    Array,
-    DataFile,
-    Variant,
-    array_digest,
-    difference,
+    read_arrays,
+    write_arrays,
 )
 from benchmarks.runs.paths import cache_root, data_root
 from metricopt.errors import ConfigError, DataError

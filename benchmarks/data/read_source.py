@@ -1,4 +1,4 @@
-"""Sources whose images are read one by one, and the registry look-up of any source."""
+"""Sources whose images are read one by one; some are drawn, some have no download."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -19,7 +19,8 @@ class ReadSource(ABC):
     Attributes:
         name: name of the data set, which is the label in records.
         folder: folder in the data root.
-        expected: numbers that say what it consists of; see `_counts`.
+        expected: numbers that say what it consists of; see `counts`.
+        counts: what these numbers say in words, a format.
         digest: expected digest of what is read; empty if it is not known.
         note: how it differs from an official data set; empty if it is one.
     """
@@ -27,6 +28,7 @@ class ReadSource(ABC):
     name: ClassVar[str]
     folder: ClassVar[str]
     expected: ClassVar[tuple[int, ...]]
+    counts: ClassVar[str]
     digest: ClassVar[str] = ""
     note: ClassVar[str] = ""
     variants: ClassVar[tuple[str, ...]] = (FULL,)
@@ -109,18 +111,14 @@ class ReadSource(ABC):
             DataError: if it consists of other numbers, or has another digest.
         """
         if found != self.expected:
-            expected = self._counts(self.expected)
-            raise DataError(
-                f"{self.name} must have {expected}, got {self._counts(found)}"
+            expected, got = (
+                self.counts.format(*each) for each in (self.expected, found)
             )
+            raise DataError(f"{self.name} must have {expected}, got {got}")
         if self.digest and digest != self.digest:
             raise DataError(
                 f"{self.name} must have the digest {self.digest}, got {digest}"
             )
-
-    @abstractmethod
-    def _counts(self, numbers: tuple[int, ...]) -> str:
-        """Return in words what it consists of."""
 
     @abstractmethod
     def _read(self, reader: Reader) -> Any:
@@ -129,3 +127,59 @@ class ReadSource(ABC):
         Raises:
             DataError: if it is not the expected one; the message lacks the remedy.
         """
+
+
+class DrawnSource(ReadSource):
+    """A data set that is always there: no file is needed."""
+
+    note = "drawn by a program"
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Return nothing: no file is needed."""
+        return []
+
+    def _is_there(self, folder: Path) -> bool:
+        return True
+
+
+class SubsetSource(ReadSource):
+    """A zip file that has no download.
+
+    Attributes:
+        archive: name of the file.
+    """
+
+    archive: ClassVar[str]
+
+    def fetch(
+        self, root: str | Path | None = None, *, progress: bool = True
+    ) -> list[Path]:
+        """Return nothing if the file is there; it has no download.
+
+        Raises:
+            DataError: if it is missing.
+        """
+        self.load(root, offline=True)
+        return []
+
+    def anew(self, *paths: Path) -> str:
+        """Return how to get files again, for messages."""
+        files = " and ".join(map(str, paths))
+        return f"put the right file in the place of {files}, which has no download"
+
+    def _is_there(self, folder: Path) -> bool:
+        return (folder / self.archive).is_file()
+
+    def _reader(self, folder: Path) -> Reader:
+        if not self._is_there(folder):
+            raise DataError(
+                f"{self.name} needs {self.archive} in {folder}; it has no download, so "
+                "copy the file there, or run tier smoke or paper"
+            )
+        return self._opened(folder)
+
+    @abstractmethod
+    def _opened(self, folder: Path) -> Reader:
+        """Return the reader of the files that are there."""

@@ -1,6 +1,10 @@
 """Data sets by name."""
 
 from benchmarks.data.contract import DATASETS, Dataset, DataSource
+from benchmarks.data.detection.contract import DETECTION
+from benchmarks.data.folders.contract import FOLDERS
+from benchmarks.data.listed.contract import LISTED
+from benchmarks.data.read_source import ReadSource
 from metricopt.errors import ConfigError
 
 
@@ -11,11 +15,6 @@ def find_source(name: str) -> DataSource:
         ConfigError: if there is no such data set; the message lists the known names.
     """
     return DATASETS.get(name)()
-
-
-def source_names() -> list[str]:
-    """Return the names of all data sets, in alphabetical order."""
-    return list(DATASETS)
 
 
 def variant_shape(name: str, variant: str) -> tuple[int, ...]:
@@ -32,15 +31,6 @@ def variant_shape(name: str, variant: str) -> tuple[int, ...]:
         known = ", ".join(shapes)
         raise ConfigError(f"{name} has no variant {variant!r}; known: {known}")
     return shapes[variant]
-
-
-def example_count(name: str, variant: str) -> int:
-    """Return how many examples a variant of a data set has, without loading it.
-
-    Raises:
-        ConfigError: if there is no such variant; the message lists the known ones.
-    """
-    return variant_shape(name, variant)[0]
 
 
 def load_dataset(name: str, variant: str, offline: bool) -> Dataset:
@@ -68,3 +58,22 @@ def resolve_variant(name: str, *, offline: bool | None) -> str:
     if offline is None:
         return source.variants[0]
     return source.load(offline=offline).variant
+
+
+def find_any(name: str) -> DataSource | ReadSource:
+    """Return the source of a data set of any kind.
+
+    Raises:
+        ConfigError: if there is no such data set; the message lists the known names of
+            one kind.
+    """
+    for kind in (LISTED, FOLDERS, DETECTION):
+        if name in kind:
+            found: ReadSource = kind.get(name)()
+            return found
+    return find_source(name)
+
+
+def all_names() -> list[str]:
+    """Return the names of all data sets, kind by kind."""
+    return [*DATASETS, *LISTED, *FOLDERS, *DETECTION]

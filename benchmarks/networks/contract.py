@@ -4,6 +4,7 @@ Plain sequences, so that an adapter finds its sites and cuts them anywhere.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -12,7 +13,6 @@ from metricopt.registry import Registry
 
 Head = Callable[[int], nn.Module]
 """Makes the last layer from its number of input features."""
-
 IMAGE_NETWORKS: Registry[Callable[[Head], nn.Sequential]] = Registry(
     "image network", "benchmarks.networks"
 )
@@ -38,3 +38,18 @@ def build_network(name: str, head: Head, seed: int) -> nn.Sequential:
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out")
     return network
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Weights for ImageNet; a module that may start from them names them.
+
+    Attributes:
+        name: name of the weights in torchvision.
+        left_out: modules of torchvision's network that have no counterpart here.
+        added: modules here that torchvision's network does not have.
+    """
+
+    name: str
+    left_out: tuple[str, ...]
+    added: tuple[str, ...]

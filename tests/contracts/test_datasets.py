@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from benchmarks.data.contract import DATASETS
 from benchmarks.data.files.variants import array_digest
-from benchmarks.data.registry import find_source, source_names
+from benchmarks.data.registry import find_source
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
 
@@ -19,7 +20,7 @@ def own_cache(tmp_path_factory):
         yield
 
 
-@pytest.fixture(params=source_names())
+@pytest.fixture(params=list(DATASETS))
 def source(request):
     return find_source(request.param)
 
@@ -29,7 +30,7 @@ def present(source):
 
 
 def test_names_and_official_variant(source):
-    assert source.name in source_names()
+    assert source.name in DATASETS
     assert source.variants[0] == "full"
     assert len(set(source.variants)) == len(source.variants)
     assert source.specs[0].downloadable

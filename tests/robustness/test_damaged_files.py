@@ -8,8 +8,12 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from benchmarks.data.files.array_cache import CachedArrays, read_arrays, write_arrays
-from benchmarks.data.files.variants import array_digest
+from benchmarks.data.files.variants import (
+    CachedArrays,
+    array_digest,
+    read_arrays,
+    write_arrays,
+)
 from benchmarks.problems.pretrained import released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.codec import digest_of

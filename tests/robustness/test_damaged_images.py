@@ -11,8 +11,7 @@ import torch
 from PIL import Image
 
 from benchmarks.data.files.archives import TarReader, ZipReader
-from benchmarks.data.files.decoded import LazyPixels, pixels
-from benchmarks.data.files.decoding import rgb
+from benchmarks.data.files.decoded import LazyPixels, pixels, rgb
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.folders.contract import in_folders
 from metricopt.errors import DataError

@@ -9,11 +9,11 @@ import zipfile
 
 import pytest
 
-from benchmarks.data.any_source import find_any
 from benchmarks.data.files import readers
 from benchmarks.data.files.archives import TarReader, ZipReader
 from benchmarks.data.files.download import download, read_archive
 from benchmarks.data.files.readers import LARGEST, JoinedReader
+from benchmarks.data.registry import find_any
 from metricopt.errors import DataError
 from tests.robustness.hostile import (
     assert_refused,

@@ -4,9 +4,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.data.any_source import all_names, find_any
 from benchmarks.data.contract import DataSource, VariantStatus
 from benchmarks.data.read_source import ReadSource
+from benchmarks.data.registry import all_names, find_any
 from benchmarks.report.render import align
 from metricopt.errors import DataError
 

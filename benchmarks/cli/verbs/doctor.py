@@ -129,7 +129,7 @@ def _folders() -> str:
 
 def _data_sets() -> str:
     """Return each data set with the state of its variants."""
-    from benchmarks.data.any_source import find_any
+    from benchmarks.data.registry import find_any
     from benchmarks.report.render import align
 
     rows = [("data set", "state")]

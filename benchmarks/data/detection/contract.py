@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.data.detection.annotations import Annotation, read_annotation
-from benchmarks.data.files.decoding import rgb
-from benchmarks.data.files.readers import Reader
-from benchmarks.data.files.refusal import shown
+from benchmarks.data.files.decoded import ReadImages
+from benchmarks.data.files.readers import Reader, shown
 from benchmarks.data.read_source import ReadSource
 from metricopt.detection.truths import COLUMNS
 from metricopt.errors import DataError
@@ -22,34 +21,28 @@ from metricopt.registry import Registry
 
 NAMED = 3
 """Images that an error names before it counts."""
+VOC_CLASSES = (
+    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair"),
+    *("cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant"),
+    *("sheep", "sofa", "train", "tvmonitor"),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class DetectionImages:
-    """All images of a data set with their objects; pixels are read one by one.
+class DetectionImages(ReadImages):
+    """All images of a data set; the digest is of lists, annotations and all sizes.
 
     Attributes:
-        label: name of the data set, for records and captions.
-        digest: sha256 of lists, annotations and the size of every image file.
         classes: names of the classes; the first one has label 1.
-        paths: paths of the N images.
         sizes: height and width of every image, as its annotation says, int64, [N, 2].
         truths: objects, float32, shape [N, G, 6]; see `metricopt.detection.truths`.
         parts: places of the images of `train` and `test`, int64.
-        reader: reads their files.
     """
 
-    label: str
-    digest: str
     classes: tuple[str, ...]
-    paths: tuple[str, ...]
     sizes: Tensor
     truths: Tensor
     parts: Mapping[str, Tensor]
-    reader: Reader
-
-    def __len__(self) -> int:
-        return len(self.paths)
 
     def pixels(self, place: int) -> Tensor:
         """Return an image as bytes, RGB, uint8, shape [3, H, W].
@@ -60,7 +53,7 @@ class DetectionImages:
         """
         path = self.paths[place]
         try:
-            array = np.array(rgb(self.reader, path))
+            array = np.array(self.read(place))
         except DataError as error:
             raise DataError(f"{error}; {self.reader.remedy}") from error
         found, expected = list(array.shape[:2]), self.sizes[place].tolist()
@@ -82,6 +75,7 @@ class DetectionSource(ReadSource):
     """
 
     expected: ClassVar[tuple[int, int]]
+    counts = "({}, {}) images to train and test"
     classes: ClassVar[tuple[str, ...]]
     lists: ClassVar[Mapping[str, Sequence[tuple[str, str]]]]
 
@@ -95,9 +89,6 @@ class DetectionSource(ReadSource):
         found = (len(images.parts["train"]), len(images.parts["test"]))
         self._check(found, images.digest)
         return images
-
-    def _counts(self, numbers: tuple[int, ...]) -> str:
-        return f"{numbers} images to train and test"
 
 
 DETECTION: Registry[type[DetectionSource]] = Registry(
@@ -146,12 +137,12 @@ def in_devkit(
     return DetectionImages(
         label,
         hashlib.sha256("\n".join(facts).encode()).hexdigest(),
-        tuple(classes),
         tuple(map(_image, every)),
+        reader,
+        tuple(classes),
         torch.tensor([note.size for note in notes]),
         _packed(notes),
         dict(zip(names, places, strict=True)),
-        reader,
     )
 
 

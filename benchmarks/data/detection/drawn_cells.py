@@ -8,8 +8,8 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from benchmarks.data.detection.contract import DETECTION, DetectionSource
-from benchmarks.data.drawn_source import DrawnSource
 from benchmarks.data.files.readers import Reader
+from benchmarks.data.read_source import DrawnSource
 
 WIDE, HIGH, MOST = 96, 64, 4
 TRAINED, TESTED = 60, 24

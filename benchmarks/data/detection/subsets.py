@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from benchmarks.data.detection.contract import DETECTION, DetectionSource
-from benchmarks.data.detection.voc_classes import VOC_CLASSES
+from benchmarks.data.detection.contract import DETECTION, VOC_CLASSES, DetectionSource
 from benchmarks.data.files.archives import ZipReader
 from benchmarks.data.files.readers import Reader
-from benchmarks.data.subset_source import SubsetSource
+from benchmarks.data.read_source import SubsetSource
 
 
 class DevkitSubset(SubsetSource, DetectionSource):

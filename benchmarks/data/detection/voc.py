@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data.detection.contract import DETECTION, DetectionSource
-from benchmarks.data.detection.voc_classes import VOC_CLASSES
+from benchmarks.data.detection.contract import DETECTION, VOC_CLASSES, DetectionSource
 from benchmarks.data.files.archives import TarReader
-from benchmarks.data.files.checksums import require_md5
-from benchmarks.data.files.download import download
+from benchmarks.data.files.download import download, require_md5
 from benchmarks.data.files.readers import FolderReader, JoinedReader, Reader
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError

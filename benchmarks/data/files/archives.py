@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data.files.readers import AGAIN, Reader, check_size
-from benchmarks.data.files.refusal import refuse, shown, told
+from benchmarks.data.files.readers import AGAIN, Reader, check_size, refuse, shown, told
 from metricopt.errors import DataError
 
 COMPRESSION = {zipfile.ZIP_STORED: "none", zipfile.ZIP_DEFLATED: "deflate"}

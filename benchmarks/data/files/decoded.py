@@ -1,27 +1,33 @@
-"""Photographs decoded to one size: once, into a file, or whenever they are needed."""
+"""Photographs as RGB, at one size: decoded once, into a file, or whenever needed."""
 
 import hashlib
+import io
 import os
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.data.files.readers import Reader
-from benchmarks.data.files.refusal import told
+from benchmarks.data.files.readers import Reader, told
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
 from metricopt.files import write_atomically
 
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP")
+"""Formats of photographs. Some other formats of Pillow start a program."""
+FEWEST, MOST = 2, 1 << 26
+"""Pixels of the shorter side, and of an image. A file of a megabyte can claim a
+gigabyte; several threads decode at a time."""
 Array = np.ndarray[Any, Any]
 LIMIT = 8 * 2**30
 """Bytes of the greatest file of decoded images."""
@@ -31,29 +37,75 @@ REVISION = 3
 """Raised when the way images are decoded or kept changes."""
 
 
-class ReadImages(Protocol):
-    """Images of any sizes that are read one by one."""
+def rgb(reader: Reader, path: str) -> Image.Image:
+    """Return an image as RGB, whether it was grey, CMYK or of a palette.
 
-    @property
-    def label(self) -> str:
-        """Label of the data set."""
+    What is transparent keeps the colour it has in the file, as torchvision reads it.
 
-    @property
-    def digest(self) -> str:
-        """Identity of what is read."""
+    Raises:
+        DataError: if it cannot be read, is no image, is cut off, has 16 bits a channel,
+            or has too few or too many pixels; the message names it.
+    """
+    content = reader.read(path)
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            _check(image)
+            # Pillow warns where transparent colours of a palette become RGB at once.
+            transparent = image.mode == "P" and "transparency" in image.info
+            return (image.convert("RGBA") if transparent else image).convert("RGB")
+    except UnidentifiedImageError as error:
+        raise DataError(
+            f"{reader.where(path)} does not decode: expected an image as "
+            f"{', '.join(FORMATS)}, got {_beginning(content)}"
+        ) from error
+    except Exception as error:  # Pillow raises many kinds
+        where = reader.where(path)
+        raise DataError(f"{where} does not decode: {told(error)}") from error
 
-    @property
-    def reader(self) -> Reader:
-        """Reads their files, and knows what to do where one is damaged."""
 
-    def __len__(self) -> int: ...
+def _check(image: Image.Image) -> None:
+    """Check what the header of an image says, before a pixel is decoded.
+
+    Raises:
+        ValueError: if it has too few or too many pixels, or 16 bits a channel.
+    """
+    wide, high = image.size
+    if min(wide, high) < FEWEST or wide * high > MOST:
+        raise ValueError(
+            f"expected sides of {FEWEST} pixels or more and {MOST:,} pixels or less, "
+            f"got {wide:,} x {high:,}"
+        )
+    if image.mode.startswith("I"):
+        # Pillow would cut off what is above 255: nearly all becomes white.
+        raise ValueError(f"expected 8 bits a channel, got the mode {image.mode}")
+
+
+def _beginning(content: bytes) -> str:
+    return f"a file beginning with {content[:12]!r}" if content else "an empty file"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadImages:
+    """Images of any sizes, read one by one.
+
+    Attributes:
+        label: name of the data set, for records and captions.
+        digest: sha256 of what says which images these are, and of their sizes.
+        paths: paths of the N images, relative to the data set.
+        reader: reads their files, and knows what to do where one is damaged.
+    """
+
+    label: str
+    digest: str
+    paths: tuple[str, ...]
+    reader: Reader
+
+    def __len__(self) -> int:
+        return len(self.paths)
 
     def read(self, place: int) -> Image.Image:
-        """Return an image as RGB.
-
-        Raises:
-            DataError: if it does not decode; the message names it.
-        """
+        """Return an image as RGB; see `rgb`."""
+        return rgb(self.reader, self.paths[place])
 
 
 class Pixels(ABC):

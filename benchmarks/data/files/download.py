@@ -8,8 +8,7 @@ import lzma
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
@@ -20,7 +19,6 @@ from urllib.request import Request, urlopen
 
 from tqdm import tqdm
 
-from benchmarks.data.files.checksums import wrong_checksum
 from benchmarks.runs.paths import FULL_DISK, free_gigabytes
 from metricopt.errors import ConfigError, DataError
 
@@ -31,7 +29,6 @@ _OPENERS: dict[str, Callable[..., Any]] = {
     ".xz": lzma.open,
     ".bz2": bz2.open,
 }
-
 COMPRESSIONS = ("", *_OPENERS)
 """Suffixes that `read_archive` can read. The empty one means not compressed."""
 
@@ -80,11 +77,14 @@ def download(
         DataError: if no mirror delivers the file; the message gives the reasons.
     """
     _require_schemes(urls)
-    job = _Job(target, {"sha256": sha256, "md5": md5}, progress, policy)
+    checksums = {"sha256": sha256, "md5": md5}
+    job = _Job(target, checksums, progress, policy or RetryPolicy())
     if job.is_done():
         return target
     _make_folder(target.parent)
-    with _locked(target):
+    # The lock file stays. Without it, a third process could lock a new file.
+    with target.with_name(f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if job.is_done():
             return target
         failures = []
@@ -134,20 +134,14 @@ def read_archive(
     return content
 
 
+@dataclass(frozen=True)
 class _Job:
     """One file to download, with its checks and its patience."""
 
-    def __init__(
-        self,
-        target: Path,
-        checksums: dict[str, str | None],
-        progress: bool,
-        policy: RetryPolicy | None,
-    ) -> None:
-        self.target = target
-        self.checksums = {kind: value for kind, value in checksums.items() if value}
-        self.progress = progress
-        self.policy = policy or RetryPolicy()
+    target: Path
+    checksums: Mapping[str, str | None]
+    progress: bool
+    policy: RetryPolicy
 
     def is_done(self) -> bool:
         """Return whether the target is there; raise DataError if it is another file."""
@@ -179,8 +173,7 @@ class _Job:
     def check(self, path: Path) -> None:
         """Compare the file with the expected checksums."""
         for kind, expected in self.checksums.items():
-            wrong = wrong_checksum(path, kind, expected)
-            if wrong:
+            if expected and (wrong := wrong_checksum(path, kind, expected)):
                 raise DataError(f"{self.target} is not the expected file: {wrong}")
 
     def _part(self, url: str) -> Path:
@@ -215,7 +208,9 @@ class _Job:
         request = Request(url, headers=headers)
         with urlopen(request, timeout=self.policy.timeout_seconds) as answer:
             offset = _resumed_at(answer.headers, offset)
-            size = _total_bytes(answer.headers, offset)
+            length = answer.headers.get("Content-Length", "")
+            known = length.isdecimal() and len(length) < 16  # below a petabyte
+            size = offset + int(length) if known else None
             _check_room(part.parent, 0 if size is None else size - offset)
             self._copy(answer, part, offset, size)
         got = part.stat().st_size
@@ -255,12 +250,6 @@ def _resumed_at(headers: HTTPMessage, offset: int) -> int:
     return offset
 
 
-def _total_bytes(headers: HTTPMessage, offset: int) -> int | None:
-    length = headers.get("Content-Length", "")
-    known = length.isdecimal() and len(length) < 16  # below a petabyte
-    return offset + int(length) if known else None
-
-
 def _is_web_page(content: bytes) -> bool:
     return content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
 
@@ -291,10 +280,34 @@ def _make_folder(folder: Path) -> None:
         raise DataError(f"cannot write to the folder {folder}; {hint}")
 
 
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    """Let only one process at a time download a target."""
-    # The lock file stays. Without it, a third process could lock a new file.
-    with target.with_name(f".{target.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def wrong_checksum(path: Path, kind: str, expected: str) -> str | None:
+    """Say how the checksum of a file differs from the expected one, or return None.
+
+    Args:
+        path: path of the file.
+        kind: such as `sha256`.
+        expected: in hexadecimal, or its first digits.
+    """
+    with path.open("rb") as file:
+        actual = hashlib.file_digest(file, kind).hexdigest()
+    same = actual.startswith(expected.lower())
+    return None if same else f"expected {kind} {expected}, got {actual}"
+
+
+def require_md5(path: Path, expected: str, remedy: str) -> None:
+    """Check a file.
+
+    Args:
+        path: path of the file.
+        expected: expected md5 in hexadecimal.
+        remedy: what to do if it is another one.
+
+    Raises:
+        DataError: if it is missing, or another one.
+    """
+    try:
+        wrong = wrong_checksum(path, "md5", expected)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}; {remedy}") from error
+    if wrong:
+        raise DataError(f"{path} is not the expected file: {wrong}; {remedy}")

@@ -1,12 +1,20 @@
-"""Variants of a data set: their files, and the check of their arrays."""
+"""Variants of a data set: their local files, the check of their arrays, and a cache."""
 
+import contextlib
 import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.torch import save
+from torch import Tensor
 
-from metricopt.errors import ConfigError
+from benchmarks.data.files.download import COMPRESSIONS
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import read_metadata, read_tensors, write_atomically
 
 Array = np.ndarray[Any, Any]
 
@@ -112,3 +120,102 @@ def difference(spec: Variant, inputs: Array, targets: Array) -> str | None:
     if spec.digest and digest != spec.digest:
         return f"expected the digest {spec.digest}, got {digest}"
     return None
+
+
+Found = dict[Path, DataFile]
+"""Local files by path, each with its description."""
+
+
+def local_path(folder: Path, file: DataFile) -> Path | None:
+    """Return the local copy of a file, packed or not, or None if there is none."""
+    candidates = (folder / (file.stem + suffix) for suffix in COMPRESSIONS)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def find_complete(folder: Path, spec: Variant) -> Found | None:
+    """Return the files of the first complete form of a variant, or None.
+
+    A variant that is embedded in a dependency has no files: its result is empty.
+    """
+    for form in spec.forms:
+        found = {path: file for file in form if (path := local_path(folder, file))}
+        if len(found) == len(form):
+            return found
+    return None
+
+
+def missing_names(folder: Path, spec: Variant) -> list[str]:
+    """Return the names of the missing files of a variant.
+
+    If some files of a form are there, its other files are missing. If no form has any
+    file, all official files are missing.
+    """
+    for form in spec.forms:
+        missing = [file.stem for file in form if not local_path(folder, file)]
+        if len(missing) < len(form):
+            return missing
+    return [file.stem for file in spec.files]
+
+
+def listed(names: Sequence[str], joint: str) -> str:
+    """Join names for a message. More than two become the first one and a number."""
+    if len(names) > 2:
+        return f"{names[0]} and {len(names) - 1} more"
+    return joint.join(names)
+
+
+@dataclass(frozen=True, eq=False)
+class CachedArrays:
+    """The parsed arrays of a data set.
+
+    Attributes:
+        inputs: float32, or uint8 if the data are bytes, shape [N, ...].
+        targets: int64, shape [N].
+        digest: sha256 of both arrays from the time they were checked.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    digest: str
+
+
+def fingerprint(paths: Sequence[Path], *facts: str) -> str:
+    """Return a mark that changes when a source file or a fact changes.
+
+    A file is identified by its path, size and time of change. Reading its content
+    would take the time that the cache saves.
+    """
+    stats = [(str(path.resolve()), path.stat()) for path in paths]
+    marks = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return hashlib.sha256(json.dumps([marks, facts]).encode()).hexdigest()
+
+
+def cached_digest(path: Path, mark: str) -> str | None:
+    """Return the digest of the cached arrays, or None if they are absent or stale."""
+    # A damaged or unreadable cache counts as absent and is made again.
+    with contextlib.suppress(OSError, DataError):
+        metadata = read_metadata(path)
+        if metadata.get("fingerprint") == mark:
+            return metadata.get("digest")
+    return None
+
+
+def read_arrays(path: Path, mark: str) -> CachedArrays | None:
+    """Return the cached arrays, or None if they are absent, stale or damaged."""
+    digest = cached_digest(path, mark)
+    if digest is None:
+        return None
+    with contextlib.suppress(OSError, DataError, KeyError):
+        tensors = read_tensors(path).tensors
+        inputs, targets = tensors["inputs"], tensors["targets"]
+        if array_digest(inputs.numpy(), targets.numpy()) == digest:
+            return CachedArrays(inputs, targets, digest)
+    return None
+
+
+def write_arrays(path: Path, mark: str, arrays: CachedArrays) -> None:
+    """Write arrays for `read_arrays`. A cache that cannot be written is no error."""
+    tensors = {"inputs": arrays.inputs, "targets": arrays.targets}
+    metadata = {"fingerprint": mark, "digest": arrays.digest}
+    with contextlib.suppress(OSError):
+        write_atomically(path, save(tensors, metadata))

@@ -8,12 +8,10 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 import torch
-from PIL import Image
 from torch import Tensor
 
-from benchmarks.data.files.decoding import rgb
-from benchmarks.data.files.readers import Reader
-from benchmarks.data.files.refusal import refuse
+from benchmarks.data.files.decoded import ReadImages
+from benchmarks.data.files.readers import Reader, refuse
 from benchmarks.data.read_source import ReadSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
@@ -26,33 +24,18 @@ OTHERS = (".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 
 
 @dataclass(frozen=True, eq=False)
-class FolderImages:
-    """All images of a data set, read one by one.
+class FolderImages(ReadImages):
+    """All images of a data set; the digest is of every path and size.
 
     Attributes:
-        label: name of the data set, for records and captions.
-        digest: sha256 of the path and the size of every image.
         classes: names of the C folders, in alphabetical order.
         targets: class of every image, int64 in [0, C), shape [N].
-        paths: paths of the images, relative to the data set.
         train_rows: images of the training part, which come first.
-        reader: reads their files.
     """
 
-    label: str
-    digest: str
     classes: tuple[str, ...]
     targets: Tensor
-    paths: tuple[str, ...]
     train_rows: int
-    reader: Reader
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def read(self, place: int) -> Image.Image:
-        """Return an image as RGB; see `rgb`."""
-        return rgb(self.reader, self.paths[place])
 
 
 class FolderSource(ReadSource):
@@ -63,6 +46,7 @@ class FolderSource(ReadSource):
     """
 
     expected: ClassVar[tuple[int, int, int]]
+    counts = "{:,} images to train and {:,} to test, of {:,} classes"
 
     @property
     def count(self) -> int:
@@ -75,10 +59,6 @@ class FolderSource(ReadSource):
         found = (train, len(images) - train, len(images.classes))
         self._check(found, images.digest)
         return images
-
-    def _counts(self, numbers: tuple[int, ...]) -> str:
-        train, test, classes = numbers
-        return f"{train:,} images to train and {test:,} to test, of {classes:,} classes"
 
 
 FOLDERS: Registry[type[FolderSource]] = Registry(
@@ -115,11 +95,11 @@ def in_folders(reader: Reader, label: str) -> FolderImages:
     return FolderImages(
         label,
         hashlib.sha256(facts.encode()).hexdigest(),
+        tuple(paths),
+        reader,
         classes,
         torch.tensor(targets),
-        tuple(paths),
         sum(len(each) for each in parts[TRAIN].values()),
-        reader,
     )
 
 

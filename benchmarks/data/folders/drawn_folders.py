@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from benchmarks.data.drawn_source import DrawnSource
 from benchmarks.data.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.folders.contract import FOLDERS, TEST, TRAIN, FolderSource
+from benchmarks.data.read_source import DrawnSource
 
 EACH = {TRAIN: 60, TEST: 20}
 """Images of every class."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.data.files.archives import ZipReader
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.folders.contract import FOLDERS, FolderSource
-from benchmarks.data.subset_source import SubsetSource
+from benchmarks.data.read_source import SubsetSource
 
 
 @FOLDERS.register("imagenette-subset")

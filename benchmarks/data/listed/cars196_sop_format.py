@@ -13,7 +13,7 @@ from benchmarks.data.listed.contract import (
     opened,
     packed_or_not,
 )
-from benchmarks.data.subset_source import SubsetSource
+from benchmarks.data.read_source import SubsetSource
 
 
 @LISTED.register("cars196-sop-format")

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.data.drawn_source import DrawnSource
 from benchmarks.data.files.drawn import CORNERS, HUES, shape_png
 from benchmarks.data.files.readers import Reader
-from benchmarks.data.listed.contract import LISTED, ListedSource
-from benchmarks.data.listed.lists import HEADER, PARTS
+from benchmarks.data.listed.contract import HEADER, LISTED, PARTS, ListedSource
+from benchmarks.data.read_source import DrawnSource
 
 EACH = 6
 TRAINED = 4

@@ -6,8 +6,7 @@ Source: Song et al., CVPR 2016.
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data.files.checksums import require_md5
-from benchmarks.data.files.download import download
+from benchmarks.data.files.download import download, require_md5
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.listed.contract import (
     LISTED,

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from benchmarks.networks.contract import Pretrained
 from benchmarks.networks.detection.contract import DETECTORS, Detector, Scene
-from benchmarks.networks.detection.detectron2_trunk import ResNetTrunk
 from metricopt.detection.head import GEOMETRY, RegionReading, pack_regions
 from metricopt.errors import ConfigError
 
@@ -27,6 +27,8 @@ CONFIG = "PascalVOC-Detection/faster_rcnn_R_50_C4.yaml"
 SIDES = (480, 800)
 """Least and greatest side that photographs are scaled to."""
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+STAGES = {"res2": "layer1", "res3": "layer2", "res4": "layer3", "res5": "layer4"}
+"""Stages of detectron2's ResNet and those of torchvision's."""
 
 
 @DETECTORS.register("r50-c4")
@@ -255,3 +257,45 @@ class _WithBackground(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         return pad(self.layer(vectors), (4, 0))
+
+
+class ResNetTrunk(nn.Module):
+    """Both parts of the ResNet; its state has the names of torchvision's.
+
+    Args:
+        network: a detector of detectron2 whose box head is the last stage.
+    """
+
+    pretrained = Pretrained("ResNet50_Weights.IMAGENET1K_V1", ("fc",), ())
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.stages = nn.ModuleDict({"stem": network.backbone.stem})
+        for place in (2, 3, 4):
+            self.stages[f"res{place}"] = getattr(network.backbone, f"res{place}")
+        self.stages["res5"] = network.roi_heads.res5
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        """Return the tensors by torchvision's names."""
+        own = super().state_dict(*args, **kwargs).items()
+        return {_of_torchvision(name): tensor for name, tensor in own}
+
+    def load_state_dict(self, state: Any, strict: bool = True, **_: Any) -> Any:  # type: ignore[override]
+        """Copy tensors by torchvision's names."""
+        names = super().state_dict()
+        own = {name: state[_of_torchvision(name)] for name in names}
+        return super().load_state_dict(own, strict)
+
+
+def _of_torchvision(name: str) -> str:
+    """Return what torchvision calls a tensor: `stages.res2.0.conv1.norm.bias`."""
+    _, stage, *rest = name.split(".")
+    if stage == "stem":
+        layer = "bn1" if "norm" in rest else "conv1"
+        return f"{layer}.{rest[-1]}"
+    own = STAGES[stage]
+    block, layer, *_, last = rest
+    if layer == "shortcut":
+        return f"{own}.{block}.downsample.{int('norm' in rest)}.{last}"
+    kind = layer.replace("conv", "bn") if "norm" in rest else layer
+    return f"{own}.{block}.{kind}.{last}"

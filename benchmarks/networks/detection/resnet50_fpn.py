@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from benchmarks.networks.detection.contract import DETECTORS, Detector
-from benchmarks.networks.detection.torchvision_back_end import TorchvisionDetector
-from benchmarks.networks.pretrained import Pretrained
+from benchmarks.networks.contract import Pretrained
+from benchmarks.networks.detection.contract import (
+    DETECTORS,
+    Detector,
+    TorchvisionDetector,
+)
 
 SIDES = (480, 800)
 """Least and greatest side in pixels: images of PASCAL VOC are about 375 x 500."""

@@ -6,9 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from benchmarks.networks.detection.contract import DETECTORS, Detector
-from benchmarks.networks.detection.torchvision_back_end import TorchvisionDetector
-from benchmarks.networks.pretrained import Pretrained
+from benchmarks.networks.contract import Pretrained
+from benchmarks.networks.detection.contract import (
+    DETECTORS,
+    Detector,
+    TorchvisionDetector,
+)
 
 RATIOS = (0.7, 1.0, 1.4)
 """Heights of anchors by their widths."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from benchmarks.networks.pretrained import Pretrained
+from benchmarks.networks.contract import Pretrained
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry

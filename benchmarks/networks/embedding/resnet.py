@@ -2,13 +2,13 @@
 
 from torch import nn
 
+from benchmarks.networks.contract import Pretrained
 from benchmarks.networks.embedding.contract import (
     ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
     embedding_network,
 )
-from benchmarks.networks.pretrained import Pretrained
 
 
 @EMBEDDING_NETWORKS.register("resnet50")

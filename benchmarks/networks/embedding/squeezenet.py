@@ -1,12 +1,12 @@
 """SqueezeNet of torchvision, embedding images: the network for a CPU."""
 
+from benchmarks.networks.contract import Pretrained
 from benchmarks.networks.embedding.contract import (
     ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
     embedding_network,
 )
-from benchmarks.networks.pretrained import Pretrained
 
 FEATURES = 512
 

@@ -7,7 +7,7 @@ map, and T steps of fine-tuning with K = 5 % of T queries.
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from benchmarks.data.any_source import find_any
+from benchmarks.data.registry import find_any
 from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.tiers import DEVIATION
 from benchmarks.problems.network_names import network_name

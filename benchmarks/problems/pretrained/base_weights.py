@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from torch import nn
 
-from benchmarks.data.files.checksums import wrong_checksum
-from benchmarks.data.files.download import download
+from benchmarks.data.files.download import download, wrong_checksum
 from benchmarks.problems.pretrained.weight_files import (
     SUFFIXES,
     assign,

@@ -8,8 +8,8 @@ from safetensors.torch import load as read_safetensors
 from torch import Tensor, nn
 
 from baselines.training.checkpoint import torch_content
-from benchmarks.data.files.refusal import shown
-from benchmarks.networks.pretrained import Pretrained
+from benchmarks.data.files.readers import shown
+from benchmarks.networks.contract import Pretrained
 from metricopt.errors import DataError
 
 SUFFIXES = (".safetensors", ".pth", ".pt")

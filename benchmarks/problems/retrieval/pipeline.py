@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
-from benchmarks.data.listed.registry import find_listed
+from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.choices import Choice
 from benchmarks.problems.contract import PIPELINES
 from benchmarks.problems.pretrained.photographs import Photographs
@@ -32,7 +32,7 @@ class RetrievalPipeline(PretrainedPipeline):
     def counted(self) -> tuple[int, int]:
         """Images that training sees in an epoch, and those whose features are kept."""
         problem = self.settings.problem
-        images, rows, *_ = find_listed(problem.dataset).expected
+        images, rows, *_ = LISTED.get(problem.dataset).expected
         return round((1 - problem.observed) * images), rows
 
     @property

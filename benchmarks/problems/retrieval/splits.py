@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.data.files.decoded import pixels
-from benchmarks.data.listed.registry import load_listed
+from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.problems.retrieval.settings import RetrievalProblem
 from benchmarks.problems.splits import Splits
@@ -31,7 +31,7 @@ def load_splits(problem: RetrievalProblem, replicate: int) -> Splits:
         DataError: if a part would have fewer than two classes, a class of a part one
             image, or files are missing or wrong.
     """
-    data = load_listed(problem.dataset, offline=True)
+    data = LISTED.get(problem.dataset)().load(offline=True)
     learnable = data.classes[: data.train_rows].unique()
     count = round(problem.observed * len(learnable))
     if min(count, len(learnable) - count) < FEWEST:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from baselines.embedding_losses.contract import make_embedding_loss
 from baselines.training.batches import SampledBatches
-from benchmarks.data.listed.registry import find_listed
+from benchmarks.data.listed.contract import LISTED
 from benchmarks.networks.embedding.contract import (
     EmbeddingNetwork,
     build_embedding_network,
@@ -45,7 +45,7 @@ class RetrievalThetaSpec(ThetaSpec):
     @property
     def classes(self) -> int:
         """Number of training classes, of which some are observed instead."""
-        *_, learnable, _ = find_listed(self.problem.dataset).expected
+        *_, learnable, _ = LISTED.get(self.problem.dataset).expected
         return learnable - round(self.problem.observed * learnable)
 
     def fresh(self) -> EmbeddingNetwork:

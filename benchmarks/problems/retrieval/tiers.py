@@ -7,7 +7,7 @@ parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queri
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.data.listed.registry import find_listed
+from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.tiers import DEVIATION
 from benchmarks.problems.network_names import SQUEEZENET, network_name
@@ -153,7 +153,7 @@ class Retrieval(Problem):
     def here(self, offline: bool | None) -> Self:
         """Return the problem; data and base weights are downloaded if they may be."""
         if offline is False:
-            find_listed(self.data.dataset).load()
+            LISTED.get(self.data.dataset)().load()
             RetrievalThetaSpec(self.data, self.network, 0).fetch_base()
         return self
 

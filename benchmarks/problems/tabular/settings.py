@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.data.registry import example_count
+from benchmarks.data.registry import variant_shape
 from benchmarks.runs.codec import later
 
 SPLIT_ENDS = (0.7, 0.8)
@@ -40,7 +40,7 @@ class BinaryProblem:
     @property
     def observed(self) -> int:
         """Examples of the observe split."""
-        used = example_count(self.dataset, self.variant)
+        used, *_ = variant_shape(self.dataset, self.variant)
         learned, observed = split_ends(min(used, self.max_examples or used))
         return observed - learned
 

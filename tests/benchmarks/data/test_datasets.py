@@ -9,12 +9,16 @@ import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from benchmarks.data.files.array_cache import cached_digest, fingerprint
 from benchmarks.data.files.download import read_archive
-from benchmarks.data.files.variants import DataFile, array_digest
-from benchmarks.data.registry import find_source
+from benchmarks.data.files.variants import (
+    DataFile,
+    array_digest,
+    cached_digest,
+    fingerprint,
+)
+from benchmarks.data.registry import find_source, variant_shape
 from benchmarks.runs.paths import data_root
-from metricopt.errors import DataError
+from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.data.toy_data import (
     INPUTS,
     TARGETS,
@@ -286,3 +290,10 @@ def test_a9a_refuses_a_cut_file(tmp_path):
     (tmp_path / "a9a" / "a9a.t").write_text("-1 2:1\n")
     with pytest.raises(DataError, match=r"got \(3, 123\); delete it and run"):
         find_source("a9a").load(tmp_path, offline=True)
+
+
+def test_variants_tell_their_shape_without_being_loaded():
+    assert variant_shape("digits", "full") == (1_797, 1, 8, 8)
+    assert variant_shape("covtype", "full") == (581_012, 54)
+    with pytest.raises(ConfigError, match="digits has no variant 'half'; known: full"):
+        variant_shape("digits", "half")

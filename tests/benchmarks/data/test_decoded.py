@@ -13,8 +13,7 @@ from PIL import Image
 from benchmarks.data.files import decoded
 from benchmarks.data.files.decoded import DecodedPixels, LazyPixels, pixels, square
 from benchmarks.data.files.readers import FolderReader
-from benchmarks.data.listed.contract import listed
-from benchmarks.data.listed.registry import load_listed
+from benchmarks.data.listed.contract import LISTED, listed
 from metricopt.errors import DataError
 from tests.benchmarks.data.listed.miniature import write_miniature
 from tests.source_tree import ROOT
@@ -83,14 +82,14 @@ def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
         """
         import time
         from benchmarks.data.files import decoded
-        from benchmarks.data.listed.registry import load_listed
+        from benchmarks.data.listed.contract import LISTED
         slow, decoded.AT_ONCE = decoded._decode, 8
         def wait(*arguments):
             print("decoding", flush=True)
             time.sleep(0.2)
             return slow(*arguments)
         decoded._decode = wait
-        decoded.pixels(load_listed("drawn-shapes", offline=True), 16)
+        decoded.pixels(LISTED.get("drawn-shapes")().load(offline=True), 16)
         """
     )
     command = [sys.executable, "-c", program]
@@ -99,7 +98,7 @@ def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
         assert process.stdout.readline() == b"decoding\n"
         process.send_signal(signal.SIGKILL)
         process.wait()
-    images = load_listed("drawn-shapes", offline=True)
+    images = LISTED.get("drawn-shapes")().load(offline=True)
     started = time.time()
     found = pixels(images, 16).at(torch.arange(len(images)))
     lazy = pixels(images, 16, limit=1).at(torch.arange(len(images)))

@@ -4,11 +4,11 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.data.any_source import find_any
 from benchmarks.data.detection.annotations import LARGEST, read_annotation
 from benchmarks.data.detection.contract import in_devkit
 from benchmarks.data.detection.voc import VOC07, VOC0712
 from benchmarks.data.files.readers import FolderReader, JoinedReader
+from benchmarks.data.registry import find_any
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 from tests.benchmarks.data.detection.devkit import (

@@ -5,10 +5,10 @@ import zipfile
 import pytest
 
 from benchmarks.cli.catalogue import data_sets
-from benchmarks.data.any_source import all_names, find_any
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.folders.contract import FOLDERS, in_folders
 from benchmarks.data.folders.imagenette_subset import ImagenetteSubset
+from benchmarks.data.registry import all_names, find_any
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 from tests.benchmarks.data.folders.class_folders import (

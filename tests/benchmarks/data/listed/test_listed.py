@@ -10,7 +10,6 @@ import torch
 from benchmarks.data.files.archives import ZipReader
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.listed.contract import LISTED, listed
-from benchmarks.data.listed.registry import find_listed, load_listed
 from benchmarks.data.listed.sop import UNPACKED, StanfordOnlineProducts
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.data.listed.miniature import HEADER, write_miniature, zipped
@@ -130,9 +129,9 @@ def test_other_counts_than_the_official_ones_are_refused(tmp_path, monkeypatch):
 
 
 def test_drawn_shapes_need_no_file_and_are_always_the_same():
-    images = load_listed("drawn-shapes", offline=True)
+    images = LISTED.get("drawn-shapes")().load(offline=True)
     assert len(images) == 216
-    again = load_listed("drawn-shapes", offline=True)
+    again = LISTED.get("drawn-shapes")().load(offline=True)
     assert images.read(5).tobytes() == again.read(5).tobytes()
     assert images.read(5).tobytes() != images.read(6).tobytes()
 
@@ -140,17 +139,17 @@ def test_drawn_shapes_need_no_file_and_are_always_the_same():
 def test_an_unknown_data_set_is_answered_with_the_known_ones():
     assert list(LISTED) == ["cars196-sop-format", "drawn-shapes", "sop"]
     with pytest.raises(ConfigError, match="cars196-sop-format, drawn-shapes, sop"):
-        find_listed("cars")
+        LISTED.get("cars")()
 
 
 def test_the_subset_of_cars_is_named_so_nobody_takes_it_for_cars196(tmp_path):
     with pytest.raises(DataError, match=r"cars196-sop-format needs .*it has no downl"):
-        find_listed("cars196-sop-format").load(tmp_path)
+        LISTED.get("cars196-sop-format")().load(tmp_path)
 
 
 @pytest.mark.skipif("METRICOPT_DATA" not in os.environ, reason="needs the data sets")
 def test_the_real_subset_of_cars():
-    images = load_listed("cars196-sop-format", offline=True)
+    images = LISTED.get("cars196-sop-format")().load(offline=True)
     counts = torch.bincount(images.classes)[1:]
     assert set(counts.tolist()) == {10}
     assert images.label == "cars196-sop-format"

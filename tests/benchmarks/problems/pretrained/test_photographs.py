@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks.data.files.decoded import pixels
-from benchmarks.data.listed.registry import load_listed
+from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.pretrained.photographs import CENTRE, SCALE, Photographs
 from metricopt.tasks.examples import Examples
 
@@ -15,7 +15,7 @@ def seeded(seed):
 
 @pytest.fixture
 def shapes():
-    data = load_listed("drawn-shapes", offline=True)
+    data = LISTED.get("drawn-shapes")().load(offline=True)
     places = torch.arange(10, 40)
     return Photographs(pixels(data, 32), places, data.classes[places])
 
