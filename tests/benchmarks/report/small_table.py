@@ -1,13 +1,13 @@
 """Table 3, few and short runs: `python -m tests.benchmarks.report.small_table`.
 
-Everything else is the real thing: command line, runner, store, report.
+Everything else is the real thing: command line, runner, store, report. Worker processes
+and their manager import this module: what takes seconds to import waits until it is used.
 """
 
 import sys
 from dataclasses import replace
 
 from benchmarks.cli.main import main
-from benchmarks.tables.registry import EXPERIMENTS, find_experiment
 
 ROWS = ("cross-entropy", "loss-only", "random-search", "metricopt-q50")
 PLACE = ("balanced", "digit-8/f1")
@@ -22,6 +22,8 @@ def short(spec):
 
 def small_experiment(name):
     """Return an experiment with the quick rows of its smoke tier alone."""
+    from benchmarks.tables.registry import find_experiment
+
     experiment = find_experiment(name)
 
     def specs(tier, replicates, offline):
@@ -36,5 +38,7 @@ def small_experiment(name):
 
 
 if __name__ == "__main__":
+    from benchmarks.tables.registry import EXPERIMENTS
+
     EXPERIMENTS._units["table3"] = small_experiment("table3")
     sys.exit(main())
