@@ -16,7 +16,7 @@ import torchmetrics.regression as tr
 from metricopt import MetricOptError
 from metricopt.reading.callables import make_metric
 from tests.robustness import foreign_tables as tables
-from tests.robustness.foreign_cases import (
+from tests.robustness.foreign_tables import (
     BY_KIND,
     CASES,
     every_class,

@@ -23,7 +23,7 @@ from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import Meaning
 from metricopt.tasks.judge import bound_metric
 from tests.robustness import foreign_tables as tables
-from tests.robustness.foreign_cases import WIDE, measured, prepared, returned
+from tests.robustness.foreign_tables import WIDE, measured, prepared, returned
 
 TEN = np.arange(10)
 WITHOUT_NINE = returned("logits")[1] != 9

@@ -7,13 +7,20 @@ import types
 from collections.abc import Callable
 
 import pytest
+import sklearn.metrics as sk
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
+import metricopt
 from metricopt import ConfigError
-from tests.robustness.heads import network
+from tests.robustness.forms import Rows, made
+from tests.robustness.heads import network, vectors
 from tests.robustness.refused import SPLITS, refusal
 from tests.robustness.test_apply import INPUTS, TARGETS, improve
+from tests.robustness.test_input_forms import LABELS, PIXELS, found_on
+from tests.robustness.test_process_state import convolutions, images
+from tests.robustness.test_process_state import improve as improve_on
 
 
 class Own(nn.Linear):
@@ -221,3 +228,143 @@ def test_an_applied_model_has_its_signature_and_takes_one_example() -> None:
     assert inspect.signature(model.forward) == signature
     with torch.no_grad():
         torch.testing.assert_close(model(INPUTS[0]), model(INPUTS)[0])
+
+
+class Centred(nn.Module):
+    """Subtracts the mean of the batch, as batch normalisation does."""
+
+    def forward(self, inputs):
+        return inputs - inputs.mean(0)
+
+
+class Dropped(nn.Module):
+    """Dropout that is on in evaluation mode, too."""
+
+    def forward(self, inputs):
+        return dropout(inputs, 0.5, training=True)
+
+
+def unnormed(kind, size):
+    """A batch normalisation without running statistics."""
+    return kind(size, track_running_stats=False)
+
+
+def dropping(place):
+    model = convolutions()
+    return model.insert(place, Dropped())
+
+
+STATISTICS = r"layer '\d', BatchNorm\dd, has no running statistics"
+CHANCE = "they depend on chance: is there a dropout"
+MIXED = {
+    "before the site": (
+        lambda: nn.Sequential(unnormed(nn.BatchNorm1d, 64), nn.Linear(64, 10)),
+        STATISTICS,
+    ),
+    "after the site": (
+        lambda: nn.Sequential(
+            nn.Linear(64, 4), unnormed(nn.BatchNorm1d, 4), nn.Linear(4, 10)
+        ),
+        STATISTICS,
+    ),
+    "far before the site": (
+        lambda: convolutions(unnormed(nn.BatchNorm2d, 4)),
+        STATISTICS,
+    ),
+    "a layer of one's own": (
+        lambda: convolutions(Centred()),
+        "outputs depend on the other examples",
+    ),
+    "dropout first": (lambda: dropping(0), CHANCE),
+    "dropout within": (lambda: dropping(1), CHANCE),
+    "dropout behind": (lambda: dropping(5), CHANCE),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_depends_on_more_than_the_example_is_refused(name):
+    made, text = MIXED[name]
+    model = made()
+    images_taken = any(isinstance(each, nn.Conv2d) for each in model)
+    with pytest.raises(ConfigError, match=text):
+        improve_on(model, images() if images_taken else vectors("digits"))
+
+
+@pytest.mark.parametrize("statistics", [False, True])
+def test_instance_norm_treats_examples_one_by_one(statistics):
+    torch.manual_seed(0)
+    layer = nn.InstanceNorm2d(4, affine=True, track_running_stats=statistics)
+    model, (inputs, targets) = convolutions(layer), images()
+    found = improve_on(model, (inputs, targets))
+    found.apply()
+    model.eval()
+    with torch.no_grad():
+        wrong = [model(inputs[[i]])[0].argmax() != targets[i] for i in range(60)]
+    assert found.metric_after == pytest.approx(sum(map(float, wrong)) / 60)
+
+
+class Fixed(nn.Module):
+    """A function without weights: brightness of ten parts of an image."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels[:, :60].reshape(-1, 10, 6).sum(2)
+
+
+class Wrapped(nn.Module):
+    """Calls another network."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.inner(pixels)
+
+
+def scripted() -> nn.Module:
+    return torch.jit.script(nn.Sequential(made(nn.Linear, 64, 10)).eval())
+
+
+def traced() -> nn.Module:
+    return torch.jit.trace(made(Rows), PIXELS[:2])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("kind", ["function", "wrapped", "wrapped traced"])
+def test_offsets_alone_give_the_number_of_the_applied_network(kind: str) -> None:
+    model = {
+        "function": Fixed,
+        "wrapped": lambda: Wrapped(scripted()),
+        "wrapped traced": lambda: Wrapped(traced()),
+    }[kind]()
+
+    def measured() -> float:
+        with torch.no_grad():
+            shares = model(PIXELS).double().softmax(1)
+        return float(sk.log_loss(LABELS.numpy(), shares.numpy()))
+
+    before = measured()
+    found = found_on(model, (PIXELS, LABELS))
+    assert found.phi.shape == (10,)
+    assert "no layer that could be modulated" in found.summary()
+    assert found.metric_before == pytest.approx(before, abs=1e-5)
+    found.apply()
+    assert found.metric_after == pytest.approx(measured(), abs=1e-5)
+    found.remove()
+    assert measured() == before
+
+
+def test_a_layer_of_ones_own_choice_must_be_there() -> None:
+    with pytest.raises(ConfigError, match="unknown site 'head' in Fixed"):
+        metricopt.auto_adapter(Fixed(), PIXELS[:4], sites=["head"])
+    with pytest.raises(ConfigError, match=r"Fixed has no layer .* make an adapter by"):
+        metricopt.auto_adapter(Fixed(), PIXELS[:4], offsets=False)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("kind", [scripted, traced])
+def test_a_scripted_network_is_refused_with_the_way_out(kind) -> None:
+    with pytest.raises(ConfigError, match=r"scripted or traced, .* wrap it in an nn.M"):
+        found_on(kind(), (PIXELS, LABELS))
