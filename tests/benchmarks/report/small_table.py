@@ -1,7 +1,7 @@
 """Table 3, few and short runs: `python -m tests.benchmarks.report.small_table`.
 
-Everything else is the real thing: command line, runner, store, report. Worker processes
-and their manager import this module: what takes seconds to import waits until it is used.
+Everything else is the real thing: command line, runner, store, report. Workers and
+their manager import this module: what takes seconds to import waits until it is used.
 """
 
 import sys
