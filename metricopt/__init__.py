@@ -31,7 +31,6 @@ from metricopt.errors import (
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
 from metricopt.losses.portfolio import PORTFOLIO, LossFacts
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import (
     Known,
@@ -40,15 +39,21 @@ from metricopt.methods.known import (
     load_known,
     save_known,
 )
+from metricopt.methods.result import Budget
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.options import FinetuneOptions
 from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import Meaning
 from metricopt.statistics.contract import STATISTICS, Statistics
-from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.network_task import NetworkTask
-from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
+from metricopt.tasks.sampling import (
+    BalancedSampler,
+    ClassSampler,
+    HierarchicalSampler,
+    NaturalSampler,
+    Split,
+)
 from metricopt.tasks.task import Task
 
 if TYPE_CHECKING:

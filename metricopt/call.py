@@ -8,34 +8,30 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.applied.agreement import Tried, check_applied, tried
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.algorithm1.health import verdict
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
-from metricopt.journal.journal import Journal
-from metricopt.journal.journalled_metric import JournalledMetric
-from metricopt.methods.budget import Budget
+from metricopt.journal.journal import Journal, JournalledMetric
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import Seeds, make_generator
-from metricopt.reading.doubts import (
-    doubts_of_adapter,
-    doubts_of_classes,
-    doubts_of_labels,
-    doubts_of_metric,
-)
-from metricopt.reading.first_run import FEW, check_finite, first_run
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.metric import (
     check_direction,
     check_targets,
     direction_queries,
+    doubts_of_adapter,
+    doubts_of_classes,
+    doubts_of_labels,
+    doubts_of_metric,
 )
+from metricopt.reading.network import FEW, check_finite, first_run
 from metricopt.reading.outputs import Outputs, are_labels, each
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
-from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.output_offsets import untouched_outputs
 from metricopt.call import FinetuneCall, Given
 from metricopt.errors import ConfigError, require_kind
@@ -17,16 +17,13 @@ from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
-from metricopt.process.keeping import KeptProcess, evaluating
+from metricopt.process.keeping import evaluating, kept_process, one_thread
 from metricopt.process.query_bar import QueryBar
-from metricopt.process.threads import one_thread
 from metricopt.reading.callables import make_metric
-from metricopt.reading.decision import meaning_of
-from metricopt.reading.first_run import FEW, first_run
 from metricopt.reading.inputs import call_on_copy, selected, tensors_of
 from metricopt.reading.loss import require_loss
-from metricopt.reading.meaning import Kind, Meaning
-from metricopt.reading.network import checked_network
+from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
@@ -102,7 +99,7 @@ def finetune(
     require_loss(loss)
     call: FinetuneCall | None = None
     began = time.perf_counter()
-    with QueryBar(options.queries, shown=options.progress) as bar, KeptProcess(model):
+    with QueryBar(options.queries, shown=options.progress) as bar, kept_process(model):
         try:
             given = _read(model, (train, observe), loss, metric, options)
             adapter = _adapter(model, given, options)

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from metricopt.adapters.applied.agreement import check_merged
 from metricopt.adapters.applied.changed import is_changed
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, save_phi
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.figures import Curves, draw
 from metricopt.methods.known import Known

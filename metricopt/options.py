@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.errors import (
     ConfigError,
     described,

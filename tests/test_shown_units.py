@@ -12,8 +12,8 @@ from sklearn.metrics import recall_score
 from baselines.losses.contract import LOSSES
 from benchmarks.data.contract import DATASETS
 from metricopt.losses.portfolio import PORTFOLIO
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
+from metricopt.methods.result import Budget
 from metricopt.metrics.base import METRICS
 from metricopt.statistics.contract import STATISTICS
 from tests.metricopt.on_outputs.outputs_task import digits_task

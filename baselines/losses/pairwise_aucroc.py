@@ -1,6 +1,6 @@
 """Pairwise AUC-ROC loss, which the library has."""
 
 from baselines.losses.contract import LOSSES
-from metricopt.losses.pairwise_aucroc import PairwiseAUCROC
+from metricopt.losses.portfolio import PairwiseAUCROC
 
 LOSSES.register("pairwise-aucroc")(PairwiseAUCROC)

@@ -26,11 +26,9 @@ from baselines.phi_methods.class_rates import (
     statistics_of,
 )
 from baselines.phi_methods.contract import RIVALS
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.evolution import draw_seeds
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 

@@ -16,11 +16,9 @@ from torch import Tensor
 from baselines.phi_methods.class_rates import knows_decisions, statistics_of
 from baselines.phi_methods.contract import RIVALS
 from metricopt.errors import MetricOptError
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.evolution import draw_seeds, evolution_strategy, spend
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.metrics.base import METRICS, Metric, to_cost
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from baselines.phi_methods.contract import RIVALS
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation
 from metricopt.methods.evolution import draw_seeds
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.tasks.task import Task
 
 LARGEST = 32

@@ -21,12 +21,10 @@ import torch
 from torch import Tensor
 
 from baselines.phi_methods.contract import RIVALS
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation
 from metricopt.methods.evolution import draw_seeds
-from metricopt.methods.result import FinetuneResult
-from metricopt.process.threads import one_thread
+from metricopt.methods.result import Archive, Budget, FinetuneResult
+from metricopt.process.keeping import one_thread
 from metricopt.tasks.task import Task
 
 with warnings.catch_warnings():

@@ -17,9 +17,8 @@ from baselines.phi_methods.class_rates import (
 )
 from baselines.phi_methods.contract import RIVALS
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation, Sees
-from metricopt.methods.result import Checkpoint, FinetuneResult
+from metricopt.methods.result import Budget, Checkpoint, FinetuneResult
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
 from metricopt.metrics.cost_weighted import CostWeightedError

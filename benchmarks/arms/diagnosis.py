@@ -11,9 +11,9 @@ from torch import Tensor
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.record import DIGITS
 from benchmarks.runs.spec import RunSpec
-from metricopt.algorithm1.guided_descent import guided_optimizer
 from metricopt.algorithm1.health import Health, check_health, health_notes
-from metricopt.algorithm1.meta_trained import MetaTrained
+from metricopt.algorithm1.recipe import MetaTrained
+from metricopt.algorithm1.step_choice import guided_optimizer
 from metricopt.algorithm1.trajectories import (
     GUIDED,
     LOSS,

@@ -12,7 +12,6 @@ from benchmarks.runs.codec import changed, decode, encode
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.known import (
     COSTS,
@@ -20,6 +19,7 @@ from metricopt.methods.known import (
     KnownStatistics,
     KnownValueFunction,
 )
+from metricopt.methods.result import Budget
 from metricopt.on_outputs.no_harm import NoHarm
 
 

@@ -22,7 +22,7 @@ from benchmarks.problems.choices import Chosen, Trained
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
+from metricopt.methods.result import Budget
 from metricopt.metrics.base import Metric
 
 

@@ -64,7 +64,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Spending:
-    """What one result may cost; see `metricopt.methods.budget.Budget`."""
+    """What one result may cost; see `metricopt.methods.result.Budget`."""
 
     queries: int = 0
     gradient_steps: int = 0

@@ -7,9 +7,9 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM, Form
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
     Unmodulated,

@@ -1,9 +1,14 @@
 """The contract of an adapter: a frozen network theta modulated by a flat vector phi."""
 
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from typing import Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from metricopt.adapters.applied.changed import Change, put_in
+from metricopt.errors import ShapeError
+from metricopt.process.keeping import evaluating
 from metricopt.reading.inputs import Inputs
 from metricopt.reading.outputs import Outputs
 
@@ -71,3 +76,94 @@ class Adapter(ABC):
         Raises:
             ShapeError: if phi is not [B, d] or B does not divide the examples.
         """
+
+
+class NetworkAdapter(Adapter):
+    """An adapter of a network that a user has in hands.
+
+    Args:
+        network: the network theta; frozen and put in evaluation mode.
+        size: number d of adapter parameters.
+
+    Attributes:
+        network: the network theta, frozen and in evaluation mode.
+        size: number d of adapter parameters.
+    """
+
+    def __init__(self, network: nn.Module, size: int) -> None:
+        evaluating(network)
+        self.network = network.requires_grad_(False)
+        self.size = size
+        self._attached: Tensor | None = None
+        self._undo = ExitStack()
+
+    @property
+    def attached(self) -> Tensor | None:
+        """The phi that the network is modulated by, or None."""
+        return self._attached
+
+    def attach(self, phi: Tensor) -> Self:
+        """Modulate the network by one phi in evaluation mode, until `detach`.
+
+        The network may be called, called by `forward`, compiled before or now, copied,
+        or be a part of another one. Later in-place changes of phi take effect, and
+        gradients reach phi, so an optimizer may step it. As a context manager,
+        `with adapter.attach(phi): ...` detaches at the end.
+
+        Args:
+            phi: adapter parameters, shape [d].
+
+        Raises:
+            ShapeError: if phi is not [d].
+            ConfigError: if another adapter modulates the network.
+        """
+        if tuple(phi.shape) != (self.size,):
+            raise ShapeError(
+                f"phi must have shape [{self.size}], got {tuple(phi.shape)}"
+            )
+        self.detach()
+        self._undo.callback(put_in(self.network, self.changes(phi)))
+        self._undo.callback(_train, evaluating(self.network))
+        self._attached = phi
+        return self
+
+    def detach(self) -> None:
+        """Restore the network and its mode; does nothing if it is not modulated."""
+        self._undo.close()
+        self._attached = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.detach()
+
+    @abstractmethod
+    def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
+        """Return modules of the network, and what phi [d] does to their outputs."""
+
+    @abstractmethod
+    def merged(self, phi: Tensor) -> nn.Module:
+        """Return a copy of the network, in evaluation mode, that needs no adapter.
+
+        Args:
+            phi: adapter parameters that it behaves as modulated by, shape [d].
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, str]:
+        """Return the settings that give phi its meaning, apart from theta."""
+
+    def detached(self) -> ExitStack:
+        """Use the plain network in evaluation mode inside the context."""
+        stack = ExitStack()
+        if self._attached is not None:
+            stack.callback(self.attach, self._attached)
+            self.detach()
+        stack.callback(_train, evaluating(self.network))
+        return stack
+
+
+def _train(modules: list[nn.Module]) -> None:
+    for module in modules:
+        module.training = True

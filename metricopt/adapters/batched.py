@@ -8,10 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.base import Features
-from metricopt.adapters.modulation import Modulation
-from metricopt.adapters.network_cut import GraphCut, HookedNetwork, cut_network
-from metricopt.adapters.site_tracer import TRACE_ERRORS
-from metricopt.adapters.sites import Site, require_called
+from metricopt.adapters.network_cut import (
+    TRACE_ERRORS,
+    GraphCut,
+    HookedNetwork,
+    cut_network,
+)
+from metricopt.adapters.sites import Modulation, Site, require_called
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import (
     Inputs,

@@ -5,10 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.network_cut import in_order
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import Site, find_module, record_shapes
+from metricopt.adapters.sites import Modulation, Site, find_module, record_shapes
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Inputs, form_of

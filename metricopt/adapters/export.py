@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from metricopt.adapters.network_adapter import NetworkAdapter
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.errors import ConfigError, DataError, ShapeError
 from metricopt.files import read_tensors, write_atomically
 

@@ -7,9 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from metricopt.adapters.modulation import Modulation
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import Site, find_sites
+from metricopt.adapters.sites import Modulation, Site, find_sites
 from metricopt.errors import ConfigError, require_choice
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Inputs

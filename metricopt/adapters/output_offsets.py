@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.applied.folding import with_offsets
-from metricopt.adapters.base import Adapter, Features
+from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -259,3 +258,41 @@ class Unmodulated(NetworkAdapter):
 def _of_form(parts: list[Tensor]) -> Outputs:
     """Return one tensor of features alone, several as a tuple."""
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+class MeantAdapter(Adapter):
+    """Another adapter, whose outputs become logits with the class axis second.
+
+    Args:
+        inner: adapter of a network that returns its outputs in another form.
+        meaning: meaning of these outputs; see `Meaning.inward`.
+    """
+
+    def __init__(self, inner: Adapter, meaning: Meaning) -> None:
+        self.inner, self.meaning = inner, meaning
+        self.size = inner.size
+        self._offsets: OutputOffsets | None = None
+        if isinstance(inner, OutputOffsets) and inner.meaning == meaning:
+            self._offsets = inner
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Places in phi of the parts of the other adapter."""
+        return self.inner.parts
+
+    def encode(self, inputs: Inputs) -> Features:
+        """Return the features of the other adapter."""
+        return self.inner.encode(inputs)
+
+    def predict(self, features: Features, phi: Tensor) -> Outputs:
+        """Return the outputs of every phi on the same N examples; see `Adapter`."""
+        if self._offsets is not None:  # they shift logits: no way there and back
+            return self._offsets.logits(features, phi)
+        return self.meaning.inward(self.inner.predict(features, phi), leading=2)
+
+    def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
+        """Return the outputs of every phi on its own n examples; see `Adapter`."""
+        if self._offsets is not None:
+            return self._offsets.logits_grouped(features, phi)
+        outputs = self.inner.predict_grouped(features, phi)
+        return self.meaning.inward(outputs, leading=2)

@@ -10,12 +10,10 @@ from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.applied.folding import folded, replaced
-from metricopt.adapters.base import Features
+from metricopt.adapters.base import Features, NetworkAdapter
 from metricopt.adapters.batched import BatchedNetwork, batch_network
-from metricopt.adapters.modulation import Modulation
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.network_cut import GraphCut, site_changes
-from metricopt.adapters.sites import Site
+from metricopt.adapters.sites import Modulation, Site
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import (

@@ -6,16 +6,16 @@
      2, 7  loop over tasks        `meta_training.MetaTraining`
      3     trajectory, K queries  `trajectories.collect`
      4     dense interpolation    `interpolation.Interpolator`
-     5     inner step on eq. (2)  `objective.objective`, `triplets.mine`
+     5     inner step on eq. (2)  `objective.objective`, `objective.mine`
      6     Reptile update         `meta_training.interpolate_weights`
-     8     return the weights     `meta_trained.MetaTrained`
+     8     return the weights     `recipe.MetaTrained`
      9     initialise phi         `metricopt.tasks.descent.starts`
     10, 15 loop over steps        `metricopt.tasks.descent.run`
     11     Sigma, eq. (3)         `guided_es.subspace_basis`, `search_covariance`
     12     P perturbations        `guided_es.sample_perturbations`
     13     direction, eq. (4)     `guided_es.descent_estimate`
     14     step on u_t            `optimizer.MetricOptimizer.step`; its length alpha_t:
-                                  `guided_descent`, `step_choice`
+                                  `step_choice`
     16     return phi             `metricopt.MetricOpt.run`,
                                   `metricopt_literal.LiteralMetricOpt.run`
 

@@ -3,12 +3,11 @@
 import math
 from dataclasses import asdict, replace
 
-from metricopt.algorithm1.meta_trained import MetaTrained
-from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.recipe import MetaTrained, Recipe
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Preparation
+from metricopt.methods.result import Budget
 from metricopt.tasks.descent import OptimizerFactory, loss_optimizer, loss_rate
 from metricopt.tasks.task import Task
 

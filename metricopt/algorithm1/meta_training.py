@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from metricopt.algorithm1.interpolation import Interpolator
-from metricopt.algorithm1.meta_trained import MetaTrained, Progress
 from metricopt.algorithm1.objective import (
     Points,
     equal_weight,
@@ -16,7 +15,7 @@ from metricopt.algorithm1.objective import (
     objective,
 )
 from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
-from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.recipe import MetaTrained, Progress, Recipe
 from metricopt.algorithm1.trajectories import (
     GUIDED,
     KINDS,
@@ -27,7 +26,7 @@ from metricopt.algorithm1.trajectories import (
     concatenate,
 )
 from metricopt.algorithm1.value_function import Standardisation, ValueFunction
-from metricopt.process.threads import one_thread
+from metricopt.process.keeping import one_thread
 from metricopt.tasks.descent import OptimizerFactory, Stepper
 from metricopt.tasks.task import Task
 

@@ -13,7 +13,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metricopt.algorithm1.guided_descent import guided_optimizer
 from metricopt.algorithm1.health import check_health, health_notes
 from metricopt.algorithm1.meta_preparation import (
     fitted_recipe,
@@ -23,10 +22,13 @@ from metricopt.algorithm1.meta_preparation import (
     trajectory_factory,
     unpack,
 )
-from metricopt.algorithm1.meta_trained import MetaTrained, Progress
 from metricopt.algorithm1.meta_training import meta_train
-from metricopt.algorithm1.recipe import RECIPE, Recipe
-from metricopt.algorithm1.step_choice import choose_step, trial_queries
+from metricopt.algorithm1.recipe import RECIPE, MetaTrained, Progress, Recipe
+from metricopt.algorithm1.step_choice import (
+    choose_step,
+    guided_optimizer,
+    trial_queries,
+)
 from metricopt.algorithm1.trajectories import (
     GUIDED,
     LOSS,
@@ -34,10 +36,9 @@ from metricopt.algorithm1.trajectories import (
     Trajectories,
     collect_kinds,
 )
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.known import Known, KnownValueFunction
-from metricopt.methods.result import FinetuneResult, last_step
+from metricopt.methods.result import Budget, FinetuneResult, last_step
 from metricopt.tasks.descent import (
     OptimizerFactory,
     Streams,

@@ -17,14 +17,12 @@ from metricopt.algorithm1.meta_preparation import (
     trajectory_factory,
     unpack,
 )
-from metricopt.algorithm1.meta_trained import MetaTrained, Progress
 from metricopt.algorithm1.meta_training import meta_train
 from metricopt.algorithm1.optimizer import MetricOptimizer
-from metricopt.algorithm1.recipe import LITERAL, Recipe
+from metricopt.algorithm1.recipe import LITERAL, MetaTrained, Progress, Recipe
 from metricopt.algorithm1.step_choice import choose_step, trial_queries
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.result import FinetuneResult, last_step
+from metricopt.methods.result import Budget, FinetuneResult, last_step
 from metricopt.tasks.descent import Stepper, Streams, paired_streams, run, starts
 from metricopt.tasks.task import Task
 

@@ -24,7 +24,7 @@ from metricopt.algorithm1.guided_es import (
 )
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
-from metricopt.process.threads import one_thread
+from metricopt.process.keeping import one_thread
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
-"""Inputs of lines 1 to 8: how a value function is meta-trained, as one set of settings.
+"""Inputs of lines 1 to 8, as one set of settings; line 8: what meta-training returns.
 
 `LITERAL` is the pseudocode of Huang et al., CVPR 2021, as published. `RECIPE` is what
 was found to work: targets standardised, several tasks per update, a start near the
 pre-trained network, most of the trajectories on-policy, Reptile's average returned.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from metricopt.algorithm1.trajectories import Rollout
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
 
 GAMMA = 10.0
@@ -93,3 +95,28 @@ LITERAL = Recipe(
     standardise_cost=False,
     on_policy=0.0,
 )
+
+
+Progress = Callable[[int, int], None]
+"""Called with the number of tasks done so far and the number of all tasks."""
+
+
+@dataclass(frozen=True)
+class MetaTrained:
+    """A trained value function and what it cost.
+
+    Attributes:
+        value_function: in evaluation mode.
+        recipe: how it was trained.
+        queries: metric queries made.
+        spread: root-mean-square distance of phi from its mean in the first block.
+        reach: greatest distance of phi from that mean in the training trajectories.
+        losses: training loss of every update; empty if they were not kept.
+    """
+
+    value_function: ValueFunction
+    recipe: Recipe
+    queries: int
+    spread: float
+    reach: float
+    losses: list[float] = field(default_factory=list)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from metricopt.detection.detections import Kept
     from metricopt.detection.head import DetectorHead, Regions
     from metricopt.losses.detection import DetectionLoss
-    from metricopt.metrics.detection.own import DetectionMetric
+    from metricopt.metrics.detection import DetectionMetric
 
 __all__ = [
     "DetectionLoss",
@@ -22,7 +22,7 @@ __all__ = [
 
 _LATE = {
     "DetectionLoss": "metricopt.losses.detection",
-    "DetectionMetric": "metricopt.metrics.detection.own",
+    "DetectionMetric": "metricopt.metrics.detection",
     "DetectorHead": "metricopt.detection.head",
     "Kept": "metricopt.detection.detections",
     "Regions": "metricopt.detection.head",

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from metricopt.detection.region_outputs import RegionOutputs
-from metricopt.detection.truths import pack_truths
+from metricopt.detection.packed import RegionOutputs, pack_truths
 from metricopt.errors import ConfigError
 
 GEOMETRY = 8

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metricopt.detection.detections import Detections, rank_within
-from metricopt.detection.truths import present
+from metricopt.detection.packed import present
 
 Rule = Literal["voc", "coco"]
 HIT, ALARM, IGNORED = 1, 0, -1

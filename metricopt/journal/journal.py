@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from metricopt.errors import (
     ConfigError,
@@ -17,6 +16,8 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.journal.content import FORMAT, Answer, Content, heading, line, read
+from metricopt.journal.run_facts import digest
+from metricopt.metrics.base import Metric, WrappedMetric
 
 KINDS = {kind.__name__: kind for kind in (DataError, ShapeError, ConfigError)}
 """Errors of a metric by name; any other counts as a MetricError."""
@@ -65,12 +66,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         os.close(self._file)  # which unlocks it
 
     def answer(self, question: str, ask: Callable[[], float]) -> float:
@@ -206,3 +202,22 @@ def _write(file: int, content: bytes) -> None:
     while content:
         content = content[os.write(file, content) :]
     os.fsync(file)
+
+
+class JournalledMetric(WrappedMetric):
+    """Asks a metric row by row, and only what the journal does not answer.
+
+    Args:
+        metric: what is evaluated.
+        journal: what it said before, and where each new answer is written at once.
+    """
+
+    def __init__(self, metric: Metric, journal: Journal) -> None:
+        super().__init__(metric)
+        self._journal = journal
+
+    def _value(self, outputs: Any, targets: Any) -> float:
+        question = digest((outputs, targets))
+        return self._journal.answer(
+            question, lambda: self.metric.value(outputs, targets)
+        )

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, smooth_l1_loss
 
 from metricopt.detection.matching import intersection_over_union
-from metricopt.detection.region_outputs import RegionOutputs, region_outputs
-from metricopt.detection.truths import present
+from metricopt.detection.packed import RegionOutputs, present, region_outputs
 from metricopt.errors import DataError
 
 FOREGROUND = 0.5

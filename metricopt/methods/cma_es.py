@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation
 from metricopt.methods.evolution import draw_seeds, evolution_strategy, spend
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.tasks.task import Task
 
 

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from metricopt.algorithm1.meta_trained import MetaTrained, Progress
+from metricopt.algorithm1.recipe import MetaTrained, Progress
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.known import Known
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.registry import Registry
 from metricopt.tasks.task import Task
 

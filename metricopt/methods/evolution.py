@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metricopt.methods.archive import Archive
+from metricopt.methods.result import Archive
 from metricopt.tasks.task import Task
 
 GRADIENTS, ISOTROPIC = 64, 0.1

@@ -21,8 +21,6 @@ from torch import Tensor
 from metricopt.algorithm1.objective import Points, objective
 from metricopt.algorithm1.recipe import GAMMA, Recipe
 from metricopt.algorithm1.value_function import Standardisation, ValueFunction
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import (
     GRADIENTS,
@@ -32,8 +30,8 @@ from metricopt.methods.evolution import (
     evolution_strategy,
     tell,
 )
-from metricopt.methods.result import FinetuneResult
-from metricopt.process.threads import one_thread
+from metricopt.methods.result import Archive, Budget, FinetuneResult
+from metricopt.process.keeping import one_thread
 from metricopt.tasks.task import Task
 
 FIT_BATCH = 128

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from metricopt.metrics.arguments import check_labels, check_outputs
-from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.base import METRICS, Metric, check_labels, check_outputs
 
 
 @METRICS.register("aucpr")

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.metrics.arguments import check_labels, check_outputs
-from metricopt.metrics.base import Metric
+from metricopt.metrics.base import Metric, check_labels, check_outputs
 from metricopt.metrics.confusion import confusion_matrices
 
 

@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError
-from metricopt.methods.archive import Archive
-from metricopt.methods.result import Checkpoint, Evidence, FinetuneResult
-from metricopt.on_outputs import fold_check
+from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
+from metricopt.on_outputs.coordinates import reaches
 from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
-from metricopt.on_outputs.explained import Explained
-from metricopt.on_outputs.folds import lacking
-from metricopt.on_outputs.reach import reaches
+from metricopt.on_outputs.folds import FOLDS, QUERIES, check_on_folds, lacking
 from metricopt.on_outputs.search import OutputsSearch
+from metricopt.on_outputs.statistics_value import Explained
 from metricopt.tasks.task import Task
 
 CHECKED_LEVEL = 2.0
@@ -66,7 +64,7 @@ def conclude(
         proposals = _confirmed(proposals, archive.costs)
     before = task.queries
     if any(each.unchecked for each in proposals):
-        possible = archive.remaining >= fold_check.QUERIES
+        possible = archive.remaining >= QUERIES
         proposals = _checked(proposals, task, generator, possible=possible)
     phi = torch.stack([each.phi for each in proposals])
     extra = (task.queries - before) // len(phi)
@@ -180,11 +178,11 @@ def _checked(
     if not possible:
         return _unchecked(
             proposals,
-            f"Fewer than the {fold_check.QUERIES} queries that check it were left.",
+            f"Fewer than the {QUERIES} queries that check it were left.",
         )
     phi = torch.stack([each.phi for each in proposals])
     try:
-        checks = fold_check.check_on_folds(task, phi, generator)
+        checks = check_on_folds(task, phi, generator)
     except DataError as error:  # a part may lack what the whole split has
         reason = f"It cannot be checked on parts of the observe split: {error}."
         return _unchecked(proposals, reason)
@@ -192,7 +190,7 @@ def _checked(
     for proposal, check in zip(proposals, checks, strict=True):
         if proposal.unchecked:
             seen = (
-                f"{proposal.evidence.reason} On {fold_check.FOLDS} parts of the "
+                f"{proposal.evidence.reason} On {FOLDS} parts of the "
                 f"observe split it gains {check.gain:.4f} (standard error "
                 f"{check.error:.4f}); these examples have chosen it, too."
             )

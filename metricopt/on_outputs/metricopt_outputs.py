@@ -24,8 +24,6 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.evolution import (
     GRADIENTS,
@@ -34,12 +32,11 @@ from metricopt.methods.evolution import (
     draw_seeds,
 )
 from metricopt.methods.known import Known, KnownStatistics
-from metricopt.methods.result import FinetuneResult
-from metricopt.on_outputs import fold_check
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.on_outputs.conclusion import conclude, propose
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
-from metricopt.on_outputs.folds import lacking
+from metricopt.on_outputs.folds import QUERIES, lacking
 from metricopt.on_outputs.search import OutputsSearch, SearchSettings
 from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -137,7 +134,7 @@ class MetricOptOutputs(Method):
                     if root is None:
                         root = covariance_root(task, generator, GRADIENTS, ISOTROPIC)
                     search.hand_over(root)
-                    kept = fold_check.QUERIES + 1
+                    kept = QUERIES + 1
             asked = [search.ask() for search in searches]
             costs = archive.query(torch.stack(asked)[:, None])
             for search, phi, cost in zip(searches, asked, costs, strict=True):

@@ -13,14 +13,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from metricopt.algorithm1.meta_trained import MetaTrained, Progress
+from metricopt.algorithm1.recipe import MetaTrained, Progress
 from metricopt.errors import ConfigError
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.known import Known
-from metricopt.methods.result import Evidence, FinetuneResult
-from metricopt.on_outputs import fold_check
+from metricopt.methods.result import Archive, Budget, Evidence, FinetuneResult
 from metricopt.on_outputs.conclusion import (
     Proposal,
     conclude,
@@ -29,6 +26,7 @@ from metricopt.on_outputs.conclusion import (
 )
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
+from metricopt.on_outputs.folds import QUERIES
 from metricopt.on_outputs.search import OutputsSearch, SearchSettings
 from metricopt.tasks.recorded_task import RecordedTask
 from metricopt.tasks.task import Task
@@ -37,7 +35,7 @@ LEARNED = 100
 """Most queries that the value function learns from."""
 PREDICTED = 5
 """Queries that it predicts before it learns from them."""
-RESERVED = 2 + fold_check.QUERIES
+RESERVED = 2 + QUERIES
 """Queries that the method cannot spend: phi = 0, the confirmation and the check."""
 
 

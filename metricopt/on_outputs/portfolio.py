@@ -5,10 +5,8 @@ from typing import ClassVar
 
 import torch
 
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.tasks.task import Task

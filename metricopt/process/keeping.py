@@ -1,55 +1,56 @@
-"""A context that leaves the user's network and process as they were."""
+"""Contexts that leave the user's network and process as they were.
 
+They are exit stacks: a generator would assign to exceptions that pass through, which
+some refuse.
+"""
+
+import random
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
+import numpy as np
 import torch
 from torch import nn
 
-from metricopt.process.seeding import KeptRandomState
 
+def kept_process(network: nn.Module) -> ExitStack:
+    """Put back, at the end of the context, what working on a network changes.
 
-class KeptProcess:
-    """A context that puts back what working on a network changes.
-
-    These are the training flag of every module, `requires_grad` of every parameter and
-    the global random states. Inside, gradients are recorded even where the caller's
-    `torch.no_grad()` or `torch.inference_mode()` forbids it. It is a class for the
-    reason that `KeptRandomState` gives.
-
-    Args:
-        network: the user's network.
+    These are the training flag of every module, `requires_grad` of every parameter, and
+    the global random states of torch, numpy and Python: packages such as `cma` draw
+    from them, and seed them. Inside, gradients are recorded even where the caller's
+    `torch.no_grad()` or `torch.inference_mode()` forbids it.
     """
-
-    def __init__(self, network: nn.Module) -> None:
-        self._network = network
-
-    def __enter__(self) -> Self:
-        self._training = [(each, each.training) for each in self._network.modules()]
-        self._learning = [
-            (each, each.requires_grad) for each in self._network.parameters()
-        ]
-        self._inside = ExitStack()
-        self._inside.enter_context(KeptRandomState())
-        self._inside.enter_context(torch.inference_mode(False))
-        self._inside.enter_context(torch.enable_grad())
-        if any(map(_is_compiled, self._network.modules())):
+    stack: ExitStack[None] = ExitStack()
+    with stack:
+        for module in network.modules():
+            stack.callback(setattr, module, "training", module.training)
+        for weight in network.parameters():
+            stack.callback(weight.requires_grad_, weight.requires_grad)
+        stack.callback(torch.set_rng_state, torch.get_rng_state())
+        stack.callback(np.random.set_state, np.random.get_state())
+        stack.callback(random.setstate, random.getstate())
+        if torch.cuda.is_initialized():
+            states = torch.cuda.get_rng_state_all()
+            stack.callback(torch.cuda.set_rng_state_all, states)
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        if any(getattr(m, "_compiled_call_impl", None) for m in network.modules()):
             # Compiled code does not see the hooks that work on the network puts in.
-            self._inside.enter_context(torch.compiler.set_stance("force_eager"))
-        return self
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        return stack.pop_all()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._inside.close()
-        for module, training in self._training:
-            module.training = training
-        for weight, learning in self._learning:
-            weight.requires_grad_(learning)
+
+def one_thread() -> ExitStack:
+    """Use one torch thread inside the context, then as many as before.
+
+    Handing a few thousand numbers to a second thread takes longer than adding them up,
+    and far longer where other processes keep the cores busy.
+    """
+    before, stack = torch.get_num_threads(), ExitStack()
+    if before > 1:
+        torch.set_num_threads(1)
+        stack.callback(torch.set_num_threads, before)
+    return stack
 
 
 def evaluating(network: nn.Module) -> list[nn.Module]:
@@ -62,7 +63,3 @@ def evaluating(network: nn.Module) -> list[nn.Module]:
     for module in training:
         module.training = False
     return training
-
-
-def _is_compiled(module: nn.Module) -> bool:
-    return getattr(module, "_compiled_call_impl", None) is not None

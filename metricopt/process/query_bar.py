@@ -1,7 +1,6 @@
 """The bar of queries that a terminal shows."""
 
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from tqdm import tqdm
@@ -47,12 +46,7 @@ class QueryBar:
             with suppress(Exception):
                 self._bar.update(queries)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             with suppress(Exception):
                 self._bar.close()

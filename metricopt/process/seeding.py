@@ -1,13 +1,9 @@
 """Seeds as hashes of names, so that adding one run never shifts another."""
 
 import hashlib
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
-import numpy as np
 import torch
 
 
@@ -62,30 +58,3 @@ class Seeds:
     def generator(self, *purpose: object) -> torch.Generator:
         """Return a fresh generator on the CPU for a purpose."""
         return make_generator(*self.names, *purpose)
-
-
-class KeptRandomState:
-    """A context that puts the global random states of torch, numpy and Python back.
-
-    Packages such as `cma` draw from them, and seed them. The states of all GPUs are put
-    back if a GPU is in use. It is a class, because a
-    generator would assign to exceptions that pass through, which some refuse.
-    """
-
-    def __enter__(self) -> Self:
-        self._torch, self._numpy = torch.get_rng_state(), np.random.get_state()
-        self._python = random.getstate()
-        started = torch.cuda.is_initialized()
-        self._gpus = torch.cuda.get_rng_state_all() if started else []
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        torch.set_rng_state(self._torch)
-        np.random.set_state(self._numpy)
-        random.setstate(self._python)
-        torch.cuda.set_rng_state_all(self._gpus)

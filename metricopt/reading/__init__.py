@@ -2,11 +2,9 @@
 
 forms of inputs                `inputs`
 forms of outputs and targets   `outputs`
-meaning of outputs             `meaning`; how it is decided `decision`
+meaning of outputs             `meaning`
 data sets, loaders, pairs      `examples`
-refusals before any query      `network`, `first_run`, `targets`, `loss`, `metric`
+refusals before any query      `network`, `loss`, `metric`, with its doubts later
 a metric of any form           `callables`
-metrics of other packages      `scikit_learn`, `torch_metrics`; what they expect
-`expected`, what they are given `as_given`
-warnings with a result         `doubts`
+metrics of other packages      `other_packages`; what they expect `expected`
 """

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.reading.as_given import probabilities
+from metricopt.reading.expected import probabilities
 from metricopt.reading.meaning import PLAIN, Meaning
-from metricopt.reading.outputs import Outputs, Targets, each
-from metricopt.reading.scikit_learn import from_sklearn, is_sklearn
-from metricopt.reading.torch_metrics import (
+from metricopt.reading.other_packages import (
     from_accumulator,
+    from_sklearn,
     from_torchmetrics,
     is_accumulator,
+    is_sklearn,
     is_torchmetrics,
 )
+from metricopt.reading.outputs import Outputs, Targets, each
 
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
@@ -108,7 +109,7 @@ class CallableMetric(Metric):
 class ForeignMetric(CallableMetric):
     """A metric of another package, which gets what it expects of the outputs.
 
-    The function takes the meaning of outputs first; see `reading.scikit_learn`.
+    The function takes the meaning of outputs first; see `reading.other_packages`.
     """
 
     takes_tuples = False

@@ -1,4 +1,4 @@
-"""The meaning of outputs and targets, and the form in which methods see the outputs.
+"""What outputs and targets mean, how that is decided, and the form methods see them in.
 
 Methods, statistics and built-in metrics read one form of outputs and labels: logits of
 classes [N, C], with the class axis second, and whole numbers [N]. The network and the
@@ -6,15 +6,16 @@ data may have another form, which the user's own loss and metric expect. `inward
 their form into that of methods, and `outward` turns it back.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
-from metricopt.errors import require_choice
-from metricopt.reading.outputs import Outputs, Targets
+from metricopt.errors import ConfigError, require_choice
+from metricopt.reading.outputs import UNIT, Outputs, Targets, are_embeddings
 
 Kind = Literal[
     "logits", "probabilities", "log-probabilities", "values", "embeddings", "raw"
@@ -186,3 +187,172 @@ class Meaning:
 
 PLAIN = Meaning()
 """Logits [N, C], or anything that only the user's loss and metric read."""
+
+
+REGRESSION = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
+OF_LOGITS = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginLoss)
+"""Losses that say what outputs are, even where all of them lie in [0, 1]."""
+OF_SHARES = (nn.BCEWithLogitsLoss, nn.BCELoss)
+"""Losses whose targets may be any number in [0, 1]: the share of a label."""
+IGNORED = -100
+"""Label that torch's losses and token classifiers leave out by default."""
+
+
+def meaning_of(
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    loss: object,
+    told: Kind | None = None,
+) -> Meaning:
+    """Decide what the outputs of a network mean.
+
+    Targets say whether there are classes. For classes, outputs outside [0, 1] are
+    logits; rows that sum to 1 are probabilities; else the loss says which of the two.
+
+    Args:
+        outputs: outputs of the untouched network for some examples, [n, ...], as it
+            returns them.
+        targets: targets of all examples, shape [N, ...].
+        loss: the training loss; torch's own losses say what they expect.
+        told: what the user says that outputs are; None to decide.
+
+    Raises:
+        ConfigError: if outputs all lie in [0, 1] and nothing says whether they are
+            probabilities, or they are not what the user says.
+    """
+    if told is not None:
+        require_choice("outputs", told, Kind)
+    if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
+        return Meaning(told or "raw")
+    flat = outputs.ndim == 1
+    columns = outputs[:, None] if flat else outputs
+    if told in ("embeddings", "raw"):
+        return Meaning(told, flat=flat)
+    if told is None and columns.ndim == 2 and are_embeddings(columns):
+        return Meaning("embeddings", flat=flat)
+    layout = _layout(columns, targets)
+    if layout is None:
+        return Meaning(told or "raw", flat=flat)
+    ignored = ignored_label(loss) if layout != "rows" else None
+    classes = columns.shape[-1 if layout == "tokens" else 1]
+    counted = targets if ignored is None else targets[targets != ignored]
+    same = targets.ndim == columns.ndim or classes == 1
+    numbers = type(loss) in REGRESSION or told == "values"
+    shares = same and told != "values" and _are_shares(counted, classes, loss)
+    truth = "other" if shares else _truth(counted, classes, same, numbers)
+    kind, link = _kind(columns, truth, layout, loss, told)
+    meaning = Meaning(kind, truth, layout, link, flat, ignored)
+    if truth != "labels":
+        return replace(meaning, doubt=_doubt(counted, classes, truth, same))
+    stored = None if targets.dtype == torch.int64 else targets.dtype
+    return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
+
+
+def ignored_label(loss: Any) -> int:
+    """Return the label that a loss leaves out, of torch's default if it names none."""
+    given = getattr(loss, "keywords", {}).get("ignore_index")  # of a `partial`
+    found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
+    return found
+
+
+def _layout(outputs: Tensor, targets: Tensor) -> Layout | None:
+    """Return where the classes of outputs [n, ...] are; None if targets do not fit."""
+    shape, each = tuple(outputs.shape[1:]), tuple(targets.shape[1:])
+    if len(shape) == 1:
+        fits: Sequence[tuple[int, ...]] = ((), shape)
+        return "rows" if each in fits else None
+    # Where both fit, torch's own convention: its losses take [N, C, ...].
+    if each in (shape[1:], shape):
+        return "channels"
+    return "tokens" if each == shape[:-1] else None
+
+
+def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
+    """Return whether a loss takes the targets, one for each output, as shares."""
+    if type(loss) is nn.CrossEntropyLoss:  # a distribution over the classes
+        return classes > 1
+    binary = (targets == 0) | (targets == 1)
+    return type(loss) in OF_SHARES and not bool(binary.all())
+
+
+def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:
+    """Return a sentence if targets look like labels, but not of these classes."""
+    whole = not targets.is_floating_point() and not targets.is_complex()
+    if truth != "other" or same or not whole or not targets.numel():
+        return ""
+    low, high = targets.long().aminmax()
+    return (
+        f"targets are whole numbers from {low} to {high}, no labels of {classes} "
+        f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
+        "own can read them."
+    )
+
+
+def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth:
+    """Return what targets are, for outputs of `classes` classes.
+
+    Args:
+        targets: those that count.
+        classes: size C of the class axis.
+        same: whether there is a target for every output, not one for all C.
+        regression: whether the loss or the user says that they are numbers.
+    """
+    if regression:
+        return "numbers" if same else "other"
+    if same:
+        binary = bool(((targets == 0) | (targets == 1)).all())
+        if not binary:
+            return "numbers"
+        return "labels" if classes == 1 else "multi-label"
+    if targets.is_floating_point() or targets.is_complex() or not len(targets):
+        return "other"
+    low, high = targets.long().aminmax()
+    return "labels" if low >= 0 and high < classes else "other"
+
+
+def _kind(
+    outputs: Tensor, truth: Truth, layout: Layout, loss: object, told: Kind | None
+) -> tuple[Kind, Link | None]:
+    if truth == "numbers" and told in (None, "values"):
+        return "values", None
+    if truth == "other":
+        return told or "raw", None
+    axis = -1 if layout == "tokens" else 1
+    inside = bool(((outputs >= 0) & (outputs <= 1)).all())
+    labelled = outputs.shape[axis] > 1 and truth == "labels"
+    logarithms = labelled and _are_logarithms(outputs, axis)
+    if logarithms and told in (None, "log-probabilities"):
+        return "log-probabilities", "log-softmax"
+    sums = (outputs.sum(axis) - 1).abs().amax() < UNIT
+    whole = inside and labelled and bool(sums)
+    link: Link = "softmax" if whole else "sigmoid"
+    if told is not None:
+        if told == "log-probabilities":
+            raise ConfigError(
+                "outputs='log-probabilities' needs labels, and outputs whose "
+                "exponentials sum to 1, as of a LogSoftmax"
+            )
+        if told == "probabilities" and not inside:
+            raise ConfigError(
+                "outputs='probabilities' needs outputs in [0, 1], got "
+                f"{outputs.min().item():g} to {outputs.max().item():g}"
+            )
+        return told, link if told == "probabilities" else None
+    if not inside or (type(loss) in OF_LOGITS and not whole):
+        return "logits", None
+    if whole or type(loss) is nn.BCELoss:
+        return "probabilities", link
+    known = " or ".join(f"outputs={each!r}" for each in get_args(Kind)[:2])
+    raise ConfigError(
+        f"all outputs lie in [0, 1], from {outputs.min().item():g} to "
+        f"{outputs.max().item():g}, and may be probabilities: say which they are by "
+        f"FinetuneOptions({known})"
+    )
+
+
+def _are_logarithms(outputs: Tensor, axis: int) -> bool:
+    """Return whether outputs are logarithms of numbers that sum to 1 along an axis."""
+    if not bool((outputs <= 0).all()):
+        return False
+    return bool(outputs.logsumexp(axis).abs().amax() < UNIT)

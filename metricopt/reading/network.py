@@ -1,12 +1,22 @@
-"""Before anything runs: is there what makes outputs differ from those of later runs?"""
+"""Before any query: does a network run on the inputs, and do so the same later?"""
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
 from metricopt.adapters.applied.changed import is_changed
-from metricopt.errors import ConfigError
+from metricopt.adapters.base import NetworkAdapter
+from metricopt.adapters.network_cut import TRACE_ERRORS
+from metricopt.adapters.output_offsets import untouched_outputs
+from metricopt.errors import ConfigError, DataError, MetricOptError, described
+from metricopt.reading.inputs import Inputs, described_inputs, tensors_of
+from metricopt.reading.outputs import Outputs
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import Split
 
 
 def checked_network(network: nn.Module) -> nn.Module:
@@ -52,3 +62,114 @@ def checked_network(network: nn.Module) -> nn.Module:
                 "single examples"
             )
     return network
+
+
+FEW = 4
+"""Examples of the first run."""
+SHORT = 200
+"""Most characters of another error that a message repeats."""
+T = TypeVar("T")
+
+
+def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: str) -> T:
+    """Return what a function does that runs a network for the first time.
+
+    Args:
+        run: the function.
+        network: the network.
+        inputs: on which it runs.
+        name: name of their split.
+
+    Raises:
+        DataError: if the network does not run; the message has the dtype and the shape
+            of the inputs and of the weights of the first layer.
+    """
+    try:
+        return run()
+    except MetricOptError:
+        raise
+    except TRACE_ERRORS as error:
+        text = " ".join(str(error).split())[:SHORT]
+        raise DataError(
+            f"the network cannot run on the {name} inputs, {described_inputs(inputs)}: "
+            f"{_first_layer(network, inputs)}; {type(error).__name__}: {text}"
+        ) from error
+
+
+def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None:
+    """Run the untouched network on inputs that are not finite, if there are any.
+
+    Args:
+        adapter: adapter of the network.
+        examples: examples of one split.
+        name: name of the split.
+
+    Raises:
+        DataError: if the network does not run, or returns what is not finite.
+    """
+    strange = _not_finite(examples)
+    if not len(strange):
+        return
+    inputs, network = examples.batch(strange[:FEW]), adapter.network
+    outputs = first_run(
+        lambda: untouched_outputs(adapter, inputs), network, inputs, name
+    )
+    if not all(bool(part.isfinite().all()) for part in _parts(outputs)):
+        raise DataError(
+            f"the {name} inputs must be finite, as the network does not return finite "
+            f"outputs for others, got NaN or infinity in {len(strange)} of "
+            f"{len(examples)} examples, first in example {int(strange[0])}"
+        )
+
+
+def check_outputs(outputs: Outputs, name: str) -> None:
+    """Refuse a network that returns NaN.
+
+    Args:
+        outputs: outputs of the untouched network, shape [1, N, ...]; infinity may be
+            meant.
+        name: name of the split.
+
+    Raises:
+        DataError: if there is a NaN.
+    """
+    for part in _parts(outputs):
+        wrong = part[0].flatten(1).isnan().any(1)
+        if bool(wrong.any()):
+            raise DataError(
+                f"the network must return numbers, got NaN for {int(wrong.sum())} of "
+                f"{len(wrong)} {name} examples, first for example "
+                f"{int(wrong.nonzero()[0])}"
+            )
+
+
+def _parts(outputs: Outputs) -> tuple[Tensor, ...]:
+    return (outputs,) if isinstance(outputs, Tensor) else outputs
+
+
+def _not_finite(examples: Examples) -> Tensor:
+    """Return the places [n] of inputs in memory with NaN or infinity."""
+    held = tensors_of(examples.inputs) if isinstance(examples, Split) else ()
+    # A sum is not finite if one of its terms is not; no mask of all numbers is needed.
+    sums = [
+        part.reshape(len(part), -1).sum(1) for part in held if part.is_floating_point()
+    ]
+    if not sums:
+        return torch.empty(0, dtype=torch.int64)
+    return (~torch.stack(sums).isfinite().all(0)).nonzero()[:, 0]
+
+
+def _first_layer(network: nn.Module, inputs: Inputs) -> str:
+    """Return what the weights of the first layer say of its inputs."""
+    for name, module in network.named_modules():
+        weights = list(module.parameters(recurse=False))
+        if not weights or list(module.children()) or is_lazy(weights[0]):
+            continue
+        dtype = weights[0].dtype
+        if isinstance(module, nn.Embedding):
+            dtype = torch.int64
+        other = isinstance(inputs, Tensor) and inputs.dtype != dtype
+        remedy = f": convert the inputs to {dtype}" if other else ""
+        layer = f"its first layer, {type(module).__name__} {name!r}"
+        return f"{layer}, has {described(weights[0])} weights{remedy}"
+    return "it has no weights"

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.detection.curves import ELEVEN, Curves
+from metricopt.detection.curves import ELEVEN, Curves, judged
 from metricopt.detection.detections import Detections
-from metricopt.detection.judged import judged
-from metricopt.detection.region_outputs import region_outputs
-from metricopt.detection.truths import are_truths, counted, present
+from metricopt.detection.packed import are_truths, counted, present, region_outputs
 from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from metricopt.adapters.base import Adapter
 from metricopt.errors import MetricOptError
-from metricopt.metrics.base import Metric
-from metricopt.metrics.wrapped import WrappedMetric
-from metricopt.reading.as_given import one_by_one
+from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.reading.callables import CallableMetric
+from metricopt.reading.expected import one_by_one
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Outputs, Targets, joined
 from metricopt.tasks import passes

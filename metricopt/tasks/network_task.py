@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
-from metricopt.adapters.meant import MeantAdapter
+from metricopt.adapters.output_offsets import MeantAdapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
 from metricopt.process.seeding import Seeds
-from metricopt.reading.first_run import check_outputs
-from metricopt.reading.loss import check_loss
+from metricopt.reading.loss import check_loss, check_targets
 from metricopt.reading.meaning import PLAIN, Meaning
+from metricopt.reading.network import check_outputs
 from metricopt.reading.outputs import (
     Outputs,
     Reads,
@@ -26,7 +26,6 @@ from metricopt.reading.outputs import (
     each,
     targets_at,
 )
-from metricopt.reading.targets import check_targets
 from metricopt.statistics.contract import STATISTICS
 from metricopt.statistics.several import SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -126,3 +127,170 @@ class BalancedSampler(Sampler):
         uniform = torch.rand(rows, self.batch_size, generator=generator)
         place = (uniform * self.counts).long().minimum(self.counts - 1)
         return self.order[self.starts + place]
+
+
+class ClassSampler(Sampler):
+    """Different classes, and as many different examples of each.
+
+    Classes are equally probable. Examples of a class repeat only if it has fewer than
+    `per_class`.
+
+    Args:
+        targets: classes of all examples, shape [N].
+        batch_size: examples n of one mini-batch.
+        per_class: examples of each class in it, a divisor of n.
+
+    Raises:
+        ConfigError: if n does not hold two classes or more of `per_class` examples.
+        DataError: if there are fewer classes than a mini-batch holds, or only one.
+    """
+
+    def __init__(self, targets: Tensor, batch_size: int, per_class: int) -> None:
+        super().__init__(batch_size)
+        self.per_class = per_class
+        self.classes_per_batch = _classes_per_batch(batch_size, per_class)
+        self._examples = _grouped(targets.unique(return_inverse=True)[1])
+        _check_classes(len(self._examples.counts), self.classes_per_batch)
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return indices of examples, shape [rows, n], int64, class after class."""
+        known = torch.full((rows,), len(self._examples.counts))
+        classes = _different(known, self.classes_per_batch, generator)
+        return self._examples.draw(classes, self.per_class, generator).flatten(1)
+
+
+class HierarchicalSampler(Sampler):
+    """A `ClassSampler` with half of the classes from each of two super-categories.
+
+    Negatives of one super-category look alike, which makes mini-batches hard. All
+    super-categories are equally probable, and so are all classes of one.
+
+    Args:
+        targets: classes of all examples, shape [N].
+        groups: super-categories of all examples, shape [N], the same for all examples
+            of a class.
+        batch_size: examples n of one mini-batch.
+        per_class: examples of each class in it; 2 `per_class` divides n.
+
+    Raises:
+        ConfigError: if n is not a multiple of 2 `per_class`.
+        DataError: if the lengths differ, a class is in several super-categories, there
+            is only one, or one has fewer classes than a mini-batch takes of it.
+
+    Source: Cakir et al., CVPR 2019, sec. 4.1. Differs: pairs of super-categories are
+    drawn for every mini-batch, not gone through.
+    """
+
+    def __init__(
+        self, targets: Tensor, groups: Tensor, batch_size: int, per_class: int
+    ) -> None:
+        super().__init__(batch_size)
+        self.per_class = per_class
+        count = _classes_per_batch(batch_size, per_class)
+        if count % 2:
+            raise ConfigError(
+                "batch_size must be a multiple of 2 per_class for two super-categories,"
+                f" got batch_size={batch_size} and per_class={per_class}"
+            )
+        self.classes_per_group = count // 2
+        classes = targets.unique(return_inverse=True)[1]
+        self._examples = _grouped(classes)
+        self._classes = _grouped(_groups_of(classes, groups))
+        self._check_groups()
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Return indices of examples, shape [rows, n], int64, class after class."""
+        known = torch.full((rows,), len(self._classes.counts))
+        groups = _different(known, 2, generator)
+        classes = self._classes.draw(groups, self.classes_per_group, generator)
+        return self._examples.draw(classes, self.per_class, generator).flatten(1)
+
+    def _check_groups(self) -> None:
+        counts = self._classes.counts
+        if len(counts) < 2:
+            raise DataError("expected at least two super-categories, got 1")
+        fewest = int(counts.min())
+        if fewest < self.classes_per_group:
+            raise DataError(
+                f"a mini-batch takes {self.classes_per_group} classes of a "
+                f"super-category, got one with {fewest}"
+            )
+
+
+class _Grouped(NamedTuple):
+    """Members sorted by group: group g owns counts[g] places from starts[g] on."""
+
+    order: Tensor
+    starts: Tensor
+    counts: Tensor
+
+    def draw(self, groups: Tensor, size: int, generator: torch.Generator) -> Tensor:
+        """Return `size` members of each group, shape [..., size]."""
+        places = _different(self.counts[groups], size, generator)
+        return self.order[self.starts[groups][..., None] + places]
+
+
+def _grouped(groups: Tensor) -> _Grouped:
+    counts = torch.bincount(groups)
+    return _Grouped(groups.argsort(stable=True), counts.cumsum(0) - counts, counts)
+
+
+def _different(counts: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Return random numbers below each count, all different where it is large enough.
+
+    Every set of numbers is equally probable. Where a count is less than `size`, all
+    numbers below it come, again and again.
+
+    Args:
+        counts: any shape [...], at least 1.
+        size: how many numbers.
+        generator: source of the draw.
+
+    Returns:
+        Numbers, shape [..., size].
+
+    Source: Floyd's algorithm, in Bentley and Floyd, CACM 1987. Differs: nothing.
+    """
+    kept = counts.clamp(max=size)
+    found = counts.new_empty((*counts.shape, size))
+    for step in range(size):
+        last = counts - kept + step
+        uniform = torch.rand(counts.shape, dtype=torch.float64, generator=generator)
+        drawn = (uniform * (last + 1)).long().minimum(last)
+        taken = (found[..., :step] == drawn[..., None]).any(-1)
+        found[..., step] = torch.where(taken, last, drawn)
+    return found.gather(-1, torch.arange(size) % kept[..., None])
+
+
+def _groups_of(classes: Tensor, groups: Tensor) -> Tensor:
+    """Return the super-category of each class, numbered from 0, shape [C]."""
+    if classes.shape != groups.shape:
+        raise DataError(
+            f"expected one super-category per example, got {len(groups)} for "
+            f"{len(classes)} examples"
+        )
+    numbers = groups.unique(return_inverse=True)[1]
+    pairs: Tensor = torch.stack([classes, numbers]).unique(dim=1)
+    if len(pairs[0].unique()) < len(pairs[0]):
+        several = int((pairs[0].bincount() > 1).sum())
+        raise DataError(
+            f"expected all examples of a class in one super-category, got {several} "
+            "classes in several"
+        )
+    return pairs[1]
+
+
+def _classes_per_batch(batch_size: int, per_class: int) -> int:
+    if per_class < 1 or batch_size % per_class or batch_size < 2 * per_class:
+        raise ConfigError(
+            "batch_size must be a multiple of per_class, for two classes or more, got "
+            f"batch_size={batch_size} and per_class={per_class}"
+        )
+    return batch_size // per_class
+
+
+def _check_classes(found: int, needed: int) -> None:
+    if found < needed:
+        raise DataError(
+            f"a mini-batch holds {needed} different classes, got examples of {found}"
+        )

@@ -12,8 +12,8 @@ from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.algorithm1.recipe import RECIPE
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Sees
+from metricopt.methods.result import Budget
 from tests.contracts.outputs_task import KINDS, flat_task_for, quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 

@@ -10,8 +10,8 @@ from metricopt.algorithm1.meta_training import meta_train
 from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.algorithm1.metricopt_literal import LiteralMetricOpt
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
+from metricopt.methods.result import Budget
 from metricopt.tasks.descent import loss_optimizer, loss_rate, paired_streams
 from tests.contracts.outputs_task import quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask

@@ -9,8 +9,8 @@ from benchmarks.problems.tabular.tiers import SIZES as TABULAR_SIZES
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.columns import column_of
 from benchmarks.tables.table import ADDITIONS, Addition, Place
-from metricopt.methods.archive import Archive
 from metricopt.methods.contract import Method
+from metricopt.methods.result import Archive
 from metricopt.metrics.base import METRICS
 from metricopt.metrics.confusion import CountMetric, ratio
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import one_hot
 
-from metricopt.methods.budget import Budget
+from metricopt.methods.result import Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.statistics.contract import STATISTICS, Statistics
 from tests.metricopt.on_outputs.outputs_task import digits_task

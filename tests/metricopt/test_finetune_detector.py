@@ -8,7 +8,7 @@ from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
 from metricopt.errors import ConfigError, DataError
 from metricopt.losses.detection import DetectionLoss
-from metricopt.metrics.detection.own import DetectionMetric
+from metricopt.metrics.detection import DetectionMetric
 from metricopt.reading.callables import make_metric
 from tests.metricopt.detection.detectors import detector, images
 

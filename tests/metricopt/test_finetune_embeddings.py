@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import metricopt
-from metricopt.methods.budget import Budget
-from metricopt.on_outputs.fold_check import QUERIES, check_on_folds
+from metricopt.methods.result import Budget
+from metricopt.on_outputs.folds import QUERIES, check_on_folds
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.drawn import seeded
 from tests.metricopt.embedding_network import (

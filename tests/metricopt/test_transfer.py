@@ -16,7 +16,7 @@ from metricopt import (
     load_known,
     save_known,
 )
-from metricopt.methods.budget import Budget
+from metricopt.methods.result import Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded

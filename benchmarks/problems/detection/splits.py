@@ -6,7 +6,7 @@ from benchmarks.data.detection.contract import DETECTION
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.detection.settings import DetectionProblem
 from benchmarks.problems.splits import Splits, require_classes
-from metricopt.detection.truths import counted
+from metricopt.detection.packed import counted
 from metricopt.errors import DataError
 from metricopt.process.seeding import make_generator
 

@@ -23,8 +23,7 @@ from benchmarks.runs.record import PROPOSAL_RECALL
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.detection.head import Regions
 from metricopt.detection.matching import intersection_over_union
-from metricopt.detection.region_outputs import region_outputs
-from metricopt.detection.truths import counted
+from metricopt.detection.packed import counted, region_outputs
 from metricopt.losses.contract import Loss
 from metricopt.losses.detection import DetectionLoss
 

@@ -14,9 +14,8 @@ from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
 from benchmarks.problems.pretrained.weights import Theta
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.losses.contract import Loss, check_batch_size, properties
-from metricopt.metrics.base import Metric
+from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.metrics.confusion import class_shares
-from metricopt.metrics.wrapped import WrappedMetric
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
 

@@ -23,8 +23,8 @@ from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.pretrained.weights import Theta
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.codec import changed, encode
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.film import FiLM
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss
 from metricopt.process.seeding import Seeds

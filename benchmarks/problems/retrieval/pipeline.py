@@ -14,7 +14,7 @@ from benchmarks.problems.retrieval.pictured import pictured
 from benchmarks.problems.retrieval.settings import RetrievalSettings
 from benchmarks.problems.retrieval.theta import RetrievalThetaSpec
 from metricopt.losses.portfolio import Portfolio
-from metricopt.tasks.class_sampling import ClassSampler
+from metricopt.tasks.sampling import ClassSampler
 
 
 @PIPELINES.register("retrieval")

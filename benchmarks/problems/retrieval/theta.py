@@ -26,7 +26,7 @@ from benchmarks.problems.retrieval.splits import load_splits
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.losses.contract import Loss
-from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
+from metricopt.tasks.sampling import ClassSampler, HierarchicalSampler
 
 SMALL = 1e-9
 CHECKED = "recall@1"

@@ -28,8 +28,8 @@ from benchmarks.problems.tabular.settings import (
 )
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.dynamic_bias import DynamicBias
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import DataError
 from metricopt.metrics.confusion import class_shares

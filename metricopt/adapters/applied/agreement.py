@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.batched import outputs_of
-from metricopt.adapters.network_adapter import NetworkAdapter
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Inputs

@@ -10,8 +10,7 @@ from baselines.training.batches import SampledBatches
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from metricopt.process.seeding import make_generator
-from metricopt.tasks.class_sampling import ClassSampler
-from metricopt.tasks.sampling import Split
+from metricopt.tasks.sampling import ClassSampler, Split
 
 SIZE = 8
 

@@ -18,7 +18,7 @@ from baselines.training.batches import SampledBatches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
 from metricopt.metrics.base import to_cost
-from metricopt.metrics.f1 import F1
+from metricopt.metrics.counted import F1
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.sampling import Split

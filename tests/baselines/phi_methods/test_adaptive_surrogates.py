@@ -8,8 +8,8 @@ from baselines.phi_methods.adaptive_surrogates import (
     surrogate_weights,
 )
 from baselines.phi_methods.class_rates import class_errors, confusion_rates
-from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
+from metricopt.methods.result import Budget
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.statistics.confusion import ConfusionStatistics
 from tests.contracts.outputs_task import OutputsTask, seeded

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from baselines.phi_methods.dictionary import Dictionary
-from metricopt.methods.budget import Budget
-from metricopt.metrics.retrieval.embedding_metric import EmbeddingMetric
+from metricopt.methods.result import Budget
+from metricopt.metrics.neighbours import EmbeddingMetric
 from tests.contracts.outputs_task import OutputsTask
 
 ERROR_RATES = ("mcr", "top-1", "jaccard-legacy")

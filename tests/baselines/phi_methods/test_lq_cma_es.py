@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from baselines.phi_methods.lq_cma_es import LQCMAES
-from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
 from metricopt.methods.evolution import draw_seeds
+from metricopt.methods.result import Budget
 from tests.contracts.outputs_task import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 

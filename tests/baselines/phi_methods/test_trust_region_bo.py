@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from baselines.phi_methods.trust_region_bo import TrustRegionBO, _Process, _Search
-from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
+from metricopt.methods.result import Budget
 from tests.contracts.outputs_task import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 

@@ -5,7 +5,7 @@ import torch
 
 from baselines.phi_methods.white_box import WhiteBox, formula_cost
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
+from metricopt.methods.result import Budget
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
 from metricopt.metrics.cost_weighted import CostWeightedError

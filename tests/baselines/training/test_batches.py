@@ -6,9 +6,13 @@ import torch
 from baselines.training.batches import PermutedBatches, SampledBatches
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
-from metricopt.tasks.class_sampling import ClassSampler
 from metricopt.tasks.examples import LazySplit
-from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Split
+from metricopt.tasks.sampling import (
+    BalancedSampler,
+    ClassSampler,
+    NaturalSampler,
+    Split,
+)
 from tests.baselines.toy_images import ToyImages
 
 

@@ -14,7 +14,7 @@ from benchmarks.runs.environment import environment
 from benchmarks.runs.spec import Arm, Unit
 from benchmarks.runs.store import RunStore
 from metricopt.errors import MetricError
-from metricopt.metrics.wrapped import WrappedMetric
+from metricopt.metrics.base import WrappedMetric
 from tests.benchmarks.problems.pipeline_cases import make_spec, method_spec
 
 ROWS = 2

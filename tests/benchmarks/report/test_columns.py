@@ -11,7 +11,7 @@ from benchmarks.report.reading import Reading
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.base import METRICS
-from metricopt.metrics.mcr import MisclassificationRate
+from metricopt.metrics.counted import MisclassificationRate
 from tests.benchmarks.report.report_cases import F1, LAYOUT, MCR, make_record, page_of
 from tests.benchmarks.runs.record_cases import make_trace
 

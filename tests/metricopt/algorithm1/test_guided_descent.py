@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from metricopt.algorithm1.guided_descent import guided_optimizer
-from metricopt.algorithm1.meta_trained import MetaTrained
-from metricopt.algorithm1.recipe import RECIPE
+from metricopt.algorithm1.recipe import RECIPE, MetaTrained
+from metricopt.algorithm1.step_choice import guided_optimizer
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.tasks.descent import run, starts
 from tests.metricopt.drawn import seeded

@@ -19,8 +19,8 @@ from metricopt.algorithm1.interpolation import (
     fit_kernel,
     posterior,
 )
+from metricopt.algorithm1.objective import fisher_sets
 from metricopt.algorithm1.trajectories import Trajectories
-from metricopt.algorithm1.triplets import fisher_sets
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.drawn import seeded
 

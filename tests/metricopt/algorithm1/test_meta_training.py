@@ -11,8 +11,8 @@ from metricopt.algorithm1.meta_training import MetaTraining, meta_train
 from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.algorithm1.recipe import GAMMA, LITERAL, RECIPE
 from metricopt.algorithm1.trajectories import GUIDED, LOSS, Rollout, collect
-from metricopt.methods.budget import Budget
-from metricopt.methods.loss_only import LossOnly
+from metricopt.methods.controls import LossOnly
+from metricopt.methods.result import Budget
 from metricopt.tasks.descent import loss_optimizer
 from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import FlatTask, QuadraticTask

@@ -10,12 +10,13 @@ from metricopt.algorithm1.meta_training import interpolate_weights
 from metricopt.algorithm1.objective import (
     Points,
     equal_weight,
+    fisher_sets,
+    mine,
     objective,
     regression_term,
     value_loss,
 )
 from metricopt.algorithm1.recipe import RECIPE, Recipe
-from metricopt.algorithm1.triplets import fisher_sets, mine
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
 from tests.metricopt.drawn import seeded

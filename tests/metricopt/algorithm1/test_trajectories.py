@@ -11,7 +11,7 @@ from metricopt.algorithm1.trajectories import (
     query_times,
 )
 from metricopt.errors import BudgetExceededError, ConfigError, ShapeError
-from metricopt.methods.budget import Budget
+from metricopt.methods.result import Budget
 from metricopt.tasks.descent import loss_optimizer
 from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask

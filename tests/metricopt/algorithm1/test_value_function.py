@@ -6,17 +6,15 @@ import pytest
 import torch
 
 from metricopt.algorithm1.objective import (
-    ordinal_term,
-    regression_term,
-    value_loss,
-)
-from metricopt.algorithm1.triplets import (
     embedding_distances,
     fisher_ratio,
     fisher_sets,
     hardest_triplets,
     multi_similarity_triplets,
+    ordinal_term,
     random_triplets,
+    regression_term,
+    value_loss,
 )
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.drawn import seeded

@@ -6,7 +6,7 @@ import torch
 from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections
 from metricopt.detection.matching import matched
-from metricopt.detection.truths import pack_truths
+from metricopt.detection.packed import pack_truths
 from tests.golden import assert_golden, load_golden
 
 CASES = list(load_golden("voc_ap"))

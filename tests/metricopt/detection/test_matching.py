@@ -6,7 +6,7 @@ import torch
 from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections
 from metricopt.detection.matching import matched
-from metricopt.detection.truths import pack_truths
+from metricopt.detection.packed import pack_truths
 from metricopt.errors import DataError
 
 BOX = [0.0, 0.0, 10.0, 10.0]

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torchvision.ops import batched_nms
 
-from metricopt.detection import suppression
-from metricopt.detection.suppression import suppressed
+from metricopt.detection import detections
+from metricopt.detection.detections import suppressed
 from tests.metricopt.drawn import seeded
 
 
@@ -30,7 +30,7 @@ def test_the_same_boxes_remain_in_the_same_order(count, groups, overlap):
 def test_the_memory_at_a_time_does_not_matter(monkeypatch):
     box, score, group = boxes(500, 20, 0)
     whole = suppressed(box, score, group, 0.5)
-    monkeypatch.setattr(suppression, "COMPARED_AT_ONCE", 1)
+    monkeypatch.setattr(detections, "COMPARED_AT_ONCE", 1)
     assert torch.equal(suppressed(box, score, group, 0.5), whole)
 
 

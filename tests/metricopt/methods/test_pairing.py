@@ -9,8 +9,8 @@ from torch import Tensor
 
 from metricopt.algorithm1.recipe import LITERAL, RECIPE
 from metricopt.algorithm1.trajectories import Rollout
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS
+from metricopt.methods.result import Budget
 from metricopt.tasks.descent import paired_streams
 from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask

@@ -2,7 +2,7 @@
 
 import torch
 
-from metricopt.metrics.arguments import is_integer
+from metricopt.metrics.base import is_integer
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.metric import check_direction, check_targets
 from metricopt.reading.outputs import are_embeddings

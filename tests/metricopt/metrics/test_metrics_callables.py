@@ -10,7 +10,7 @@ import torch
 
 from metricopt.errors import ConfigError, MetricError
 from metricopt.metrics.base import METRICS
-from metricopt.metrics.f1 import F1
+from metricopt.metrics.counted import F1
 from metricopt.reading.callables import make_metric
 from tests.metricopt.drawn import seeded
 from tests.metricopt.metrics.checked import check_metric

@@ -16,7 +16,7 @@ from metricopt.metrics.confusion import (
     confusion_matrices,
 )
 from metricopt.metrics.cost_weighted import CostWeightedError
-from metricopt.metrics.worst_class_error import WorstClassError
+from metricopt.metrics.counted import WorstClassError
 from metricopt.reading.callables import make_metric
 from tests.metricopt.drawn import draw, labels, seeded
 from tests.metricopt.metrics.checked import check_metric

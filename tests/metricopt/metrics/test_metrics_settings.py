@@ -5,7 +5,7 @@ import sklearn.metrics as sk
 import torch
 
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.metrics.f1 import F1
+from metricopt.metrics.counted import F1
 from metricopt.reading.callables import make_metric
 from tests.metricopt.metrics.test_metrics_callables import (
     BINARY,

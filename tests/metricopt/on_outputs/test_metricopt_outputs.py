@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError
-from metricopt.methods.archive import Archive
-from metricopt.methods.budget import Budget
-from metricopt.methods.random_search import RandomSearch
+from metricopt.methods.controls import RandomSearch
+from metricopt.methods.result import Archive, Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.drawn import seeded
 from tests.metricopt.on_outputs.outputs_task import digits_task, few, judged

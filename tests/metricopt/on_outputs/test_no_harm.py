@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.cma_es import CMAES
 from metricopt.methods.contract import Method
-from metricopt.methods.result import last_step
-from metricopt.on_outputs.fold_check import check_on_folds
+from metricopt.methods.result import Budget, last_step
+from metricopt.on_outputs.folds import check_on_folds
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from tests.metricopt.drawn import seeded
 from tests.metricopt.on_outputs.outputs_task import digits_task, few, judged

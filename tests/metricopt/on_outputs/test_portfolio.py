@@ -4,9 +4,13 @@ import pytest
 import torch
 
 from metricopt.errors import ConfigError
-from metricopt.losses.portfolio import PORTFOLIO, LossFacts, make_portfolio
-from metricopt.losses.shifted_cross_entropy import ShiftedCrossEntropy
-from metricopt.methods.budget import Budget
+from metricopt.losses.portfolio import (
+    PORTFOLIO,
+    LossFacts,
+    ShiftedCrossEntropy,
+    make_portfolio,
+)
+from metricopt.methods.result import Budget
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.portfolio import PortfolioSearch
 from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from metricopt.metrics.f1 import F1
-from metricopt.metrics.worst_class_error import WorstClassError
+from metricopt.metrics.counted import F1, WorstClassError
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
 from metricopt.statistics.confusion import ConfusionStatistics
 from tests.metricopt.drawn import seeded

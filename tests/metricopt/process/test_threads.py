@@ -7,9 +7,9 @@ from metricopt.algorithm1.meta_training import MetaTraining
 from metricopt.algorithm1.recipe import Recipe
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.algorithm1.value_function import ValueFunction
-from metricopt.methods.budget import Budget
 from metricopt.methods.guided_cma import GuidedCMA
-from metricopt.process.threads import one_thread
+from metricopt.methods.result import Budget
+from metricopt.process.keeping import one_thread
 from metricopt.tasks.descent import loss_optimizer
 from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask

@@ -7,7 +7,7 @@ import torch
 
 from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
-from metricopt.tasks.class_sampling import ClassSampler, HierarchicalSampler
+from metricopt.tasks.sampling import ClassSampler, HierarchicalSampler
 
 # Labels with gaps, in no order: 8 classes of 2 to 9 examples, in 3 super-categories.
 SIZES = {3: 4, 5: 2, 8: 9, 10: 4, 11: 6, 20: 5, 21: 4, 40: 7}

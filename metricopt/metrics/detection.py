@@ -1,15 +1,15 @@
-"""Average precision of detections at an overlap of one half, by three conventions."""
+"""Metrics of detected objects: average precision by three conventions, or one's own."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from metricopt.detection.curves import Curves
-from metricopt.detection.detections import Kept
-from metricopt.detection.judged import judged
+from metricopt.detection.curves import Curves, judged
+from metricopt.detection.detections import USUAL, Kept, detections
 from metricopt.detection.matching import Rule
-from metricopt.detection.truths import are_truths
+from metricopt.detection.packed import are_truths, present
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.outputs import Targets
@@ -18,7 +18,7 @@ from metricopt.reading.outputs import Targets
 class AveragePrecision50(Metric):
     """Mean over the classes of the average precision at an overlap of 0.5, in [0, 1].
 
-    Outputs are those of regions, packed; see `metricopt.detection.region_outputs`.
+    Outputs are those of regions, packed; see `metricopt.detection.packed`.
     They become detections as in torchvision: scores above 0.05, non-maximum suppression
     at 0.5, at most 100 of an image. A class without an object that counts is left out.
 
@@ -126,3 +126,63 @@ def _described(targets: Any) -> str:
     if isinstance(targets, Tensor):
         return f"{targets.dtype} of shape {list(targets.shape)}"
     return f"a {type(targets).__name__}"
+
+
+Boxes = dict[str, Tensor]
+"""Boxes of one image: `boxes` [n, 4] in pixels and `labels` [n] from 1 on; detections
+also have `scores` [n], objects `difficult` [n]."""
+
+
+class DetectionMetric(Metric):
+    """A black box of detections and objects, as torchmetrics' detection metrics are.
+
+    Args:
+        function: from the detections of N images and their objects, each a list of
+            dictionaries in torchvision's form, to a number.
+        name: name in messages; by default the name of the function.
+        higher_is_better: direction of the metric.
+        low, high: range of the metric.
+        kept: which detections the function sees.
+
+    Raises:
+        DataError: by `value`, if targets are not packed objects.
+    """
+
+    reads = "detections"
+    shape = "[N, P, 5 C + 6]"
+
+    def __init__(
+        self,
+        function: Callable[[list[Boxes], list[Boxes]], object],
+        *,
+        name: str | None = None,
+        higher_is_better: bool = True,
+        low: float = 0.0,
+        high: float = 1.0,
+        kept: Kept = USUAL,
+    ) -> None:
+        usual = str(getattr(function, "__name__", type(function).__name__))
+        self.name = name or usual
+        self.higher_is_better, self.low, self.high = higher_is_better, low, high
+        self._function, self._kept = function, kept
+
+    def _value(self, outputs: Tensor, targets: Any) -> object:
+        if not are_truths(targets):
+            raise DataError(
+                f"metric {self.name!r} needs the objects of images as `pack_truths` "
+                f"gives them, got a {type(targets).__name__}"
+            )
+        found = detections(outputs.detach(), self._kept)
+        seen: list[Boxes] = []
+        for place in range(len(outputs)):
+            own = found.at((found.image == place).nonzero()[:, 0])
+            seen.append({"boxes": own.box, "labels": own.label, "scores": own.score})
+        return self._function(seen, _objects(targets))
+
+
+def _objects(truths: Tensor) -> list[Boxes]:
+    parts = [row[present(row)] for row in truths]
+    return [
+        {"boxes": part[:, :4], "labels": part[:, 4].long(), "difficult": part[:, 5] > 0}
+        for part in parts
+    ]

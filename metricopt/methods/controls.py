@@ -1,4 +1,4 @@
-"""Fine-tune phi with the task loss alone: the control arms of every comparison."""
+"""The control arms of every comparison: nothing, the task loss alone, random search."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,9 +7,15 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.methods.budget import Budget
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.result import FinetuneResult, best_so_far, last_step
+from metricopt.methods.result import (
+    Archive,
+    Budget,
+    Checkpoint,
+    FinetuneResult,
+    best_so_far,
+    last_step,
+)
 from metricopt.tasks.descent import (
     START_DEVIATION,
     loss_optimizer,
@@ -19,6 +25,25 @@ from metricopt.tasks.descent import (
     starts,
 )
 from metricopt.tasks.task import Task
+
+
+@METHODS.register("untouched")
+class Untouched(Method):
+    """Returns phi = 0; spends nothing."""
+
+    def run(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
+    ) -> FinetuneResult:
+        """Return zeros for every row."""
+        phi = torch.zeros(rows, task.size)
+        unknown = torch.full((rows,), torch.nan, dtype=torch.float64)
+        return FinetuneResult(phi, 0, 0, 0, (Checkpoint(0, 0, phi, unknown),))
 
 
 @METHODS.register("loss-only")
@@ -91,3 +116,35 @@ class LossOnlyDense(LossOnly):
         visited = path[:, first:]
         costs = task.observe(visited.flatten(0, 1)).view(rows, -1)
         return best_so_far(visited, costs, first_step=first)
+
+
+BLOCK = 16
+
+
+@METHODS.register("random-search")
+@dataclass(frozen=True)
+class RandomSearch(Method):
+    """Draws phi ~ N(0, deviation^2 I), queries it, keeps the best.
+
+    Attributes:
+        deviation: standard deviation of every coordinate.
+    """
+
+    deviation: float = 0.5
+
+    def run(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        rows: int = 1,
+        prepared: Preparation | None = None,
+    ) -> FinetuneResult:
+        """Spend all queries of the budget on every row."""
+        archive = Archive(task, budget, rows)
+        while archive.remaining:
+            count = min(BLOCK, archive.remaining)
+            noise = torch.randn(rows, count, task.size, generator=generator)
+            archive.query(self.deviation * noise)
+        return archive.result()

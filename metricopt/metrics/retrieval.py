@@ -1,9 +1,8 @@
-"""Recall@k: whether one of the k nearest neighbours is of the same class."""
+"""Metrics of retrieval: what every query finds among its nearest neighbours."""
 
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS
-from metricopt.metrics.neighbours import Neighbours
-from metricopt.metrics.retrieval.embedding_metric import EmbeddingMetric
+from metricopt.metrics.neighbours import EmbeddingMetric, Neighbours
 
 
 @METRICS.register("recall")
@@ -60,3 +59,39 @@ class Recall1000(Recall):
 
     def __init__(self) -> None:
         super().__init__(1000)
+
+
+CUTS = (1, 10, 100, 1000)
+
+
+@METRICS.register("mean-recall")
+class MeanRecall(EmbeddingMetric):
+    """Plain mean of Recall@k over k = 1, 10, 100 and 1,000, in [0, 1].
+
+    Only over those k that are less than the gallery, N - 1: Recall@k of the whole
+    gallery is always 1.
+    """
+
+    name = "mean-recall"
+    gallery = 2
+
+    def _figure(self, neighbours: Neighbours) -> float:
+        gallery = len(neighbours.nearest_rank) - 1
+        recalls = [neighbours.recall(k) for k in CUTS if k < gallery]
+        return sum(recalls) / len(recalls)
+
+
+@METRICS.register("map@r")
+class MeanAveragePrecisionAtR(EmbeddingMetric):
+    """Mean over queries of 1/R sum_{i=1}^R P(i), in [0, 1].
+
+    R is the number of other examples of the query's class; P(i) is the precision among
+    the i nearest neighbours if the i-th is of that class, and else 0.
+
+    Source: Musgrave et al., "A Metric Learning Reality Check", ECCV 2020.
+    """
+
+    name = "map@r"
+
+    def _figure(self, neighbours: Neighbours) -> float:
+        return float(neighbours.precision.mean())

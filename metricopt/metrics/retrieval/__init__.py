@@ -1,1 +1,0 @@
-"""Metrics of embeddings that are compared with each other, by cosine."""
