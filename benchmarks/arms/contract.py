@@ -15,8 +15,7 @@ from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import MetricOptError
 from metricopt.methods.contract import Sees
-from metricopt.metrics.base import Metric
-from metricopt.metrics.wrapped import WrappedMetric
+from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.reading.outputs import Outputs, Targets
 from metricopt.registry import Registry
 

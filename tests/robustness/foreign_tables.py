@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from metricopt.reading.callables import make_metric
-from metricopt.reading.decision import meaning_of
+from metricopt.reading.meaning import meaning_of
 from metricopt.tasks.judge import bound_metric
 from tests.robustness.heads import FLAT, HEADS, Head, flat, network, vectors
 

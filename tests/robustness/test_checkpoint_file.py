@@ -18,10 +18,9 @@ from torchvision.ops import nms
 from metricopt import ConfigError, DataError, MetricError
 from metricopt.detection.detections import Kept
 from metricopt.errors import MetricOptError
-from metricopt.journal.digests import digest
 from metricopt.journal.journal import Journal
-from metricopt.journal.run_facts import _packages_of
-from metricopt.metrics.detection.own import DetectionMetric
+from metricopt.journal.run_facts import _packages_of, digest
+from metricopt.metrics.detection import DetectionMetric
 from metricopt.reading.callables import make_metric
 from tests.robustness.checkpoint_calls import QUERIES, Judge, call, told
 

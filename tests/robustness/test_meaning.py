@@ -7,8 +7,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy, cross_entropy, nll_loss
 
 from metricopt import ConfigError, DataError, MetricError
-from metricopt.reading.decision import meaning_of
-from metricopt.reading.meaning import Meaning
+from metricopt.reading.meaning import Meaning, meaning_of
 from tests.robustness.heads import (
     CE,
     HEADS,
