@@ -16,8 +16,7 @@ from benchmarks.report.fair_summary import (
     places,
     standings,
 )
-from benchmarks.report.render import to_markdown
-from benchmarks.report.tables import text_table
+from benchmarks.report.render import text_table, to_markdown
 
 GROUPS = {
     "Table 3": (

@@ -13,13 +13,10 @@ from benchmarks.cli.fair_tables import (
     short_lines,
     summary_table,
 )
-from benchmarks.report.checks import data_variants
-from benchmarks.report.columns import NOTHING, Column, find_column
+from benchmarks.report.columns import NOTHING, Column, Reading, find_column
 from benchmarks.report.curves import at_budget, of_arm, of_row
-from benchmarks.report.layout import TableLayout
-from benchmarks.report.reading import Reading
-from benchmarks.report.render import to_markdown
-from benchmarks.report.tables import count_range, text_table
+from benchmarks.report.layout import TableLayout, data_variants
+from benchmarks.report.render import count_range, text_table, to_markdown
 from benchmarks.runs.record import RunRecord
 from metricopt.errors import DataError
 

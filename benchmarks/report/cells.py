@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from benchmarks.report import stats
-from benchmarks.report.checks import check_records
-from benchmarks.report.columns import Column
-from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.columns import REPLICATE, VALUE_FUNCTION, Column, Reading
+from benchmarks.report.layout import Block, TableLayout, check_records
 from benchmarks.report.paper_values import PaperValue
-from benchmarks.report.reading import REPLICATE, VALUE_FUNCTION, Reading
 from benchmarks.report.stats import LEVEL, Comparison
 from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord

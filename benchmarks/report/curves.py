@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.report import stats
-from benchmarks.report.columns import Column
+from benchmarks.report.columns import Column, Reading, Split
 from benchmarks.report.layout import Block
-from benchmarks.report.reading import Reading, Split
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
 
-from benchmarks.report.columns import NOTHING, find_column
+from benchmarks.report.columns import NOTHING, Reading, find_column
 from benchmarks.report.curves import at_budget, of_arm, of_place, of_row, values_at
 from benchmarks.report.layout import TableLayout
-from benchmarks.report.reading import Reading
 from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord
 from metricopt.errors import DataError

@@ -7,30 +7,29 @@ from pathlib import Path
 from benchmarks.report import remarks, tables
 from benchmarks.report.cells import Cell, judge
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.parts.panels import plain_style, to_png
+from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
-from benchmarks.report.sections.equal_queries import EQUAL_QUERIES, equal_queries
 from benchmarks.report.sections.gain_by_size import gain_by_size
-from benchmarks.report.sections.identified import identified
-from benchmarks.report.sections.proposals import proposals
-from benchmarks.report.sections.queries_to_reach import queries_to_reach
-from benchmarks.report.sections.rank_agreement import rank_agreement
-from benchmarks.report.sections.side_by_side import (
-    EXPLAINED,
-    NONE_COMMITTED,
-    other_data,
-    side_by_side,
+from benchmarks.report.sections.noted import (
+    identified,
+    proposals,
+    rank_agreement,
+    training_cost,
 )
+from benchmarks.report.sections.queries import (
+    EQUAL_QUERIES,
+    equal_queries,
+    queries_to_reach,
+)
+from benchmarks.report.sections.side_by_side import side_by_side
 from benchmarks.report.sections.time_page import time_page
-from benchmarks.report.sections.training_cost import training_cost
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import sort_records, write_jsonl
 from metricopt.errors import DataError
 from metricopt.files import read_text, write_atomically
 
 RIVAL = "## Against another method"
-BESIDE_COMMITTED = "## Beside the committed results"
 GAP, VALUE_FUNCTIONS = "## Gap closed", "## Value functions"
 FIGURES, NOTES = "## Figures", "## Notes"
 """Headings of a page; the last three follow what a terminal shows."""
@@ -99,9 +98,9 @@ def build(
     parts += training_cost(cells) + rank_agreement(cells)
     parts += proposals(layout, records)
     if reference is not None:
-        parts += _beside_parts(layout, records, reference)
+        parts += side_by_side(layout, records, reference)
     parts += _gap_parts(layout, cells) + equal_queries(layout, records)
-    parts += queries_to_reach([(layout, records)])
+    parts += queries_to_reach(layout, records)
     if figures:
         parts += [FIGURES, "\n".join(f"![{name}]({name})" for name in figures)]
     listed = "\n".join(f"- {note}" for note in remarks.notes(layout, cells))
@@ -153,16 +152,6 @@ def _head_parts(
     if len(beside):
         parts += [f"## Beside {layout.paper_table}", to_markdown(beside)]
     return parts
-
-
-def _beside_parts(
-    layout: TableLayout, records: Sequence[RunRecord], reference: Sequence[RunRecord]
-) -> list[str]:
-    if not reference:
-        return [BESIDE_COMMITTED, NONE_COMMITTED]
-    table = side_by_side(layout, records, reference)
-    explained = " ".join([EXPLAINED, *other_data(layout, records, reference)])
-    return [BESIDE_COMMITTED, explained, to_markdown(table)]
 
 
 def _gap_parts(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:

@@ -6,11 +6,11 @@ from statistics import mode
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
-from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import (
     Block,
     TableLayout,
+    data_variants,
 )
 from benchmarks.rows.contract import SEES
 from benchmarks.runs.codec import joint_digest
@@ -217,17 +217,6 @@ def gap_legend(layout: TableLayout) -> str:
         "reaches. `in noise`: that gain is at most twice its standard error, or there "
         f"are too few values to tell. {RHO}."
     )
-
-
-def rho_text(cell: Cell) -> str:
-    """Return how well a value function ranks each kind of trajectory, if there is one.
-
-    A kind whose costs are all alike has no correlation.
-    """
-    found = [cell.note(name) for name in ("spearman_loss", "spearman_guided")]
-    if found == [None, None]:
-        return ""
-    return "rho " + " / ".join("·" if rho is None else f"{rho:.2f}" for rho in found)
 
 
 def notes(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:

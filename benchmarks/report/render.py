@@ -24,6 +24,26 @@ LATEX = {
 }
 
 
+def text_table(lines: Sequence[Sequence[str]], names: Sequence[str]) -> "DataFrame":
+    """Return lines of text cells as a table."""
+    import pandas
+
+    return pandas.DataFrame(lines, columns=list(names), dtype="object")
+
+
+def count_range(counts: Sequence[int]) -> str:
+    """Return `low-high`, or one number if all are the same."""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def section(
+    heading: str, legend: str, lines: Sequence[Sequence[str]], names: Sequence[str]
+) -> list[str]:
+    """Return a section of a page with one table, as Markdown; empty without a line."""
+    return [heading, legend, to_markdown(text_table(lines, names))] if lines else []
+
+
 def to_markdown(table: "DataFrame") -> str:
     """Return a table as Markdown, aligned so that a terminal shows it well."""
     aligned = _alignment(table.iloc[:, place] for place in range(len(table.columns)))

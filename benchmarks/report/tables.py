@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
 from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE, Cell
-from benchmarks.report.columns import NOTHING, Column
+from benchmarks.report.columns import NOTHING, Column, Reading
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.paper_values import (
     ROW_LABELS,
@@ -18,8 +18,7 @@ from benchmarks.report.paper_values import (
     find_paper_value,
     paper_rows,
 )
-from benchmarks.report.reading import Reading
-from benchmarks.report.remarks import rho_text
+from benchmarks.report.render import count_range, text_table
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def gap_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Data
     for row in layout.rows:
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
         closed = any(cell.gap_closed is not None for cell in in_row.values())
-        healthy = any(rho_text(cell) for cell in in_row.values())
+        healthy = any(_rho_text(cell) for cell in in_row.values())
         if row.name not in ends and (closed or healthy):
             found = [in_row.get(column.name) for column in layout.columns]
             lines.append([row.label, *(_gap_text(cell, shifted) for cell in found)])
@@ -203,11 +202,24 @@ def _p_text(p_value: float | None) -> str:
 def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
     if cell is None:
         return NOTHING
-    closed, rho = cell.gap_closed, rho_text(cell)
+    closed, rho = cell.gap_closed, _rho_text(cell)
     if cell.column not in shifted:
         return rho or NOTHING
     share = "in noise" if closed is None else f"{100 * closed:.0f} %"
     return f"{share} ({rho})" if rho else share
+
+
+def _rho_text(cell: Cell) -> str:
+    """Return how well a value function ranks each kind of trajectory, if there is one.
+
+    A kind whose costs are all alike has no correlation.
+    """
+    found = [cell.note(name) for name in ("spearman_loss", "spearman_guided")]
+    if found == [None, None]:
+        return ""
+    return "rho " + " / ".join(
+        NOTHING if rho is None else f"{rho:.2f}" for rho in found
+    )
 
 
 def _long_line(cell: Cell) -> dict[str, object]:
@@ -255,16 +267,3 @@ def _count(cell: Cell, read: Callable[[RunRecord], int]) -> float | None:
 
 def _queries(cells: Sequence[Cell]) -> str:
     return count_range([record.queries for cell in cells for record in cell.records])
-
-
-def count_range(counts: Sequence[int]) -> str:
-    """Return `low-high`, or one number if all are the same."""
-    low, high = min(counts), max(counts)
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
-
-
-def text_table(lines: Sequence[Sequence[str]], names: Sequence[str]) -> "DataFrame":
-    """Return lines of text cells as a table."""
-    import pandas
-
-    return pandas.DataFrame(lines, columns=list(names), dtype="object")

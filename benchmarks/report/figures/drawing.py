@@ -8,26 +8,27 @@ None if no column has. Only finished runs are drawn.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.report.figures.ablation_rows import ablation_rows
-from benchmarks.report.figures.ablation_scatter import ablation_scatter
-from benchmarks.report.figures.cost_curves import cost_curves
-from benchmarks.report.figures.detections import detections
-from benchmarks.report.figures.embedding_tsne import embedding_tsne
+from benchmarks.report.figures.ablations import ablation_rows, ablation_scatter
 from benchmarks.report.figures.first_look import first_look
-from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
-from benchmarks.report.figures.gain_over_size import gain_over_size
-from benchmarks.report.figures.loss_and_metric import loss_and_metric
-from benchmarks.report.figures.neighbours import neighbours
-from benchmarks.report.figures.predicted_against_true import predicted_against_true
-from benchmarks.report.figures.queries_to_reach import queries_to_reach
-from benchmarks.report.figures.query_curves import query_curves
-from benchmarks.report.figures.training.error_over_cost import (
+from benchmarks.report.figures.gains import gain_over_mismatch, gain_over_size
+from benchmarks.report.figures.pictures import detections, neighbours
+from benchmarks.report.figures.query_curves import (
+    cost_curves,
+    queries_to_reach,
+    query_curves,
+)
+from benchmarks.report.figures.training import (
+    loss_matrices,
     metric_over_queries,
     metric_over_seconds,
+    policy_course,
+    training_course,
 )
-from benchmarks.report.figures.training.loss_matrices import loss_matrices
-from benchmarks.report.figures.training.policy_course import policy_course
-from benchmarks.report.figures.training.training_course import training_course
+from benchmarks.report.figures.value_functions import (
+    embedding_tsne,
+    loss_and_metric,
+    predicted_against_true,
+)
 from benchmarks.report.layout import TableLayout
 from benchmarks.runs.record import RunRecord
 

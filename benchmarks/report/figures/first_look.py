@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
-from benchmarks.report.columns import Column
+from benchmarks.report.columns import Column, Reading
 from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
-from benchmarks.report.figures.parts.panels import make_panels
+from benchmarks.report.figures.panels import make_panels
 from benchmarks.report.layout import Block, TableLayout
-from benchmarks.report.reading import Reading
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:

@@ -1,20 +1,72 @@
-"""What each arm reaches over metric queries, on test and on observe."""
+"""What arms reach along fine-tuning and over metric queries, and queries to a goal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.report import stats
-from benchmarks.report.columns import Column
-from benchmarks.report.curves import Curve, of_row, query_curve
-from benchmarks.report.figures.parts.looks import Style, arm_styles
-from benchmarks.report.figures.parts.panels import draw_band, draw_mark, draw_panels
+from benchmarks.report.columns import Column, Reading, Split
+from benchmarks.report.curves import (
+    Curve,
+    curve,
+    of_arm,
+    of_row,
+    query_curve,
+    without_budget,
+)
+from benchmarks.report.figures.panels import (
+    Style,
+    arm_styles,
+    draw_band,
+    draw_mark,
+    draw_panels,
+    finish,
+    make_single_panel,
+)
 from benchmarks.report.layout import Block, TableLayout
-from benchmarks.report.reading import Reading, Split
+from benchmarks.report.sections.queries import Goal, goals
+from benchmarks.rows.contract import SEES
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+def cost_curves(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw the test metric along fine-tuning: mean and one deviation.
+
+    One line per arm whose trace has more than one step. If the layout singles rows out,
+    only they are drawn, with loss-only fine-tuning.
+    """
+    styles = arm_styles(layout)
+    chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.arms))
+
+    def read(own: list[RunRecord], reading: Reading) -> dict[str, Curve]:
+        plain = without_budget(own, reading)
+        lines = {
+            label: curve(of_arm(plain, arm, reading), reading, axis="step")
+            for arm, label in layout.arms.items()
+            if arm in chosen
+        }
+        return {label: line for label, line in lines.items() if line}
+
+    def draw(panel: "Axes", column: Column, lines: dict[str, Curve]) -> None:
+        for label, line in lines.items():
+            draw_band(panel, line, label=label, style=styles[label])
+        panel.set_xlabel("fine-tuning steps (metric on test)")
+        panel.set_ylabel(column.axis_label)
+
+    return draw_panels(
+        layout,
+        records,
+        block,
+        read=read,
+        draw=draw,
+        what="along fine-tuning\nbands: {spread}",
+    )
+
 
 SPLITS: tuple[Split, Split] = ("test", "observe")
 OBSERVE: dict[str, Any] = {"lw": 0.7, "mfc": "none"}
@@ -102,3 +154,76 @@ def _curve(
     keep = [index for index, x in enumerate(line.x) if x > 0]
     parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
     return Curve(*parts) if keep else None
+
+
+ARM_INCHES, FRAME_INCHES = 0.09, 1.8
+"""Height of an arm within a column, and of what is above and below all columns."""
+BAND = 0.8
+"""Share of a column's height that its marks are spread over."""
+
+
+def queries_to_reach(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw for each column with a goal the queries that each arm needed, one mark each.
+
+    Arms stand in the order of the legend. Hollow marks are arms that never got there,
+    at what they count with: all queries they made, or those of CMA-ES if these are
+    more. The axis of queries is logarithmic; 0 stands at 1.
+    """
+    found = [goal for goal in goals(layout, records) if goal.block == block]
+    if not found:
+        return None
+    figure, panel = make_single_panel()
+    _draw_columns(panel, found)
+    known = {arm for goal in found for arm in goal.efforts}
+    arms = [item for item in layout.compared_arms.items() if item[0] in known]
+    words, styles = ("", *SEES), arm_styles(layout)
+    arms.sort(key=lambda item: words.index(layout.sees[item[1]]))
+    for place, (arm, label) in enumerate(arms):
+        shift = BAND * ((place + 0.5) / len(arms) - 0.5)
+        _draw_arm(panel, found, arm, label=label, shift=shift, style=styles[label])
+    high = FRAME_INCHES + ARM_INCHES * len(found) * (len(arms) + 1)
+    figure.set_figheight(max(figure.get_figheight(), high))
+    what = "metric queries for the test value\nof CMA-ES at 500, or at all it made"
+    return finish(figure, layout, block, what)
+
+
+def _draw_columns(panel: "Axes", found: Sequence[Goal]) -> None:
+    """Draw a band per column with the queries of CMA-ES, and explain hollow marks."""
+    for place, goal in enumerate(found):
+        ends = (place - 0.5, place + 0.5)
+        label = "where CMA-ES is taken"
+        panel.plot([goal.queries] * 2, ends, color="0.6", lw=0.8, label=label)
+        panel.axhline(place + 0.5, color="0.85", lw=0.5)
+    hollow: dict[str, Any] = {"ls": "none", "marker": "o", "mfc": "none"}
+    panel.plot([], [], color="0.4", label="never reached (hollow)", **hollow)
+    panel.set_xscale("log")
+    panel.set_xlabel("metric queries, meta-training included (0 drawn at 1)")
+    panel.set_yticks(range(len(found)), [goal.column.heading for goal in found])
+    panel.set_ylim(len(found) - 0.5, -0.5)
+    panel.grid(visible=False, axis="y")
+
+
+def _draw_arm(
+    panel: "Axes",
+    found: Sequence[Goal],
+    arm: str,
+    *,
+    label: str,
+    shift: float,
+    style: Style,
+) -> None:
+    """Draw the marks of an arm, each a little off the middle of its column."""
+    colour, _, marker = style
+    own = [(n + shift, goal) for n, goal in enumerate(found) if arm in goal.efforts]
+    points = [(goal.counted(arm), y) for y, goal in own]
+    for reached, face in ((True, colour), (False, "none")):
+        drawn = [
+            point
+            for point, (_, goal) in zip(points, own, strict=True)
+            if (goal.efforts[arm].needed is not None) == reached
+        ]
+        x, y = [x for x, _ in drawn], [y for _, y in drawn]
+        name = label if reached else ""
+        panel.plot(x, y, ls="none", marker=marker, color=colour, mfc=face, label=name)

@@ -1,29 +1,15 @@
 """The section on gain and harm by the size of the observe split."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from benchmarks.report.cells import BETTER, WORSE, Cell
 from benchmarks.report.columns import NOTHING
 from benchmarks.report.layout import TableLayout
-from benchmarks.report.render import to_markdown
-from benchmarks.report.tables import text_table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from benchmarks.report.render import section
 
 GAIN_BY_SIZE = "## Gain and harm by the size of the observe split"
-COLUMNS = [
-    "size",
-    "method",
-    "cells",
-    "better",
-    "worse",
-    "mean",
-    "least",
-    "found",
-    "harmed",
-]
+NAMES = ("size", "method", "cells", "better", "worse")
+NAMES += ("mean", "least", "found", "harmed")
 LEGEND = (
     "`size`: examples of the observe split. `cells`: columns of all blocks of that "
     "size, `better` and `worse`: those with that sign. `mean` and `least`: gain in "
@@ -36,25 +22,19 @@ LEGEND = (
 
 
 def gain_by_size(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
-    """Return the section as Markdown; empty if the layout tells no sizes."""
-    table = gain_by_size_table(layout, cells)
-    return [GAIN_BY_SIZE, LEGEND, to_markdown(table)] if len(table) else []
-
-
-def gain_by_size_table(layout: TableLayout, cells: Sequence[Cell]) -> "DataFrame":
-    """Return one line per size and row."""
+    """Return the section with a line per size and row; empty without sizes."""
     lines, named = [], {(*_place(cell), cell.row.name): cell for cell in cells}
     for size, found in cells_by_size(layout, cells).items():
         best: dict[tuple[str, str], float] = {}
         for cell in found:
-            best[_place(cell)] = max(best.get(_place(cell), 0.0), gain_of(cell))
+            best[_place(cell)] = max(best.get(_place(cell), 0.0), _gain_of(cell))
         for row in layout.rows:
             own = [cell for cell in found if cell.row == row]
             if own:
                 bases = [named[*_place(cell), cell.row.base_row] for cell in own]
                 words = [*_words(own, best), _harmed(own, bases)]
                 lines.append([f"{size:,}", row.label, *words])
-    return text_table(lines, COLUMNS)
+    return section(GAIN_BY_SIZE, LEGEND, lines, NAMES)
 
 
 def cells_by_size(layout: TableLayout, cells: Sequence[Cell]) -> dict[int, list[Cell]]:
@@ -73,7 +53,7 @@ def cells_by_size(layout: TableLayout, cells: Sequence[Cell]) -> dict[int, list[
     return dict(sorted(found.items()))
 
 
-def gain_of(cell: Cell) -> float:
+def _gain_of(cell: Cell) -> float:
     """Return the gain of a tested cell over its base, as a share of the range."""
     versus = cell.against_base
     assert versus is not None
@@ -86,7 +66,7 @@ def _place(cell: Cell) -> tuple[str, str]:
 
 def _words(own: Sequence[Cell], best: dict[tuple[str, str], float]) -> list[str]:
     """Return what a line says of the cells of a row, without size and method."""
-    gains = [gain_of(cell) for cell in own]
+    gains = [_gain_of(cell) for cell in own]
     possible = sum(best[_place(cell)] for cell in own)
     least = sum(cell.column.margin for cell in own)
     return [

@@ -1,17 +1,13 @@
 """A user's results beside those committed here and those of the paper."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from benchmarks.report.cells import Cell, judge
-from benchmarks.report.checks import data_variants
 from benchmarks.report.columns import NOTHING
-from benchmarks.report.layout import TableLayout
-from benchmarks.report.tables import number_text, text_table
+from benchmarks.report.layout import TableLayout, data_variants
+from benchmarks.report.render import section
+from benchmarks.report.tables import number_text
 from benchmarks.runs.record import RunRecord
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 EXPLAINED = (
     "`committed`: the results in this repository. `yours`: the runs of this report. "
@@ -19,13 +15,14 @@ EXPLAINED = (
     "has several, or else within its one network; `difference` is yours minus "
     "committed. Machines round differently, so small differences are expected."
 )
+BESIDE_COMMITTED = "## Beside the committed results"
 NONE_COMMITTED = "There are no committed results of this tier."
 
 
 def side_by_side(
     layout: TableLayout, own: Sequence[RunRecord], committed: Sequence[RunRecord]
-) -> "DataFrame":
-    """Return one line for every cell that either side has.
+) -> list[str]:
+    """Return the section with one line for every cell that either side has.
 
     Args:
         layout: the experiment.
@@ -35,6 +32,8 @@ def side_by_side(
     Raises:
         DataError: if the records of a side may not share one table.
     """
+    if not committed:
+        return [BESIDE_COMMITTED, NONE_COMMITTED]
     mine, reference = _by_place(layout, own), _by_place(layout, committed)
     lines = []
     for block in layout.blocks:
@@ -46,10 +45,11 @@ def side_by_side(
                     named = [block.label, column.heading, row.label]
                     lines.append([*named, *_numbers(cell, other)])
     names = ["block", "column", "method", "committed", "yours", "difference", "paper"]
-    return text_table(lines, names)
+    explained = " ".join([EXPLAINED, *_other_data(layout, own, committed)])
+    return section(BESIDE_COMMITTED, explained, lines, names)
 
 
-def other_data(
+def _other_data(
     layout: TableLayout, own: Sequence[RunRecord], committed: Sequence[RunRecord]
 ) -> list[str]:
     """Return a sentence for every column whose data are not the committed ones."""
@@ -67,8 +67,6 @@ def other_data(
 def _by_place(
     layout: TableLayout, records: Sequence[RunRecord]
 ) -> dict[tuple[str, str, str], Cell]:
-    if not records:
-        return {}
     cells = judge(layout.fitted(records), records)
     return {(c.block.name, c.row.name, c.column.name): c for c in cells}
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.report import stats
 from benchmarks.report.columns import NOTHING
 from benchmarks.report.layout import TableLayout
-from benchmarks.report.render import to_markdown
-from benchmarks.report.tables import count_range, text_table
+from benchmarks.report.render import count_range, text_table, to_markdown
 from benchmarks.runs.codec import joint_digest
 from benchmarks.runs.record import VALUE_FUNCTION, RunRecord
 

@@ -124,6 +124,17 @@ def page_of(layout, records, **more):
     return build(layout, records, **more)["table.md"].decode()
 
 
+def cells_in(section):
+    """The cells of the table of a section, line by line; none without a section."""
+    lines = section[2].splitlines()[2:] if section else []
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+def headings_in(section):
+    """The headings of the table of a section."""
+    return [cell.strip() for cell in section[2].splitlines()[0][1:-1].split("|")]
+
+
 def lines_of(panel):
     """Points of the lines of a panel, by label."""
     return {line.get_label(): line.get_xydata().tolist() for line in panel.get_lines()}

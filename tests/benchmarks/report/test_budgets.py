@@ -7,7 +7,7 @@ import pytest
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
 from benchmarks.report.curves import at_budget
-from benchmarks.report.sections.equal_queries import equal_queries_table
+from benchmarks.report.sections.queries import EQUAL_QUERIES, equal_queries
 from benchmarks.report.sections.time_page import time_table
 from tests.benchmarks.report.report_cases import (
     ARMS,
@@ -16,6 +16,8 @@ from tests.benchmarks.report.report_cases import (
     MCR,
     TRACE,
     cell_of,
+    cells_in,
+    headings_in,
     make_arm,
     make_record,
 )
@@ -29,9 +31,10 @@ def test_equal_queries_table():
         make_record("metricopt", 0, [0.15], queries=4800, trace=TRACE[1:]),
         make_record("loss-only", 0, [0.1], status="diverged"),
     ]
-    table = equal_queries_table(LAYOUT, records, BALANCED, MCR)
-    assert list(table) == ["method", "50 queries", "150 queries"]
-    assert table.values.tolist() == [
+    heading, _, title, *tables = equal_queries(LAYOUT, records)
+    assert (heading, title) == (EQUAL_QUERIES, "### Balanced, A9A MCR ↓")
+    assert headings_in([None, None, *tables]) == ["method", "50 queries", "150 queries"]
+    assert cells_in([None, None, *tables]) == [
         ["threshold shift", ".2200±.0000 / .2100", ".2200±.0000 / .2100"],
         ["MetricOpt", ".1600 / .1600", ".2200 / .2100"],
     ]

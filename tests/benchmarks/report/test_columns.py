@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks.report import tables
 from benchmarks.report.cells import judge
-from benchmarks.report.columns import Column
-from benchmarks.report.reading import Reading
+from benchmarks.report.columns import Column, Reading
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.base import METRICS

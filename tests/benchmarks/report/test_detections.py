@@ -5,8 +5,8 @@ import io
 
 from PIL import Image
 
-from benchmarks.report.figures.detections import detections
-from benchmarks.report.figures.parts.panels import to_png
+from benchmarks.report.figures.panels import to_png
+from benchmarks.report.figures.pictures import detections
 from benchmarks.report.layout import Block
 from tests.benchmarks.report.report_cases import make_layout, make_record, make_row
 

@@ -8,11 +8,16 @@ from scipy.stats import t
 
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.gain_over_mismatch import gain_over_mismatch
-from benchmarks.report.figures.loss_and_metric import loss_and_metric
-from benchmarks.report.figures.parts.looks import FIXED_ARMS, arm_styles, look
-from benchmarks.report.figures.parts.panels import NARROW, to_png
+from benchmarks.report.figures.gains import gain_over_mismatch
+from benchmarks.report.figures.panels import (
+    FIXED_ARMS,
+    NARROW,
+    arm_styles,
+    look,
+    to_png,
+)
 from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.figures.value_functions import loss_and_metric
 from benchmarks.runs.spec import Unit
 from tests.benchmarks.report.report_cases import (
     bars_of,
@@ -230,7 +235,7 @@ def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
 
 def test_a_further_fixed_arm_gets_the_next_look(monkeypatch):
     more = (*FIXED_ARMS, "class-offsets")
-    monkeypatch.setattr("benchmarks.report.figures.parts.looks.FIXED_ARMS", more)
+    monkeypatch.setattr("benchmarks.report.figures.panels.FIXED_ARMS", more)
     rows = tuple(make_row(name) for name in (*more, "free"))
     layout = dataclasses.replace(LAYOUT, rows=rows, mismatch_rows=())
     looks = arm_styles(layout)

@@ -7,16 +7,16 @@ from scipy.stats import t
 
 from benchmarks.report.cells import judge
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.gain_over_size import BAND, gain_over_size
+from benchmarks.report.figures.gains import BAND, gain_over_size
 from benchmarks.report.sections.gain_by_size import (
     GAIN_BY_SIZE,
     gain_by_size,
-    gain_by_size_table,
 )
 from tests.benchmarks.report.report_cases import (
     ARMS,
     LAYOUT,
     bars_of,
+    cells_in,
     make_arm,
     page_of,
     placed,
@@ -61,7 +61,7 @@ def test_one_figure_for_all_blocks_where_a_layout_asks_for_it():
 
 def test_a_table_by_hand():
     records = [*ARMS, *F1, *make_arm("metricopt", [0.6, 0.4, 0.2], column="a9a/f1")]
-    lines = gain_by_size_table(SIZED, judge(SIZED, records)).values.tolist()
+    lines = cells_in(gain_by_size(SIZED, judge(SIZED, records)))
     # At 200 the error; at 500 F, which nothing raises on average.
     assert lines == [
         ["200", "threshold shift", "1", "1", "0", "+0.0550", "+0.0550", "100 %", "0 %"],

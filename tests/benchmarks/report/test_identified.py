@@ -3,12 +3,14 @@
 import pytest
 
 from benchmarks.report.cells import judge
-from benchmarks.report.sections.identified import (
-    IDENTIFIED,
-    identified,
-    identified_table,
+from benchmarks.report.sections.noted import IDENTIFIED, identified
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    LOSS_ONLY,
+    cells_in,
+    make_record,
+    page_of,
 )
-from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record, page_of
 
 KNOWN = {"identified": 1.0, "identified_after": 6.0, "untouched": 0.0}
 PARTLY = {"identified": 0.5, "identified_after": 9.0, "untouched": 0.5}
@@ -20,7 +22,7 @@ def lines(*notes):
         make_record("metricopt", number, [0.2, 0.3], notes=each)
         for number, each in enumerate(notes)
     ]
-    return identified_table(judge(LAYOUT, [*LOSS_ONLY, *records])).values.tolist()
+    return cells_in(identified(judge(LAYOUT, [*LOSS_ONLY, *records])))
 
 
 def test_a_line_by_hand():

@@ -10,11 +10,12 @@ from benchmarks.report import tables
 from benchmarks.report.cells import BETTER, UNTESTED, judge
 from benchmarks.report.columns import Column
 from benchmarks.report.page import build
-from benchmarks.report.sections.equal_queries import equal_queries_table
+from benchmarks.report.sections.queries import equal_queries
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DataError
 from tests.benchmarks.report.report_cases import (
     by_row,
+    cells_in,
     make_finetuned,
     make_layout,
     make_record,
@@ -253,9 +254,9 @@ def test_csv_follows_the_unit(contents):
 
 
 def test_equal_queries_table_of_single_and_several_meta_tests():
-    layout = LAYOUT.fitted(RECORDS)
-    table = equal_queries_table(layout, RECORDS, layout.blocks[0], MCR)
-    lines = {line[0]: line[1:] for line in table.values.tolist()}
+    _, _, title, *tables_of = equal_queries(LAYOUT.fitted(RECORDS), RECORDS)
+    assert title.endswith("MCR ↓")
+    lines = {line[0]: line[1:] for line in cells_in([None, None, *tables_of])}
     assert lines["offsets"] == [".2000 / .2100", ".1500 / .1600"]
     assert lines["MetricOpt"][0] == ".1805±.0013 / .1805"
     main = tables.main_table(LAYOUT, judge(LAYOUT, RECORDS), LAYOUT.blocks[0])

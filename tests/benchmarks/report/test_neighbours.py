@@ -6,8 +6,8 @@ import io
 import pytest
 from PIL import Image
 
-from benchmarks.report.figures.neighbours import RIGHT, WRONG, neighbours
-from benchmarks.report.figures.parts.panels import to_png
+from benchmarks.report.figures.panels import to_png
+from benchmarks.report.figures.pictures import RIGHT, WRONG, neighbours
 from benchmarks.report.layout import Block
 from tests.benchmarks.report.report_cases import make_layout, make_record, make_row
 

@@ -2,9 +2,15 @@
 
 from dataclasses import replace
 
-from benchmarks.report.sections.proposals import PROPOSALS, proposals
+from benchmarks.report.sections.noted import PROPOSALS, proposals
 from benchmarks.runs.record import PROPOSAL_RECALL
-from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record, page_of
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    LOSS_ONLY,
+    cells_in,
+    make_record,
+    page_of,
+)
 
 
 def on_detector(row, replicate, recall):
@@ -24,9 +30,7 @@ def test_every_detector_counts_once():
     ]
     found = proposals(LAYOUT, records)
     assert found[0] == PROPOSALS
-    (line,) = [each for each in found[2].splitlines() if "a9a/mcr" in each]
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["Balanced", "a9a/mcr", ".9200±.0200", "3"]
+    assert cells_in(found) == [["Balanced", "a9a/mcr", ".9200±.0200", "3"]]
     layout = replace(LAYOUT, network_of=lambda spec: str(spec.replicate))
     assert PROPOSALS in page_of(layout, records)
     # Other networks have no such section.

@@ -5,11 +5,10 @@ import dataclasses
 import pytest
 
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.parts.looks import arm_styles
-from benchmarks.report.figures.queries_to_reach import queries_to_reach
-from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.figures.panels import arm_styles
+from benchmarks.report.figures.query_curves import queries_to_reach, query_curves
 from tests.benchmarks.report.report_cases import F1, MCR, make_record, make_row
-from tests.benchmarks.report.test_efficiency import LAYOUT, OTHERS, RECORDS
+from tests.benchmarks.report.test_queries_to_reach import LAYOUT, OTHERS, RECORDS
 
 BLOCK, NATURAL = LAYOUT.blocks
 OBSERVE = "observe split (thin, hollow)"

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from benchmarks.report.figures.ablation_rows import ablation_rows
-from benchmarks.report.figures.ablation_scatter import ablation_scatter
-from benchmarks.report.figures.cost_curves import cost_curves
+from benchmarks.report.figures.ablations import ablation_rows, ablation_scatter
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.embedding_tsne import embedding_tsne
-from benchmarks.report.figures.parts.looks import arm_styles
-from benchmarks.report.figures.parts.panels import to_png
-from benchmarks.report.figures.predicted_against_true import predicted_against_true
-from benchmarks.report.figures.query_curves import query_curves
+from benchmarks.report.figures.panels import arm_styles, to_png
+from benchmarks.report.figures.query_curves import cost_curves, query_curves
+from benchmarks.report.figures.value_functions import (
+    embedding_tsne,
+    predicted_against_true,
+)
 from benchmarks.report.page import build, terminal_page, write_report
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.store import read_jsonl

@@ -2,9 +2,19 @@
 
 from benchmarks.report.cells import judge
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.sections.rank_agreement import AGREEMENT, rank_agreement
-from benchmarks.report.sections.training_cost import TRAINING, training_cost
-from tests.benchmarks.report.report_cases import LAYOUT, LOSS_ONLY, make_record, page_of
+from benchmarks.report.sections.noted import (
+    AGREEMENT,
+    TRAINING,
+    rank_agreement,
+    training_cost,
+)
+from tests.benchmarks.report.report_cases import (
+    LAYOUT,
+    LOSS_ONLY,
+    cells_in,
+    make_record,
+    page_of,
+)
 
 FIGURES = {"metric_over_seconds", "metric_over_queries", "training_course"}
 FIGURES |= {"loss_matrices", "policy_course"}
@@ -47,22 +57,17 @@ RECORDS = [
 ]
 
 
-def cells_of(part):
-    lines = [line for line in part[2].splitlines() if line.startswith("| A9A")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
 def test_training_is_told_by_hand():
     found = training_cost(judge(LAYOUT, RECORDS))
     assert found[0] == TRAINING
-    assert cells_of(found) == [
+    assert cells_in(found) == [
         ["A9A MCR", "loss only", ".1200±.0200", "1.0", "0", "20"],
         ["A9A MCR", "MetricOpt", ".1200±.0200", "2.5", "80", "41"],
     ]
 
 
 def test_rank_correlations_are_told_by_hand():
-    (line,) = cells_of(rank_agreement(judge(LAYOUT, RECORDS)))
+    (line,) = cells_in(rank_agreement(judge(LAYOUT, RECORDS)))
     assert line == ["A9A MCR", "MetricOpt", ".9100±.0100", ".8000±.0000", "·", "·"]
     # A rank correlation alone is no learned loss.
     record = make_record("metricopt", 0, [0.2], notes={"rank_correlation": 0.9})

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
 from benchmarks.report import tables
+from benchmarks.report.columns import Reading
 from benchmarks.report.curves import curve
-from benchmarks.report.reading import Reading
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     MCR,

@@ -1,32 +1,38 @@
-"""What fine-tuning towards the metric gains, against how well the loss serves it."""
+"""What rows gain over others: against mismatch, and against the size of observe."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
-from benchmarks.report.figures.parts.looks import arm_styles
-from benchmarks.report.figures.parts.panels import (
+from benchmarks.report.figures.panels import (
+    arm_styles,
     draw_mark,
     finish,
     make_single_panel,
     units,
 )
 from benchmarks.report.layout import Block, TableLayout
+from benchmarks.report.sections.gain_by_size import cells_by_size
+from benchmarks.report.stats import Comparison
 from benchmarks.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 LABEL_GAP = 0.05
 """Least distance of two labels, as a share of the width."""
 NAME_GAP_INCHES = 0.15
 """Room between the names of columns and the title, and at every other edge."""
+BAND = 0.8
+"""Share of the room of a size that its marks are spread over."""
+ALL_BLOCKS = Block("all", "all blocks")
 
 
 class Gain(NamedTuple):
-    """A relative gain in cost with half its t interval, both in percent."""
+    """A gain in cost as a share, with half its t interval."""
 
     mean: float
     half: float
@@ -99,8 +105,13 @@ def _gain(base: Cell, cell: Cell) -> Gain | None:
     whole = None if versus is None else cell.column.cost(cell.column.sign * versus.base)
     if versus is None or not whole:
         return None
+    return _share(versus, whole / 100.0)
+
+
+def _share(versus: Comparison, whole: float) -> Gain:
+    """Return a gain with half its t interval, as shares of a whole."""
     low, high = versus.interval or (versus.gain, versus.gain)
-    return Gain(100.0 * versus.gain / whole, 50.0 * (high - low) / whole)
+    return Gain(versus.gain / whole, (high - low) / 2 / whole)
 
 
 def _name_columns(panel: "Axes", points: Sequence[Point]) -> None:
@@ -122,3 +133,34 @@ def _name_columns(panel: "Axes", points: Sequence[Point]) -> None:
             arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6},
         )
         panel.axvline(point.spearman, color="0.8", linewidth=0.6, zorder=0)
+
+
+def gain_over_size(
+    layout: TableLayout, records: Sequence[RunRecord]
+) -> "Figure | None":
+    """Draw the gain in cost over the base row, one mark per row, block and column.
+
+    Gains are shares of the range of their metric, with their 95 % t intervals. Sizes
+    stand at equal distances, the marks of one size beside each other by row.
+    """
+    sizes = cells_by_size(layout, judge(layout, records))
+    if not sizes:
+        return None
+    marks: dict[str, list[tuple[float, float, float]]] = {}
+    for place, cells in enumerate(sizes.values()):
+        for number, cell in enumerate(cells):
+            assert cell.against_base is not None
+            x = place + BAND * ((number + 0.5) / len(cells) - 0.5)
+            gain = _share(cell.against_base, cell.column.range)
+            marks.setdefault(cell.row.label, []).append((x, *gain))
+    figure, panel = make_single_panel()
+    panel.axhline(0.0, color="0.6", linewidth=0.8)
+    for label, style in arm_styles(layout).items():
+        if label in marks:
+            x, mean, half = zip(*marks[label], strict=True)
+            draw_mark(panel, (x, mean, half), label=label, style=style)
+    panel.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    panel.set_xlabel("examples of the observe split (sizes at equal distances)")
+    panel.set_ylabel("gain in cost on test, share of its range")
+    what = "gain over the base row, with 95 % t intervals; below 0 is harm"
+    return finish(figure, layout, ALL_BLOCKS, what)

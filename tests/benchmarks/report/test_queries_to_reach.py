@@ -1,20 +1,22 @@
 """Queries for the test cost of CMA-ES: goals, what arms need, means over goals."""
 
 import dataclasses
-import math
 
 import pytest
 
-from benchmarks.report.efficiency import Effort, Overall, goals, overall
 from benchmarks.report.layout import Block
-from benchmarks.report.sections.queries_to_reach import (
-    LEGEND,
+from benchmarks.report.sections.queries import (
     QUERIES_TO_REACH,
-    queries_to_reach_table,
+    REACH_LEGEND,
+    Effort,
+    goals,
+    queries_to_reach,
 )
 from tests.benchmarks.report.report_cases import (
     F1,
     MCR,
+    cells_in,
+    headings_in,
     make_layout,
     make_record,
     make_row,
@@ -72,7 +74,6 @@ OTHERS = [
 def test_a_goal_is_what_cma_es_has_at_500_queries():
     (goal,) = goals(LAYOUT, RECORDS)
     assert (goal.block.name, goal.column) == ("balanced", MCR)
-    assert goal.experiment == "table3"
     assert (goal.value, goal.queries) == (0.20, 500)
     assert goal.efforts == {
         "prior": Effort(0.0, 0),
@@ -134,34 +135,27 @@ def test_all_means_are_over_the_replicates_of_cma_es():
         assert list(goal.efforts) == ["cma-es"]
 
 
-def test_overall_counts_every_goal_an_arm_was_run_for():
-    other = dataclasses.replace(LAYOUT, experiment="quick")
-    there = [placed(r, experiment="quick") for r in OTHERS if r.spec.row != "prior"]
-    found = overall([(LAYOUT, RECORDS), (other, there)])
-    assert list(found) == ["prior", "cma-es", "metricopt"]
-    assert found["prior"] == Overall(1, 1, *[pytest.approx(500.0)] * 2)
-    assert found["metricopt"].where_reached == pytest.approx(0.5)
-    assert found["metricopt"].all_goals == pytest.approx(math.sqrt(0.5 * 0.25))
-    assert (found["metricopt"].reached, found["metricopt"].goals) == (1, 2)
-    table = queries_to_reach_table([(LAYOUT, RECORDS), (other, there)])
+def test_a_line_tells_every_goal_an_arm_was_run_for():
+    others = [record for record in OTHERS if record.spec.row != "prior"]
+    section = queries_to_reach(LAYOUT, [*RECORDS, *others])
     ends = ["reached", "times fewer, reached", "times fewer, all"]
-    headings = ["table3 A9A MCR ↓", "quick A9A F1 ↑"]
-    assert list(table) == ["method", "sees", *headings, *ends]
-    assert table.drop(columns="sees").values.tolist() == [
+    headings = ["A9A MCR ↓", "A9A F1 ↑"]
+    assert headings_in(section) == ["method", "sees", *headings, *ends]
+    lines = cells_in(section)
+    # MetricOpt: half as few queries where it reached, a quarter elsewhere.
+    assert [[label, *rest] for label, _, *rest in lines] == [
         ["prior correction", "0", "", "1 of 1", "500.00", "500.00"],
         ["CMA-ES", "400", "150", "2 of 2", "1.58", "1.58"],
         ["MetricOpt", "1,000", "·", "1 of 2", "0.50", "0.35"],
     ]
-    assert table["sees"].tolist() == [row.sees for row in LAYOUT.rows[1:4]]
-    assert overall([]) == {}
-    assert not len(queries_to_reach_table([]))
+    assert [line[1] for line in lines] == [row.sees for row in LAYOUT.rows[1:4]]
 
 
 def test_the_page_has_the_section_after_equal_queries():
     page = page_of(LAYOUT, [*RECORDS, *OTHERS])
     before, _, section = page.partition(f"\n{QUERIES_TO_REACH}\n\n")
     assert "\n## At equal queries\n" in before
-    assert section.startswith(LEGEND)
+    assert section.startswith(REACH_LEGEND)
     table = section.partition("\n## ")[0]
     assert "A9A MCR ↓ |" in table
     assert "| prior correction" in table
@@ -170,9 +164,9 @@ def test_the_page_has_the_section_after_equal_queries():
 
 def test_blocks_are_named_where_there_are_several():
     natural = [placed(record, block="natural") for record in OTHERS]
-    table = queries_to_reach_table([(LAYOUT, [*RECORDS, *natural])])
-    assert list(table)[2:4] == ["balanced A9A MCR ↓", "natural A9A F1 ↑"]
+    section = queries_to_reach(LAYOUT, [*RECORDS, *natural])
+    assert headings_in(section)[2:4] == ["balanced A9A MCR ↓", "natural A9A F1 ↑"]
     unsaid = tuple(dataclasses.replace(row, sees="") for row in LAYOUT.rows)
     layout = dataclasses.replace(LAYOUT, rows=unsaid)
-    table = queries_to_reach_table([(layout, RECORDS)])
-    assert list(table)[:2] == ["method", "A9A MCR ↓"]
+    section = queries_to_reach(layout, RECORDS)
+    assert headings_in(section)[:2] == ["method", "A9A MCR ↓"]

@@ -1,1 +1,0 @@
-"""What figures are made of: looks, panels, points."""

@@ -1,1 +1,0 @@
-"""Figures of methods that train a network."""
