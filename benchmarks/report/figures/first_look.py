@@ -1,13 +1,13 @@
 """A first look: one arm in colour, others in grey, in a few columns."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column, Reading
 from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
-from benchmarks.report.figures.panels import make_panels
+from benchmarks.report.figures.panels import make_panels, titled
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -45,14 +45,13 @@ def first_look(
     for column, panel in axes.items():
         panel.set_title(f"{column.heading}: {chosen.columns[column.name]}")
         _draw(panel, layout, column, shown[column])
-    figure.suptitle(
+    replicates = max(len({r.spec.replicate for r in own}) for own in shown.values())
+    return titled(
+        figure,
         f"Test metric over evaluations of the metric\n({block.label}; "
-        f"{_replicates(shown.values())} replicates, band: one standard deviation)",
-        x=0.01,
-        horizontalalignment="left",
-        fontsize="medium",
+        f"{replicates} replicates, band: one standard deviation)",
+        "medium",
     )
-    return figure
 
 
 def _draw(
@@ -129,7 +128,3 @@ def _of_all(
     known = [replicates for replicates in found if replicates]
     common = set.intersection(*known) if known else set()
     return [record for record in records if record.spec.replicate in common]
-
-
-def _replicates(shown: Iterable[Sequence[RunRecord]]) -> int:
-    return max(len({record.spec.replicate for record in own}) for own in shown)

@@ -247,6 +247,12 @@ def _legend_entries(
     return entries
 
 
+def titled(figure: "Figure", title: str, size: str = "small") -> "Figure":
+    """Write a title of several lines above a figure, from its left edge on."""
+    figure.suptitle(title, fontsize=size, x=0.01, ha="left")
+    return figure
+
+
 def to_png(figure: "Figure") -> bytes:
     """Return a figure as PNG bytes: the same figure, the same bytes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

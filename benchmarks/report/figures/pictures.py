@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.report.figures.panels import titled
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -57,7 +58,7 @@ def neighbours(
             if row == 0 and column in (0, 1, half + 1):
                 name = {0: "query", 1: "nearest before"}.get(column, "nearest after")
                 panel.set_title(name, fontsize="small", loc="left")
-    return _titled(
+    return titled(
         figure,
         f"{_label(layout, record)}; {block.label}. The nearest image becomes right for "
         f"{became} queries of the test, wrong for {lost}.\nSolid blue: of the class of "
@@ -89,7 +90,7 @@ def detections(
             _draw_scene(panels[row, column], scene, scene[when])
             if column == 0:
                 panels[row, 0].set_ylabel(when)
-    return _titled(
+    return titled(
         figure,
         f"{_label(layout, record)}; {block.label}. Detections with a score of .5 or "
         f"more change on {count} of {every} images of the test;\n{len(scenes)} of "
@@ -142,8 +143,3 @@ def _pixels(jpeg: str) -> Any:
 
 def _label(layout: TableLayout, record: RunRecord) -> str:
     return next(row.label for row in layout.rows if row.name == record.spec.row)
-
-
-def _titled(figure: "Figure", title: str) -> "Figure":
-    figure.suptitle(title, fontsize="small", x=0.01, ha="left")
-    return figure

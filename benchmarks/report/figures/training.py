@@ -15,6 +15,7 @@ from benchmarks.report.figures.panels import (
     draw_panels,
     finish,
     make_single_panel,
+    titled,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import NETWORK, RunRecord
@@ -212,15 +213,13 @@ def loss_matrices(
         for panel in line[len(steps) :]:
             panel.set_axis_off()
     figure.colorbar(image, ax=axes, shrink=0.8, label="loss parameter")
-    figure.suptitle(
+    return titled(
+        figure,
         f"{layout.title} ({block.label}): loss parameters between classes in training, "
         "first replicate.\nRows: true class. Red: the loss rewards the probability of "
         "the class of the column. Blue: it penalises it.",
-        fontsize="medium",
-        x=0.01,
-        ha="left",
+        "medium",
     )
-    return figure
 
 
 LINES = {
