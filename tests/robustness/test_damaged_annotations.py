@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks.data.detection import voc
-from benchmarks.data.detection.annotations import MOST, read_annotation
+from benchmarks.data.detection.annotations import LARGEST, MOST, read_annotation
 from benchmarks.data.detection.contract import in_devkit
 from benchmarks.data.detection.voc import VOC07
 from benchmarks.data.files.readers import FolderReader
@@ -80,6 +80,10 @@ def box(*sides):
         (box("9" * 400, 1, 20, 20), "needs a number bndbox/xmin, got '999"),
         (box(-1, 1, 20, 20), "outside of its image of 40 x 30"),
         (box(1, 1, 20, 32), "outside of its image of 40 x 30"),
+        (box(1, 1, 60, 20), "outside of its image of 40 x 30"),
+        (box("", 1, 20, 20), "needs a number bndbox/xmin, got ''"),
+        ("", "is no XML"),
+        (" " * (LARGEST + 1), PLAIN),
         (xml(*[("disc", BOX, 0)] * (MOST + 1)), "1,000 objects or fewer, got 1,001"),
     ],
 )

@@ -180,6 +180,7 @@ def test_no_image_is_left_out_without_a_word(folders, limit):
         (folders / path).write_bytes(JPEG[:300])
     with assert_refused("4 of 9 images of mini do not decode", "; delete it"):
         pixels(images, 8, limit=limit)
+    assert not list((folders.parent / "cache" / "decoded").glob("*"))
     with assert_refused("1 of 9 images", f"{folders / images.paths[0]} does not"):
         LazyPixels(images, 8).at(torch.tensor([0, 5]))
 

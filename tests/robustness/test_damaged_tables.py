@@ -4,22 +4,16 @@ import io
 import struct
 import zipfile
 
-import numpy as np
 import pytest
 
 from benchmarks.data.registry import find_source
 from tests.benchmarks.data.cifar10_forms import (
     FORMS,
-    IMAGES,
-    LABELS,
     Tiny,
     archive,
     arrays,
     batches,
 )
-from tests.benchmarks.data.test_cifar100 import MEMBERS
-from tests.benchmarks.data.test_cifar100 import Tiny as Tiny100
-from tests.benchmarks.data.test_cifar100 import archive as archive100
 from tests.benchmarks.data.toy_data import Toy, covtype_row
 from tests.robustness.hostile import assert_refused, encoded, relabelled, within
 
@@ -111,39 +105,6 @@ def test_a_hostile_sheet_of_images_is_named(tmp_path, content):
     sheets = FORMS["sheets"] | {"train_dog_00018.webp": content}
     with assert_refused("cannot be parsed (train_dog_00018.webp", "data fetch tiny"):
         load(Tiny(), tmp_path, sheets)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"y_train": LABELS[:24] + 1}, "expected train labels 0 to 1, got 1 to 2"),
-        ({"y_test": LABELS[24:] - 1.0}, "expected 12 test labels, integers"),
-        ({"y_test": np.full(12, 2**63 - 1)}, "expected test labels 0 to 1"),
-        ({"x_test": IMAGES[24:].astype(np.int16)}, "expected test images uint8"),
-        ({"x_test": IMAGES[:0]}, "expected test images uint8 (12, 4, 4, 3), got"),
-    ],
-)
-def test_images_and_labels_out_of_range_are_refused(tmp_path, changes, said):
-    with assert_refused("cifar10.npz cannot be parsed (", said, "delete it and run"):
-        load(Tiny(), tmp_path, {"cifar10.npz": arrays(**changes)})
-
-
-TRAIN, LENGTH = MEMBERS["train.bin"], "expected 6 images of 50 bytes in train.bin, got"
-
-
-@pytest.mark.parametrize(
-    ("train", "said"),
-    [
-        (TRAIN[:-1], LENGTH),
-        (TRAIN * 2, LENGTH),
-        (b"", f"{LENGTH} 0"),
-        (TRAIN[:1] + b"\xff" + TRAIN[2:], "train.bin has the label 255"),
-    ],
-)
-def test_binary_batches_of_another_length_are_refused(tmp_path, train, said):
-    content = {"cifar-100-binary.tar.gz": archive100(MEMBERS | {"train.bin": train})}
-    with assert_refused("tar.gz cannot be parsed (", said, "has no download"):
-        load(Tiny100(), tmp_path, content)
 
 
 ROW = covtype_row(1)

@@ -207,6 +207,7 @@ def test_directions_of_scikit_learn(name):
         pytest.skip("not in this release of scikit-learn")
     metric = make_metric(getattr(sk, name))
     assert metric.higher_is_better is (name not in tables.SKLEARN_LOWER)
+    assert metric.name == name
     assert not metric.direction_declared
 
 

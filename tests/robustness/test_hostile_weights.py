@@ -88,6 +88,7 @@ BOMB = packed_again(torch_bytes({"conv2.weight": torch.zeros(1 << 24)}))
         (b"\x80\x02}q\x00(X\xff\xff\xff\x7f", "got a damaged file or one that may"),
         (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f.", "got a damaged file or"),
         (b"(" * 100_000 + b".", "got a damaged file or one that may run code"),
+        *((content, "a checkpoint") for content in (b"", b"PK\x03\x04", bytes(99))),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
@@ -99,6 +100,7 @@ def test_a_checkpoint_that_is_damaged_or_explodes_is_refused(tmp_path, content, 
 @pytest.mark.parametrize(
     "content",
     [
+        *(b"", b"{}", b"\xff" * 64),
         b"\xff\xff\xff\xff\xff\xff\xff\x7f{}",
         (2).to_bytes(8, "little") + b"{}" + b"more",
         (90).to_bytes(8, "little")
@@ -110,7 +112,7 @@ def test_a_checkpoint_that_is_damaged_or_explodes_is_refused(tmp_path, content, 
 )
 def test_a_safetensors_file_that_lies_of_its_size_is_refused(tmp_path, content):
     settings = raw(tmp_path, content, "base.safetensors")
-    with within(megabytes=400), assert_refused("base.safetensors "):
+    with within(megabytes=400), assert_refused("base.safetensors is no safetensors"):
         load_base(build(), settings, tmp_path)
 
 
@@ -173,13 +175,6 @@ def whole(tmp_path_factory):
         run.run_epoch()
     write_checkpoint(path, "k", run.state())
     return path.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def undisturbed():
-    run = new_run()
-    train(run)
-    return run
 
 
 def flipped(content):
@@ -269,14 +264,6 @@ def test_a_checkpoint_of_something_else_names_the_way_out(tmp_path, whole, name)
     torch.save(state, path)
     with assert_refused(f"{path} holds no state of this training: ", "delete it to"):
         train(new_run(), checkpoint=path, key="k")
-
-
-def test_a_sound_checkpoint_goes_on_as_before(tmp_path, whole, undisturbed):
-    path, run = tmp_path / "c.pt", new_run()
-    path.write_bytes(whole)
-    train(run, checkpoint=path, key="k")
-    assert run.losses == undisturbed.losses
-    assert same(run.network.state_dict(), undisturbed.network.state_dict())
 
 
 def test_weights_that_overflow_in_the_last_step_are_not_kept():

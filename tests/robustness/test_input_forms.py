@@ -192,6 +192,10 @@ SHORT, WORDS = of_all(lambda x: x[:, :5], TEXT), {"text": ["a"] * 90, "labels": 
 REFUSED: dict[str, tuple[Any, str]] = {
     "three tensors": ((*HALVES, LABELS), THREE),
     "batches of three": (TensorDataset(*HALVES, LABELS), THREE),
+    "a tensor": (PIXELS, "must be a pair of tensors"),
+    "batches of one": (TensorDataset(PIXELS), "got list of (Tensor)"),
+    "nothing": (None, "got NoneType"),
+    "one label": ((PIXELS, LABELS[0]), "got shapes [90, 64] and []"),
     "a dict alone": (TEXT, "got dict of (input_ids: Tensor, attention_mask: Tensor)"),
     "texts": (WORDS, "got dict of (text: list, labels: Tensor)"),
     "objects": ((np.array([object()] * 90), LABELS), "got tuple of (ndarray, Tensor)"),

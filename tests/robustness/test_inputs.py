@@ -212,6 +212,7 @@ NO_SPLIT = {
     "numbers, no batch size": (DataLoader(Listed(NUMBERED), None), "come in batches"),
     "another length": ((INPUTS, LABELS[:50]), "as many .*, got 60 inputs and 50"),
     "empty": (DataLoader(NONE, 4), "split is empty"),
+    "an empty pair": ((INPUTS[:0], LABELS[:0]), "split is empty"),
     "all dropped": (DROPPED, "split is empty"),
     "a cycle": (itertools.cycle(SINGLE), "or loader of such pairs, got cycle"),
     "inputs alone": (Listed([row for row, _ in SINGLE]), "of such pairs, got Tensor"),

@@ -54,6 +54,7 @@ def mixed_model():
 def state_of_model(model):
     return (
         [module.training for module in model.modules()],
+        [(type(each), len(each._forward_hooks)) for each in model.modules()],
         [weight.requires_grad for weight in model.parameters()],
         [weight.grad.clone() for weight in model.parameters()],
         [value.clone() for value in model.state_dict().values()],

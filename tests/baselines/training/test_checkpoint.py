@@ -101,16 +101,6 @@ def test_a_checkpoint_without_settings_is_ignored(tmp_path):
     assert read_checkpoint(checkpoint, "k") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn"])
-def test_a_torn_checkpoint_is_begun_anew(tmp_path, content):
-    checkpoint = tmp_path / "c.pt"
-    checkpoint.write_bytes(content)
-    run = short_run()
-    with pytest.warns(UserWarning, match="is damaged, the training begins anew"):
-        train(run, checkpoint=checkpoint)
-    assert run.epoch == 3
-
-
 def test_the_state_of_other_settings_is_refused():
     other = short_run(epochs=4)
     with pytest.raises(ConfigError, match=r"expected the state of .*'epochs': 3"):

@@ -205,6 +205,7 @@ def no_array():
         (arrays(y_test=LABELS[TEST] / 1), "12 test labels, integers, got float64"),
         (arrays(y_train=LABELS[TRAIN] - 1), "train labels 0 to 1, got -1 to 0"),
         (arrays(y_test=LABELS[TEST] * 2), "test labels 0 to 1, got 0 to 2"),
+        (arrays(y_test=np.full(12, 2**63 - 1)), "expected test labels 0 to 1"),
         (
             arrays(y_test=LABELS[TEST] * 0),
             r"is not tiny \(full\): expected \(18, 18\) examples per class, got \(24",

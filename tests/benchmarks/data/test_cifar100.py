@@ -83,6 +83,7 @@ def other(**members):
     [
         (other(test=b""), "expected 3 images of 50 bytes in test.bin, got 0 bytes"),
         (other(train=MEMBERS["train.bin"] + b"x"), "got 301 bytes or more"),
+        (other(train=MEMBERS["train.bin"][:-1]), "in train.bin, got 299 bytes"),
         (
             other(test=rows(IMAGES[6:], np.array([2, 1, 9]))),
             "expected labels 0 to 2, test.bin has the label 9",

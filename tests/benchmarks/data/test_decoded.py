@@ -14,7 +14,6 @@ from benchmarks.data.files import decoded
 from benchmarks.data.files.decoded import DecodedPixels, LazyPixels, pixels, square
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.listed.contract import LISTED, listed
-from metricopt.errors import DataError
 from tests.benchmarks.data.listed.miniature import write_miniature
 from tests.source_tree import ROOT
 
@@ -55,19 +54,6 @@ def test_images_are_decoded_once(images, monkeypatch):
     assert pixels(images, 24).at(torch.arange(2)).shape == (2, 24, 24, 3)
     with pytest.raises(TypeError):
         pixels(images, 25)
-
-
-def test_images_that_do_not_decode_are_named_and_counted(images, tmp_path):
-    for path in images.paths[2:7]:
-        (tmp_path / "mini" / path).write_bytes(b"\xff\xd8 broken")
-    said = rf"5 of 30 images of mini do not decode \(.*{images.paths[2]} .*get it again"
-    with pytest.raises(DataError, match=said):
-        pixels(images, 24)
-    with pytest.raises(DataError, match=said):
-        pixels(images, 24, limit=1)
-    with pytest.raises(DataError, match=said):
-        LazyPixels(images, 24).at(torch.arange(30))
-    assert not list((tmp_path / "cache" / "decoded").iterdir())
 
 
 def test_images_too_many_for_a_file_are_tried_once(images, monkeypatch):

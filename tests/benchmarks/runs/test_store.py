@@ -29,20 +29,6 @@ def test_absent_record_is_none(tmp_path):
     assert RunStore(tmp_path / "nowhere").get(SPEC) is None
 
 
-@pytest.mark.parametrize("keep", [0, 1, 100])
-def test_a_torn_record_is_named_and_stays(tmp_path, keep):
-    store = RunStore(tmp_path)
-    path = store.put(RECORD)
-    torn = path.read_text()[:keep]
-    path.write_text(torn)
-    with pytest.raises(DataError, match=r"record\.json is damaged: .*; delete it, and"):
-        store.get(SPEC)
-    assert path.read_text() == torn
-    # Whoever asks for a new one gets it.
-    store.put(RECORD)
-    assert store.get(SPEC) == RECORD
-
-
 @pytest.mark.parametrize(
     ("before", "after", "error", "message"),
     [

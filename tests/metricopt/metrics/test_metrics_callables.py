@@ -1,7 +1,6 @@
 """Metrics made of names, scikit-learn functions, accumulating objects, callables."""
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -77,7 +76,6 @@ def test_names_and_metrics_are_returned_as_they_are():
     assert {make_metric(name).name for name in METRICS} == set(METRICS) - settled
 
 
-RAND = r"rand_score takes \(labels_true, labels_pred\), not \(y_true, y_pred\)"
 RANGE = "needs a finite range low < high, got low="
 DEFINED = r"metric 'f1' is defined as Declaration\(hi"
 SILENT = "metric '{}' does not say which direction is better: pass "
@@ -91,8 +89,6 @@ SILENT += "higher_is_better=True or higher_is_better=False$"
         ("f1", {"higher_is_better": False}, DEFINED),
         ("f1", {"name": "mine"}, DEFINED),
         ("f1", {"low": -1.0}, DEFINED),
-        (sk.rand_score, {}, RAND),
-        (sk.confusion_matrix, {}, SILENT.format("confusion_matrix")),
         (ModuleAccumulator(), {}, SILENT.format("ModuleAccumulator")),
         (share_right, {}, "^" + SILENT.format("share_right")),
         (share_right, {"higher_is_better": True, "low": 1.0, "high": 0.0}, RANGE),
@@ -111,51 +107,6 @@ OF_LABELS = {sk.accuracy_score: True, sk.f1_score: True, sk.jaccard_score: True}
 OF_LABELS |= {sk.zero_one_loss: False, sk.hamming_loss: False}
 OF_SCORES = {sk.roc_auc_score: True, sk.average_precision_score: True}
 OF_SCORES |= {sk.brier_score_loss: False, sk.log_loss: False}
-
-
-@pytest.mark.parametrize("function", [*OF_LABELS, *OF_SCORES])
-@pytest.mark.parametrize("outputs", [ONE, TWO], ids=["one", "two"])
-def test_sklearn_functions(function, outputs):
-    """Functions of labels get decisions, those of scores probabilities."""
-    logit = outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
-    given, metric = (logit >= 0).long(), make_metric(function)
-    if outputs.shape[1] == 2:
-        given = outputs.argmax(1)
-    if function in OF_SCORES:
-        given = torch.sigmoid(logit.double())
-        metric = make_metric(function, high=20.0)
-    expected = function(BINARY.numpy(), given.numpy())
-    assert metric.value(outputs, BINARY) == pytest.approx(expected)
-    assert metric.higher_is_better is (OF_LABELS | OF_SCORES)[function]
-    assert metric.name == function.__name__
-    assert check_metric(metric, outputs, BINARY) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("wrap", [lambda x: x, partial], ids=["partial", "nested"])
-def test_partial_of_sklearn_functions(wrap):
-    metric = make_metric(wrap(partial(sk.f1_score, average="macro")), name="macro")
-    expected = sk.f1_score(CLASSES, FOUR.argmax(1), average="macro")
-    assert metric.value(FOUR, CLASSES) == pytest.approx(expected)
-    assert (metric.name, metric.higher_is_better) == ("macro", True)
-
-
-def test_partial_of_sklearn_function_of_class_scores():
-    metric = make_metric(partial(sk.roc_auc_score, multi_class="ovr"))
-    probabilities = FOUR.double().softmax(1).numpy()
-    expected = sk.roc_auc_score(CLASSES, probabilities, multi_class="ovr")
-    assert metric.value(FOUR, CLASSES) == pytest.approx(expected)
-    assert metric.name == "roc_auc_score"
-
-
-def test_sklearn_functions_with_a_range_of_their_own_or_of_decisions():
-    metric = make_metric(sk.matthews_corrcoef)
-    expected = sk.matthews_corrcoef(BINARY, ONE[:, 0] >= 0)
-    assert metric.value(ONE, BINARY) == pytest.approx(expected)
-    assert (metric.higher_is_better, metric.low) == (True, -1.0)
-    metric = make_metric(sk.hinge_loss, high=9.0)
-    margin = TWO[:, 1] - TWO[:, 0]
-    assert metric.value(ONE, BINARY) == pytest.approx(sk.hinge_loss(BINARY, ONE))
-    assert metric.value(TWO, BINARY) == pytest.approx(sk.hinge_loss(BINARY, margin))
 
 
 def test_sklearn_undefined_values_are_quiet_or_refused():

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from metricopt.errors import DataError
 from metricopt.tasks.examples import BATCH_SIZE, as_split
 from metricopt.tasks.sampling import Split
 
@@ -58,41 +57,3 @@ def test_batches_are_joined_and_augmentation_is_drawn_once():
     split = as_split(Augmented(), name="train", device=CPU)
     assert split.inputs.shape == (5, 2)
     assert torch.equal(split.targets, torch.arange(5))
-
-
-@pytest.mark.parametrize(
-    "empty",
-    [
-        (INPUTS[:0], TARGETS[:0]),
-        TensorDataset(INPUTS[:0], TARGETS[:0]),
-        Stream(0),
-        DataLoader(TensorDataset(INPUTS[:3], TARGETS[:3]), 4, drop_last=True),
-    ],
-    ids=["pair", "data set", "stream", "loader that drops all"],
-)
-def test_an_empty_split_is_refused(empty):
-    with pytest.raises(DataError, match=r"^the observe split is empty$"):
-        as_split(empty, name="observe", device=CPU)
-
-
-@pytest.mark.parametrize(
-    ("examples", "got"),
-    [
-        (INPUTS, "Tensor"),
-        ((INPUTS, TARGETS, TARGETS), r"tuple of \(Tensor, Tensor, Tensor\); give .*"),
-        (TensorDataset(INPUTS), r"list of \(Tensor\)"),
-        (DataLoader([{"x": 1.0}]), r"dict of \(x: Tensor\)"),
-        (None, "NoneType"),
-    ],
-)
-def test_other_things_are_refused(examples, got):
-    message = f"^the train split must be a pair of tensors .*, got {got}$"
-    with pytest.raises(DataError, match=message):
-        as_split(examples, name="train", device=CPU)
-
-
-def test_wrong_shapes_are_refused():
-    with pytest.raises(DataError, match="as many inputs as targets, got 5 inputs and"):
-        as_split((INPUTS[:5], TARGETS), name="train", device=CPU)
-    with pytest.raises(DataError, match=r"got shapes \[259, 2\] and \[\]"):
-        as_split((INPUTS, torch.tensor(1)), name="train", device=CPU)
