@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.cli.committed import committed, layout_of
 from benchmarks.cli.manifest import write_manifest
 from benchmarks.cli.page_tables import TABLES
-from benchmarks.problems.pretrained.released import released_problems
+from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.report import stats
 from benchmarks.report.columns import find_column
 from benchmarks.report.curves import at_budget, of_row

@@ -14,10 +14,9 @@ from baselines.training.batches import Batches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
 from benchmarks.problems.choices import Choice, NetworkCost
-from benchmarks.problems.forecast import Forecast
 from benchmarks.problems.judged_split import JudgedSplit, Values
 from benchmarks.problems.portfolio import suite_portfolio
-from benchmarks.problems.prerequisite import Prerequisite
+from benchmarks.problems.prerequisite import Forecast, Prerequisite
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import Unit, metric_of

@@ -1,6 +1,17 @@
-"""What is made before any run: the contract that pre-trained networks fulfil."""
+"""What is made before any run, and what it takes: pre-trained networks."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.problems.pretrained.settings import FilmSettings
+
+PASSES = 3
+"""Work of a training step relative to the outputs: these, and gradients of both kinds.
+"""
 
 
 class Prerequisite(ABC):
@@ -35,3 +46,50 @@ class Prerequisite(ABC):
     @abstractmethod
     def release(self) -> dict[str, str]:
         """Write it to the released weights, and return what a table says of it."""
+
+
+@dataclass(frozen=True)
+class ImageCost:
+    """What one image costs.
+
+    Attributes:
+        operations: floating-point multiplications and additions of its outputs.
+        feature_bytes: bytes that the adapter caches; 0 if the network is not cut.
+    """
+
+    operations: float
+    feature_bytes: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the network of a pipeline takes.
+
+    Attributes:
+        network: identity of the network.
+        operations: floating-point operations of its training.
+        feature_bytes: bytes of the features of all images, on disk and in memory.
+    """
+
+    network: str
+    operations: float
+    feature_bytes: int
+
+
+def cost_of_image(
+    network: nn.Module, image: Tensor, adapter: FilmSettings, *usual: str
+) -> ImageCost:
+    """Measure what one image costs.
+
+    Args:
+        network: with any weights.
+        image: any one, shape [1, ...].
+        adapter: adapter of the pipeline.
+        usual: sites where the settings name none.
+    """
+    film = adapter.film(network, image, seed=0, usual=usual)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        network(image)
+    kept = film.encode(image) if film.is_cut else ()
+    numbers = sum(part.numel() * part.element_size() for part in kept)
+    return ImageCost(counter.get_total_flops(), numbers)

@@ -1,14 +1,116 @@
-"""The problem: data, network, training and adapter at a tier, which rows are run on."""
+"""The problem at a tier, which rows are run on: how often, how long, on what."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
-from benchmarks.problems.size import Size
+from benchmarks.data.contract import DATASETS
+from benchmarks.data.registry import find_any, resolve_variant
+from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.spec import Unit
 
+LITERAL = "metricopt-literal"
+SMALL_STEPS = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
+"""Changes to the recipe for d = 128, where a trajectory covers little of the phi space.
+
+Every update sees earlier tasks again and is fitted for longer. On-policy steps are
+shorter: there are more of them, and in so many dimensions the random start is already
+long. Chosen for worst-class error on observe only: one half queried, the other judged.
+"""
+STEP_CANDIDATES = [0.05, 0.1, 0.2, 0.4, 0.8]
+"""Candidate lengths of the first step, in spreads of phi, around observe's choice."""
+DEVIATION = 0.1
+"""Standard deviation of the first samples of a search where d exceeds 100."""
 UNRESOLVED = ""
 """Variant of a data set before it is known which one is here."""
+
+
+@dataclass(frozen=True)
+class Size(ABC):
+    """How often and how long the runs of a tier are.
+
+    Attributes:
+        replicates: repetitions, each with a split, network, adapter and batches of its
+            own.
+        few_replicates: replicates of secondary rows, at most; None for all.
+        meta_tests: fine-tuning runs per replicate.
+        search_tests: searches by queries per replicate.
+        seeds: searches of MetricOpt on outputs per replicate.
+        value_functions: value functions that MetricOpt trains on one network, each with
+            its meta-tests.
+        steps: gradient steps of fine-tuning, T.
+        tasks: trajectories of meta-training.
+    """
+
+    replicates: int = 1
+    few_replicates: int | None = None
+    meta_tests: int = 10
+    search_tests: int = 1
+    seeds: int = 1
+    value_functions: int = 1
+    steps: int = 100
+    tasks: int = 480
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """Metric queries that a search may make."""
+
+    @property
+    @abstractmethod
+    def metricopt_queries(self) -> int:
+        """Metric queries that MetricOpt may make, meta-training included."""
+
+    @property
+    def oracle(self) -> int:
+        """Queries of an oracle: as many as 50 dense fine-tunings, or two searches."""
+        return max(50 * self.steps, 2 * self.queries)
+
+    @abstractmethod
+    def recipe(self, method: str) -> dict[str, Any]:
+        """Return how a form of MetricOpt, by its name, learns a value function."""
+
+    def step_lengths(self, method: str) -> dict[str, Any]:
+        """Return the setting of a form of MetricOpt that says which steps it tries."""
+        return {}
+
+
+@dataclass(frozen=True)
+class FinetuningSize(Size):
+    """How long large networks are fine-tuned at a tier, and with how many queries.
+
+    Attributes:
+        observations: metric queries on a trajectory, K.
+        batch_size: examples in one mini-batch of fine-tuning.
+        search_queries: queries of a search; None for as many as MetricOpt makes.
+    """
+
+    search_tests: int = 2
+    seeds: int = 5
+    value_functions: int = 3
+    observations: int = 5
+    batch_size: int = 128
+    search_queries: int | None = None
+
+    @property
+    def queries(self) -> int:
+        """Metric queries that a search may make."""
+        return self.search_queries or self.metricopt_queries
+
+    @property
+    def metricopt_queries(self) -> int:
+        """Queries of meta-training, and those by which MetricOpt chooses its step."""
+        return self.tasks * self.observations + 20
+
+    def recipe(self, method: str) -> dict[str, Any]:
+        """Return how a form of MetricOpt, by its name, learns a value function."""
+        rollout = {"steps": self.steps, "observations": self.observations}
+        found = {"tasks": self.tasks, "rollout": rollout}
+        return found if method == LITERAL else found | SMALL_STEPS
+
+    def step_lengths(self, method: str) -> dict[str, Any]:
+        """Return the setting of a form of MetricOpt that says which steps it tries."""
+        return {} if method == LITERAL else {"steps": STEP_CANDIDATES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +159,29 @@ class Problem(ABC):
     @abstractmethod
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it, with output offsets if they are wanted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataProblem(Problem):
+    """A problem on a data set.
+
+    Attributes:
+        data: the examples; names the data set.
+    """
+
+    data: Any
+    deviation: float | None = DEVIATION
+
+    def here(self, offline: bool | None) -> Self:
+        """Return the problem with the data that is here.
+
+        Data and base weights are downloaded if they may be.
+        """
+        name = self.data.dataset
+        if name in DATASETS and self.data.variant == UNRESOLVED:
+            variant = resolve_variant(name, offline=offline)
+            return replace(self, data=replace(self.data, variant=variant))
+        if offline is False:
+            find_any(name).load()
+            make_pipeline(self.pipeline(), 0).theta_spec.fetch_base()
+        return self

@@ -23,9 +23,9 @@ from baselines.training.optimization import Training
 from baselines.validation import Validation
 from benchmarks.data.registry import resolve_variant
 from benchmarks.networks.contract import build_network
-from benchmarks.problems.device import device
+from benchmarks.problems.images.images import load_splits
 from benchmarks.problems.images.settings import ImageProblem
-from benchmarks.problems.images.splits import load_splits
+from benchmarks.problems.pretrained.weights import device
 from benchmarks.runs.spec import Unit, metric_of
 from benchmarks.speed.measurement import Line, as_table, interleaved
 from metricopt.errors import DataError

@@ -1,6 +1,6 @@
 """What tables on images have in common: budgets of comparisons, and notes."""
 
-from benchmarks.problems.size import FinetuningSize
+from benchmarks.problems.problem import FinetuningSize
 
 RECIPE_NOTE = (
     "MetricOpt replays earlier tasks and takes shorter steps than on A9A, because the "

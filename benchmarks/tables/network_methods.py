@@ -89,7 +89,6 @@ class MethodTable:
             untouched_row=CE,
             query_budgets=(),
             rival_row=self.rival,
-            network_of=tiers.network_of,
             notes=(*self.notes, *COMMON_NOTES),
         )
 

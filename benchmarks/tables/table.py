@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from benchmarks.problems.pretrained.pipeline import network_of
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block, TableLayout
@@ -293,7 +294,8 @@ def table(
     """
     untouched, paper = fields.get("untouched_row"), fields.get("paper_table")
     rows = rows_in(places, untouched, paper, order)
-    return Table(TableLayout(rows=rows, **fields), tuple(places))
+    layout = TableLayout(rows=rows, network_of=network_of, **fields)
+    return Table(layout, tuple(places))
 
 
 @dataclass(frozen=True)

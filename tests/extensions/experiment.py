@@ -6,7 +6,6 @@ from benchmarks.problems.images.tiers import (
     DIGITS,
     ImageSize,
     TrainedNetwork,
-    network_of,
 )
 from benchmarks.problems.problem import Problem
 from benchmarks.problems.tabular.tiers import TabularSize
@@ -120,7 +119,6 @@ def extensions(tier: str) -> Table:
         ),
         loss_only_row="loss-only",
         query_budgets=(10, 30, QUERIES),
-        network_of=network_of,
     )
 
 

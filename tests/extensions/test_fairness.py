@@ -14,7 +14,7 @@ from baselines.network_methods.contract import (
 )
 from benchmarks.execution.runner import execute
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.tabular.settings import (
+from benchmarks.problems.tabular.pipeline import (
     BinaryProblem,
     MLPBackbone,
     TabularSettings,

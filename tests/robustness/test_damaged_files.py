@@ -14,7 +14,7 @@ from benchmarks.data.files.variants import (
     read_arrays,
     write_arrays,
 )
-from benchmarks.problems.pretrained import released
+from benchmarks.problems.pretrained import weights as released
 from benchmarks.runs.artifacts import Artifact, artifact_path, get_or_make
 from benchmarks.runs.codec import digest_of
 from metricopt import DynamicBias, load_known, load_phi, save_known, save_phi

@@ -5,7 +5,7 @@ from argparse import Namespace
 from baselines.training.team import joined
 from benchmarks.cli.jobs import jobs_of
 from benchmarks.execution.runner import networks_of, release_all, train_all
-from benchmarks.problems.pretrained.released import RELEASED
+from benchmarks.problems.pretrained.weights import RELEASED
 from benchmarks.runs.paths import cache_root, ensure_writable
 
 

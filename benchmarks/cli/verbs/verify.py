@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.cli.jobs import reference
 from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
-from benchmarks.problems.pretrained.released import released_problems
+from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, TIERS, store_root
 from benchmarks.runs.store import RunStore

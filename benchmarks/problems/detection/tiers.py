@@ -8,22 +8,18 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from benchmarks.data.detection.contract import DETECTION
-from benchmarks.problems.detection.settings import (
+from benchmarks.problems.detection.pipeline import (
     ClassLoss,
     DetectionProblem,
     DetectionSettings,
     DetectorBackbone,
     DetectorTraining,
 )
-from benchmarks.problems.detection.theta import DetectionThetaSpec
-from benchmarks.problems.film_settings import FilmSettings
-from benchmarks.problems.images.tiers import DEVIATION
-from benchmarks.problems.network_names import SQUEEZENET, network_name
-from benchmarks.problems.pretrained.base_weights import BaseWeights
-from benchmarks.problems.problem import Problem
-from benchmarks.problems.size import FinetuningSize
-from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
+from benchmarks.problems.pretrained.settings import FilmSettings
+from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.runs.codec import encode
+from benchmarks.runs.spec import Unit
 
 REVISION = 1
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -144,7 +140,7 @@ def _of_detectron2(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detection(Problem):
+class Detection(DataProblem):
     """Images of objects with a detector that is trained on them.
 
     Attributes:
@@ -157,7 +153,6 @@ class Detection(Problem):
     data: DetectionProblem
     network: DetectorBackbone
     size: FinetuningSize = SIZES["local"]
-    deviation: float | None = DEVIATION
     proposals: int = 100
     has_offsets = False
     is_pictured = True
@@ -174,13 +169,6 @@ class Detection(Problem):
             size=SIZES[tier],
             proposals=PROPOSALS.get(tier, 100),
         )
-
-    def here(self, offline: bool | None) -> Self:
-        """Return the problem; data and base weights are downloaded if they may be."""
-        if offline is False:
-            DETECTION.get(self.data.dataset)().load()
-            DetectionThetaSpec(self.data, self.network, 0).fetch_base()
-        return self
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it; average precision knows no offsets."""
@@ -199,12 +187,3 @@ def classes_of(tier: str) -> tuple[str, ...]:
     """Return the names of the classes of a tier."""
     first = next(iter(PROBLEMS[tier].values()))
     return DETECTION.get(first.dataset).classes
-
-
-def network_of(spec: RunSpec) -> str:
-    """Return a readable identity of the pre-trained detector of a run."""
-    settings = decode(DetectionSettings, spec.pipeline.settings)
-    backbone = settings.backbone
-    return network_name(
-        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
-    )

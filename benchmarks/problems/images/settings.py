@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from benchmarks.data.registry import find_source
-from benchmarks.problems.film_settings import DIRECT, FilmSettings
-from benchmarks.problems.pretrained.settings import ThetaTraining
+from benchmarks.problems.pretrained.settings import DIRECT, FilmSettings, ThetaTraining
 from benchmarks.runs.codec import later
 from benchmarks.runs.spec import Unit
 from metricopt.errors import require_ranges

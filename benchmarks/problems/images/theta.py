@@ -13,10 +13,9 @@ from baselines.training.batches import Batches
 from baselines.training.loop import OnEpoch
 from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
-from benchmarks.problems.images.images import Images
+from benchmarks.problems.images.images import Images, load_splits
 from benchmarks.problems.images.method_training import MethodTraining
 from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
-from benchmarks.problems.images.splits import load_splits
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
 from benchmarks.problems.splits import Splits

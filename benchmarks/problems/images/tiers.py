@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from benchmarks.data.registry import find_source, resolve_variant
-from benchmarks.problems.film_settings import FilmSettings
+from benchmarks.data.registry import find_source
 from benchmarks.problems.images.settings import (
     Finetuning,
     ImageBackbone,
@@ -17,11 +16,10 @@ from benchmarks.problems.images.settings import (
     ImageSettings,
     ImageTraining,
 )
-from benchmarks.problems.network_names import network_name
-from benchmarks.problems.problem import UNRESOLVED, Problem
-from benchmarks.problems.size import FinetuningSize
-from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.problems.pretrained.settings import FilmSettings
+from benchmarks.problems.problem import UNRESOLVED, DataProblem, FinetuningSize
+from benchmarks.runs.codec import encode
+from benchmarks.runs.spec import Unit
 
 REVISION = 2
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -31,8 +29,6 @@ PRETRAINING_REVISION = 1
 
 CROSS_ENTROPY = "cross-entropy"
 CONVENTION = "45,000 images to train, 5,000 to observe, 10,000 to test."
-DEVIATION = 0.1
-"""Standard deviation of the first samples of a search where d exceeds 100."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,7 @@ class AnyNetwork(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Images(Problem):
+class Images(DataProblem):
     """An image data set with a network that is trained on it.
 
     Attributes:
@@ -161,7 +157,6 @@ class Images(Problem):
 
     data: ImageProblem
     size: FinetuningSize | Any = SIZES["local"]
-    deviation: float | None = DEVIATION
     tier: str = "local"
     network: AnyNetwork = TrainedNetwork("resnet32")
     adapter: FilmSettings = FILM
@@ -187,11 +182,6 @@ class Images(Problem):
     def test_per_train(self) -> float:
         """Test images per training image in random splits; 0 for a shared test."""
         return self.data.test_per_train
-
-    def here(self, offline: bool | None) -> Self:
-        """Return the problem with the data that is here."""
-        variant = resolve_variant(self.data.dataset, offline=offline)
-        return replace(self, data=replace(self.data, variant=variant))
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
@@ -233,16 +223,3 @@ def default_network(tier: str) -> str:
 def network_label(tier: str) -> str:
     """Return what captions call the network of a tier."""
     return "small network on digits" if tier == "smoke" else "ResNet-32 on CIFAR-10"
-
-
-def network_of(spec: RunSpec) -> str:
-    """Return a readable identity of the pre-trained network of a run."""
-    settings = decode(ImageSettings, spec.pipeline.settings)
-    backbone = settings.backbone
-    taught = backbone.taught
-    return network_name(
-        settings.problem,
-        backbone,
-        spec.replicate,
-        trained_with=backbone.loss if taught is None else taught.label,
-    )

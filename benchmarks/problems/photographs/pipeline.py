@@ -4,21 +4,250 @@ import copy
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from baselines.training.loop import TrainingRun, train
+from baselines.training.optimization import Optimizer, Precision, RateSchedule
+from benchmarks.data.files.decoded import DecodedPixels, Pixels, pixels
+from benchmarks.data.folders.contract import FOLDERS
+from benchmarks.data.registry import find_source, load_dataset, variant_shape
+from benchmarks.networks.contract import build_network
 from benchmarks.problems.contract import PIPELINES
-from benchmarks.problems.photographs.settings import PhotographSettings
-from benchmarks.problems.photographs.splits import counted
-from benchmarks.problems.photographs.theta import PhotographThetaSpec
+from benchmarks.problems.pretrained.photographs import Photographs
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
+from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
+from benchmarks.problems.pretrained.theta import ThetaSpec
+from benchmarks.problems.splits import Splits, require_classes
 from metricopt.adapters.applied.changed import LACKING
 from metricopt.adapters.export import state_digest
+from metricopt.errors import ConfigError, DataError, require_ranges
+from metricopt.losses.contract import Loss
 from metricopt.metrics.confusion import class_shares
+from metricopt.process.seeding import make_generator
+
+
+@dataclass(frozen=True)
+class PhotographProblem:
+    """Photographs of classes; the data set says which are the test.
+
+    Attributes:
+        dataset: name of a data set of class folders, or of images of one size.
+        side: pixels of the square images; those of one size keep theirs.
+        observed: training images that are kept for metric queries.
+        variant: variant of the data set; empty for class folders, which have none.
+    """
+
+    dataset: str
+    side: int
+    observed: int
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        settings = vars(self)
+        require_ranges("a problem", settings, side=">= 1", observed=">= 1")
+
+
+@dataclass(frozen=True)
+class ClassifierTraining(ThetaTraining):
+    """How theta is trained, with cross-entropy; see `Training`.
+
+    Attributes:
+        epochs: passes over the training images.
+        rate: greatest learning rate.
+        batch_size: images in one mini-batch, over all processes.
+        optimizer: "sgd", or "rmsprop" or "powersign" as NASNet has been trained.
+        momentum: momentum of SGD and RMSProp.
+        weight_decay: factor of the squared weights.
+        schedule: schedule of the rate.
+        warm_up: share of the steps of "one-cycle" in which the rate rises.
+        least_area: least share of an image that a random crop holds.
+        precision: "bfloat16" where the machine is fast at it, as GPUs are.
+    """
+
+    rate: float
+    batch_size: int = 128
+    optimizer: Optimizer = "sgd"
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: RateSchedule = "one-cycle"
+    warm_up: float = 0.25
+    least_area: float = 0.25
+    precision: Precision = "float32"
+
+
+@dataclass(frozen=True)
+class ClassifierBackbone:
+    """A network of photographs and how it was trained.
+
+    Attributes:
+        network: name of an image network.
+        classes: number of classes C.
+        training: how it was trained.
+        revision: raised when code changes networks, so that no old one is reused.
+    """
+
+    network: str
+    classes: int
+    training: ClassifierTraining
+    revision: int
+
+
+@dataclass(frozen=True)
+class PhotographSettings(PretrainedSettings):
+    """Everything that decides a pipeline of photographs, except its replicate.
+
+    Attributes:
+        examples: training images fine-tuning takes its gradients on, the first ones,
+            without augmentation; None for all.
+    """
+
+    problem: PhotographProblem
+    backbone: ClassifierBackbone
+    examples: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """All images of a data set, those to train first."""
+
+    source: Pixels
+    targets: Tensor
+    classes: int
+    train_rows: int
+    label: str
+    digest: str
+
+
+def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
+    """Return the splits of a problem for one replicate.
+
+    The data set says which images are the test, for all replicates. Of the training
+    images a random part is `observe`.
+
+    Args:
+        problem: data set, size of the images, number that is observed.
+        replicate: decides which training images are observed.
+
+    Raises:
+        ConfigError: if images of one size are asked for at another, or there is no test
+            part.
+        DataError: if observe takes all training images, lacks a class, or files are
+            missing or wrong.
+    """
+    data = _in_folders(problem) if problem.dataset in FOLDERS else _of_one_size(problem)
+    if problem.observed >= data.train_rows:
+        raise DataError(
+            f"{data.label} has {data.train_rows:,} training images: expected fewer to "
+            f"be observed, got {problem.observed:,}"
+        )
+    generator = make_generator("photograph split", problem.dataset, replicate)
+    order = torch.randperm(data.train_rows, generator=generator)
+    observed, learned = order[: problem.observed], order[problem.observed :]
+    for name, places in (("observe", observed), ("train", learned)):
+        where = f"the {name} split of {data.label}"
+        require_classes(
+            where, data.targets[places], dict(enumerate(range(data.classes)))
+        )
+
+    def part(places: Tensor) -> Photographs:
+        return Photographs(data.source, places, data.targets[places])
+
+    test = torch.arange(data.train_rows, len(data.targets))
+    parts = (part(places) for places in (learned, observed, test))
+    return Splits(*parts, data.label, data.digest, data.classes)
+
+
+def counted(problem: PhotographProblem) -> tuple[int, int, int]:
+    """Return how many images train and test, and of how many classes, without data.
+
+    Raises:
+        ConfigError: if there is no such data set, or it has no test part.
+    """
+    if problem.dataset in FOLDERS:
+        return FOLDERS.get(problem.dataset).expected
+    rows, *_ = variant_shape(problem.dataset, problem.variant)
+    source = find_source(problem.dataset)
+    specs = {spec.name: spec for spec in source.specs}
+    train = _train_rows(specs[problem.variant].train_rows, problem.dataset)
+    return train, rows - train, len(source.classes)
+
+
+def _in_folders(problem: PhotographProblem) -> _Labelled:
+    data = FOLDERS.get(problem.dataset)().load(offline=True)
+    return _Labelled(
+        pixels(data, problem.side),
+        data.targets,
+        len(data.classes),
+        data.train_rows,
+        data.label,
+        data.digest,
+    )
+
+
+def _of_one_size(problem: PhotographProblem) -> _Labelled:
+    data = load_dataset(problem.dataset, problem.variant, offline=True)
+    found, wanted = tuple(data.inputs.shape[1:]), (problem.side, problem.side, 3)
+    if found != wanted or data.inputs.dtype != torch.uint8:
+        raise ConfigError(
+            f"{data.label} must hold colour images of {problem.side} x {problem.side} "
+            f"pixels, bytes of shape {wanted}, got {data.inputs.dtype} of {found}"
+        )
+    return _Labelled(
+        DecodedPixels(data.inputs.numpy()),
+        data.targets,
+        len(data.classes),
+        _train_rows(data.train_rows, data.label),
+        data.label,
+        data.digest,
+    )
+
+
+def _train_rows(rows: int | None, name: str) -> int:
+    if rows is None:
+        raise ConfigError(f"{name} has no test part; expected a data set with one")
+    return rows
+
+
+class PhotographThetaSpec(ThetaSpec):
+    """Photographs, the network and the replicate."""
+
+    kind = "classifier-theta"
+    load = staticmethod(load_splits)
+    problem: PhotographProblem
+    backbone: ClassifierBackbone
+
+    @property
+    def trained_with(self) -> str:
+        """The optimiser."""
+        return self.backbone.training.optimizer
+
+    def fresh(self) -> nn.Sequential:
+        """Return the network with random weights."""
+
+        def head(features: int) -> nn.Module:
+            return nn.Linear(features, self.classes)
+
+        return build_network(self.backbone.network, head, self.seed)
+
+    def loss(self) -> Loss:
+        """Return cross-entropy."""
+        return nn.CrossEntropyLoss()
+
+    def augmented(self, train: Photographs, recipe: ClassifierTraining) -> Photographs:
+        """Return random crops of the training images."""
+        return train.with_crops(recipe.least_area)
+
+    def sites(self, network: Any) -> tuple[str]:
+        """Return the pooling of the last feature map.
+
+        The mean of a map that is scaled and shifted is its mean, scaled and shifted. So
+        FiLM after the pooling is FiLM on the map, at a fraction of the cost.
+        """
+        return (str(len(network) - 3),)
 
 
 @PIPELINES.register("imagenet")

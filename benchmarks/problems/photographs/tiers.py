@@ -7,20 +7,16 @@ map, and T steps of fine-tuning with K = 5 % of T queries.
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from benchmarks.data.registry import find_any
-from benchmarks.problems.film_settings import FilmSettings
-from benchmarks.problems.images.tiers import DEVIATION
-from benchmarks.problems.network_names import network_name
-from benchmarks.problems.photographs.settings import (
+from benchmarks.problems.photographs.pipeline import (
     ClassifierBackbone,
     ClassifierTraining,
     PhotographProblem,
     PhotographSettings,
 )
-from benchmarks.problems.problem import Problem
-from benchmarks.problems.size import FinetuningSize
-from benchmarks.runs.codec import changed, decode, encode
-from benchmarks.runs.spec import RunSpec, Settings, Unit
+from benchmarks.problems.pretrained.settings import FilmSettings
+from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.runs.codec import changed, encode
+from benchmarks.runs.spec import Settings, Unit
 
 REVISION = 2
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -67,7 +63,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageNet(Problem):
+class ImageNet(DataProblem):
     """Photographs of classes with a network that is trained on them.
 
     Networks share the generator of FiLM, so that a value function of phi can be
@@ -84,7 +80,6 @@ class ImageNet(Problem):
     data: PhotographProblem
     network: ClassifierBackbone
     size: FinetuningSize = SIZES["local"]
-    deviation: float | None = DEVIATION
     examples: int | None = None
     phi_size: int = 256  # type: ignore[misc]
 
@@ -97,12 +92,6 @@ class ImageNet(Problem):
         """Return the problem with a network whose training is changed."""
         network = changed(self.network, {"training": changes})
         return replace(self, network=network)
-
-    def here(self, offline: bool | None) -> Self:
-        """Return the problem; its data are downloaded if they may be."""
-        if offline is False:
-            find_any(self.data.dataset).load()
-        return self
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
@@ -226,15 +215,3 @@ def problem_at(tier: str, name: str, **changes: Any) -> ImageNet:
         **changes: other fields of the problem.
     """
     return replace(NETWORKS[tier][name], **{"size": SIZES[tier], **changes})
-
-
-def network_of(spec: RunSpec) -> str:
-    """Return a readable identity of the pre-trained network of a run."""
-    settings = decode(PhotographSettings, spec.pipeline.settings)
-    backbone = settings.backbone
-    return network_name(
-        settings.problem,
-        backbone,
-        spec.replicate,
-        trained_with=backbone.training.optimizer,
-    )

@@ -1,5 +1,6 @@
 """The base class of pipelines whose one network was trained before any run."""
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,28 +13,67 @@ from torch import Tensor, nn
 from baselines.training.batches import Batches
 from baselines.training.optimization import Training
 from benchmarks.problems.choices import Adapted, Choice, NetworkCost
-from benchmarks.problems.contract import Pipeline
-from benchmarks.problems.device import device
-from benchmarks.problems.features import kept_features
-from benchmarks.problems.film_settings import FilmSettings, shared_seed
-from benchmarks.problems.forecast import PASSES, Forecast, ImageCost, cost_of_image
-from benchmarks.problems.prerequisite import Prerequisite
-from benchmarks.problems.pretrained.settings import ThetaTraining
+from benchmarks.problems.contract import Pipeline, make_pipeline
+from benchmarks.problems.prerequisite import (
+    PASSES,
+    Forecast,
+    ImageCost,
+    Prerequisite,
+    cost_of_image,
+)
+from benchmarks.problems.pretrained.settings import (
+    FilmSettings,
+    ThetaTraining,
+    shared_seed,
+)
 from benchmarks.problems.pretrained.theta import ThetaSpec
-from benchmarks.problems.pretrained.weights import Theta
+from benchmarks.problems.pretrained.weights import Theta, device
 from benchmarks.problems.splits import Splits
-from benchmarks.runs.codec import changed, encode
-from metricopt.adapters.base import NetworkAdapter
+from benchmarks.runs.artifacts import Artifact, get_or_make
+from benchmarks.runs.codec import canonical, changed, encode
+from benchmarks.runs.spec import RunSpec
+from metricopt.adapters.base import Adapter, NetworkAdapter
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.losses.contract import Loss
 from metricopt.process.seeding import Seeds
-from metricopt.tasks.encoding import Encoded
+from metricopt.tasks.encoding import Encoded, EncodedSplit, encoded
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import NaturalSampler, Sampler
 
+KIND = "features"
 EXAMPLES = 8
 """Inputs that the adapter is made with."""
+
+
+def kept_features(
+    adapter: Adapter, examples: Examples, key: Mapping[str, Any]
+) -> Encoded:
+    """Return encoded examples, read from the cache if they are there.
+
+    Args:
+        adapter: encodes them.
+        examples: the examples.
+        key: JSON-able; all that determines the features, except torch's version, the
+            threads and the device. These affect the last bits and are added here.
+    """
+    device = examples.targets.device
+    full_key = {
+        **key,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "device": device.type,
+        "layout": "contiguous",
+    }
+
+    def make() -> Artifact:
+        features = encoded(adapter, examples).batch(slice(None))
+        parts = {str(place): part.cpu() for place, part in enumerate(features)}
+        return Artifact(parts, {})
+
+    tensors = get_or_make(KIND, full_key, make).tensors
+    parts = (tensors[str(place)].to(device) for place in range(len(tensors)))
+    return EncodedSplit(tuple(parts), examples.targets)
 
 
 class PretrainedPipeline(Pipeline):
@@ -221,6 +261,15 @@ class PretrainedPipeline(Pipeline):
         outputs = judge.outputs(torch.cat([untouched, choice.phi[:1]]))
         assert isinstance(outputs, Tensor)
         return outputs
+
+
+def network_of(spec: RunSpec) -> str:
+    """Return a readable identity of the pre-trained network of a run."""
+    theta = make_pipeline(spec.pipeline, spec.replicate).theta_spec
+    key = canonical([encode(theta.problem), encode(theta.backbone), theta.replicate])
+    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
+    parts = (theta.problem.dataset, theta.backbone.network, theta.trained_with)
+    return f"{', '.join(parts)}, replicate {theta.replicate} ({digest})"
 
 
 @cache

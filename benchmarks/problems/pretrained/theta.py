@@ -20,17 +20,18 @@ from baselines.training.batches import Batches, PermutedBatches
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.selection import Epoch
 from baselines.training.team import team
-from benchmarks.problems.device import device
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
-from benchmarks.problems.pretrained.released import read_released, release
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.weights import (
     Theta,
     assembled,
+    device,
     freeze,
     kept,
     predicted,
+    read_released,
+    release,
 )
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact, find, get_or_make

@@ -7,22 +7,17 @@ parameters on its last stage, and T steps of fine-tuning with K = 5 % of T queri
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.data.listed.contract import LISTED
-from benchmarks.problems.film_settings import FilmSettings
-from benchmarks.problems.images.tiers import DEVIATION
-from benchmarks.problems.network_names import SQUEEZENET, network_name
-from benchmarks.problems.pretrained.base_weights import BaseWeights
-from benchmarks.problems.problem import Problem
-from benchmarks.problems.retrieval.settings import (
+from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
+from benchmarks.problems.pretrained.settings import FilmSettings
+from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.problems.retrieval.pipeline import (
     EmbeddingBackbone,
     EmbeddingTraining,
     RetrievalProblem,
     RetrievalSettings,
 )
-from benchmarks.problems.retrieval.theta import RetrievalThetaSpec
-from benchmarks.problems.size import FinetuningSize
-from benchmarks.runs.codec import decode, encode
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.runs.codec import encode
+from benchmarks.runs.spec import Unit
 
 REVISION = 1
 """Raised when code changes numbers, so that no old record is taken for a new one."""
@@ -127,7 +122,7 @@ def _backbone(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retrieval(Problem):
+class Retrieval(DataProblem):
     """Photographs that are compared, with an embedding network trained on them.
 
     Attributes:
@@ -139,7 +134,6 @@ class Retrieval(Problem):
     data: RetrievalProblem
     network: EmbeddingBackbone
     size: RetrievalSize = SIZES["local"]
-    deviation: float | None = DEVIATION
     has_offsets = False
     is_pictured = True
 
@@ -150,13 +144,6 @@ class Retrieval(Problem):
         network, size = backbone(tier, loss), SIZES[tier]
         return cls(name=data.dataset, data=data, network=network, size=size)
 
-    def here(self, offline: bool | None) -> Self:
-        """Return the problem; data and base weights are downloaded if they may be."""
-        if offline is False:
-            LISTED.get(self.data.dataset)().load()
-            RetrievalThetaSpec(self.data, self.network, 0).fetch_base()
-        return self
-
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it; an embedding has no offsets."""
         size = self.size
@@ -164,12 +151,3 @@ class Retrieval(Problem):
             self.data, self.network, REVISION, FILM, size.batch_size, size.per_class
         )
         return Unit("retrieval", encode(settings))
-
-
-def network_of(spec: RunSpec) -> str:
-    """Return a readable identity of the pre-trained network of a run."""
-    settings = decode(RetrievalSettings, spec.pipeline.settings)
-    backbone = settings.backbone
-    return network_name(
-        settings.problem, backbone, spec.replicate, trained_with=backbone.loss
-    )

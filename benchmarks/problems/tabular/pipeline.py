@@ -5,8 +5,9 @@ trained with cross-entropy.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,18 +17,13 @@ from baselines.post_hoc.prior_correction import uniform_shares
 from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Training
-from benchmarks.data.registry import load_dataset
+from benchmarks.data.registry import load_dataset, variant_shape
 from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
 from benchmarks.problems.contract import PIPELINES, Pipeline
-from benchmarks.problems.pretrained.weight_files import restore
+from benchmarks.problems.pretrained.base_weights import restore
 from benchmarks.problems.splits import Splits
-from benchmarks.problems.tabular.settings import (
-    BinaryProblem,
-    TabularSettings,
-    split_ends,
-)
 from benchmarks.runs.artifacts import Artifact, get_or_make
-from benchmarks.runs.codec import changed
+from benchmarks.runs.codec import changed, later
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.output_offsets import OutputOffsets
@@ -36,7 +32,101 @@ from metricopt.metrics.confusion import class_shares
 from metricopt.process.seeding import Seeds, make_generator
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
 
+SPLIT_ENDS = (0.7, 0.8)
+"""Where train and observe end, as shares of all examples in random order."""
 KEPT = "the kept network, which `./reproduce.sh cache clear theta` removes,"
+
+
+def split_ends(examples: int) -> list[int]:
+    """Return where train and observe end among so many examples in random order."""
+    return [int(examples * share) for share in SPLIT_ENDS]
+
+
+@dataclass(frozen=True)
+class BinaryProblem:
+    """A binary problem made of a data set.
+
+    Attributes:
+        dataset: name of the data set.
+        variant: variant of the data set.
+        positive: classes that count as positive.
+        max_examples: examples used, splits included; None for all.
+    """
+
+    dataset: str
+    variant: str
+    positive: tuple[int, ...]
+    max_examples: int | None = None
+
+    @property
+    def test_per_train(self) -> float:
+        """Examples tested on per example trained on, in the random splits."""
+        learned, observed = SPLIT_ENDS
+        return (1 - observed) / learned
+
+    @property
+    def observed(self) -> int:
+        """Examples of the observe split."""
+        used, *_ = variant_shape(self.dataset, self.variant)
+        learned, observed = split_ends(min(used, self.max_examples or used))
+        return observed - learned
+
+
+@dataclass(frozen=True)
+class MLPBackbone:
+    """An MLP and how it is trained, by Adam.
+
+    Attributes:
+        epochs: length of training, with the best epoch kept.
+        batch_size: examples in one mini-batch of training.
+        learning_rate: greatest rate.
+        hidden: widths of the hidden layers.
+        slope: slope of the leaky ReLU.
+        dropout: probability of dropping a unit.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float = 5e-3
+    hidden: tuple[int, ...] = (100, 30, 10)
+    slope: float = 0.01
+    dropout: float = 0.2
+
+
+@dataclass(frozen=True)
+class BiasSettings:
+    """The adapter: `size` dynamic input biases; `offsets` stand beside them, or not."""
+
+    size: int = 16
+    offsets: bool = later(False)
+
+
+@dataclass(frozen=True)
+class TabularFinetuning:
+    """Mini-batches of fine-tuning: `batch_size` examples each."""
+
+    batch_size: int = 64
+
+
+@dataclass(frozen=True)
+class TabularSettings:
+    """Everything that decides a tabular pipeline, except its replicate.
+
+    Attributes:
+        problem: the data.
+        sampling: `natural` or `balanced` mini-batches.
+        backbone: the network.
+        revision: raised when code changes numbers, so that no old record is reused.
+        adapter: dynamic input biases.
+        finetune: mini-batches of fine-tuning.
+    """
+
+    problem: BinaryProblem
+    sampling: Literal["natural", "balanced"]
+    backbone: MLPBackbone
+    revision: int
+    adapter: BiasSettings = BiasSettings()
+    finetune: TabularFinetuning = TabularFinetuning()
 
 
 def load_splits(problem: BinaryProblem, replicate: int) -> Splits:

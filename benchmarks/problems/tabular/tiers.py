@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
-from benchmarks.data.registry import resolve_variant
-from benchmarks.problems.problem import UNRESOLVED, Problem
-from benchmarks.problems.size import LITERAL, Size
-from benchmarks.problems.tabular.settings import (
+from benchmarks.problems.problem import LITERAL, UNRESOLVED, DataProblem, Size
+from benchmarks.problems.tabular.pipeline import (
     BiasSettings,
     BinaryProblem,
     MLPBackbone,
@@ -82,7 +80,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binary(Problem):
+class Binary(DataProblem):
     """A data set with some of its classes against the rest.
 
     Attributes:
@@ -98,6 +96,7 @@ class Binary(Problem):
     data: BinaryProblem
     positives: str = field(default="", compare=False)
     size: Size = SIZES["local"]
+    deviation: float | None = None
     tier: str = "local"
     sampling: Sampling = "balanced"
     epochs: int | None = None
@@ -113,11 +112,6 @@ class Binary(Problem):
     def test_per_train(self) -> float:
         """Test examples per training example in the random splits."""
         return self.data.test_per_train
-
-    def here(self, offline: bool | None) -> Self:
-        """Return the problem with the data that is here."""
-        variant = resolve_variant(self.data.dataset, offline=offline)
-        return replace(self, data=replace(self.data, variant=variant))
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""

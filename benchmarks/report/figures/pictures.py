@@ -28,7 +28,7 @@ def neighbours(
     """Draw queries with their nearest images, of the last row that changed anything.
 
     Reads the notes `picture_jpeg`, `picture_right` and `picture_counts`; see
-    `benchmarks.problems.retrieval.pictured`.
+    `benchmarks.problems.pictured`.
     """
     record = _last_changed(layout, records, block, "picture_right")
     if record is None:
@@ -73,7 +73,7 @@ def detections(
     """Draw detections on some images, of the last row that changed anything.
 
     Reads the notes `scenes` and `scene_counts`; see
-    `benchmarks.problems.detection.pictured`. Source: Huang et al., CVPR 2021, Fig. S3.
+    `benchmarks.problems.pictured`. Source: Huang et al., CVPR 2021, Fig. S3.
     Differs: detections are drawn, as proposals stay the same.
     """
     record = _last_changed(layout, records, block, "scenes")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.problems.size import FinetuningSize
+from benchmarks.problems.problem import FinetuningSize
 from benchmarks.rows import controls
 from benchmarks.tables.image_notes import query_budgets
 

@@ -11,7 +11,6 @@ from benchmarks.problems.images.tiers import (
     SIZES,
     TrainedNetwork,
     cifar10,
-    network_of,
 )
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
@@ -65,7 +64,6 @@ def fig4(tier: str) -> Table:
             ),
         ),
         query_budgets=(),
-        network_of=network_of,
         notes=(
             "Images are ranked by raw outputs, for which cross-entropy leaves a gain "
             "possible (see Table 2). The paper does not say what its figure ranks by.",

@@ -10,7 +10,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.tiers import (
     CONVENTION,
     SIZES,
@@ -18,8 +17,8 @@ from benchmarks.problems.images.tiers import (
     cifar10,
     default_network,
     network_label,
-    network_of,
 )
+from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, Row
@@ -146,7 +145,6 @@ def figs4(tier: str) -> Table:
         rival_row="recipe",
         ablation_rows=(*LABELS, "literal"),
         cloud_rows=("recipe", "no-ordinal"),
-        network_of=network_of,
         notes=NOTES,
     )
 

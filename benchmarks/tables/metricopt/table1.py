@@ -11,7 +11,6 @@ from benchmarks.problems.images.tiers import (
     SIZES,
     cifar10,
     network_label,
-    network_of,
 )
 from benchmarks.rows.contract import Row
 from benchmarks.rows.trained_networks import blackbox, fine_tuned, longer, network
@@ -71,7 +70,6 @@ def table1(tier: str) -> Table:
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
         query_budgets=query_budgets(size),
-        network_of=network_of,
         rival_row="loss-only-dense",
         notes=(*NOTES, methods_note),
         mixed=True,

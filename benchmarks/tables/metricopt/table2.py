@@ -15,7 +15,6 @@ from benchmarks.problems.images.tiers import (
     Images,
     TrainedNetwork,
     cifar10,
-    network_of,
 )
 from benchmarks.report.columns import Column
 from benchmarks.rows import ceilings, controls, metricopt
@@ -101,7 +100,6 @@ def table2(tier: str) -> Table:
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
         query_budgets=query_budgets(size),
-        network_of=network_of,
         rival_row="loss-only-dense",
         notes=(*NOTES, methods_note),
     )

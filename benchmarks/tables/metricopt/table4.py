@@ -16,7 +16,6 @@ from benchmarks.problems.photographs.tiers import (
     SIZES,
     SMALLER,
     ImageNet,
-    network_of,
     problem_at,
 )
 from benchmarks.problems.problem import Problem
@@ -160,7 +159,6 @@ def table4(tier: str) -> Table:
         untouched_row=RMSPROP.name,
         rival_row="loss-only-dense",
         query_budgets=(15, *query_budgets(size)),
-        network_of=network_of,
         notes=NOTES,
     )
 

@@ -11,7 +11,6 @@ from benchmarks.problems.retrieval.tiers import (
     PROBLEMS,
     SIZES,
     Retrieval,
-    network_of,
 )
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
@@ -71,7 +70,6 @@ def table5(tier: str) -> Table:
             for metric, label in {**recalls, METRIC: "mean R@k", ALSO: "mAP@R"}.items()
         ),
         paper_table="Table 5",
-        network_of=network_of,
         notes=NOTES,
         **layout_fields(size),
     )

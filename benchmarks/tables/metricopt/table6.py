@@ -6,7 +6,7 @@ outputs, the oracle, the arms at equal queries and AP by class are ours.
 
 from functools import partial
 
-from benchmarks.problems.detection.settings import DetectionProblem
+from benchmarks.problems.detection.pipeline import DetectionProblem
 from benchmarks.problems.detection.tiers import (
     LOSSES,
     PROBLEMS,
@@ -15,7 +15,6 @@ from benchmarks.problems.detection.tiers import (
     Detection,
     caption,
     classes_of,
-    network_of,
 )
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
@@ -70,7 +69,6 @@ def table6(name: str, back_end: BackEnd, tier: str) -> Table:
         blocks=BLOCKS,
         columns=columns(tier),
         paper_table="Table 6",
-        network_of=network_of,
         notes=NOTES,
         **layout_fields(size),
     )

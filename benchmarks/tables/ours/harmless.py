@@ -8,7 +8,7 @@ is much to gain, in others next to nothing.
 from dataclasses import dataclass, replace
 from itertools import product
 
-from benchmarks.problems.tabular.settings import TabularSettings
+from benchmarks.problems.tabular.pipeline import TabularSettings
 from benchmarks.problems.tabular.tiers import (
     A9A,
     CANCER,

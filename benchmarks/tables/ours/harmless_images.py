@@ -9,13 +9,12 @@ from itertools import product
 
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.images.tiers import (
-    DEVIATION,
     FILM_AND_OFFSETS,
     SIZES,
     cifar10,
     network_label,
-    network_of,
 )
+from benchmarks.problems.problem import DEVIATION
 from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
@@ -73,7 +72,6 @@ def harmless_images(tier: str) -> Table:
         ),
         untouched_row="cross-entropy",
         query_budgets=BUDGETS,
-        network_of=network_of,
         observed_of=observed_of,
         notes=(*NOTES, *_notes(tests)),
     )

@@ -10,7 +10,6 @@ from benchmarks.problems.images.tiers import (
     SIZES,
     images,
     network_label,
-    network_of,
 )
 from benchmarks.report.columns import MARGIN
 from benchmarks.rows import ceilings, controls, metricopt
@@ -93,7 +92,6 @@ def mismatch(tier: str) -> Table:
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
         query_budgets=query_budgets(size),
-        network_of=network_of,
         rival_row="loss-only-dense",
         mismatch_rows=("metricopt", "cma-es", "class-offsets", "metricopt-outputs"),
         notes=NOTES,

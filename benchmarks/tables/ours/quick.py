@@ -11,7 +11,6 @@ from benchmarks.problems.images.tiers import (
     ImageSize,
     TrainedNetwork,
     images,
-    network_of,
 )
 from benchmarks.problems.problem import Problem
 from benchmarks.problems.tabular.tiers import (
@@ -89,7 +88,6 @@ def quick(tier: str) -> Table:
         threshold_shift_row="threshold-shift",
         untouched_row="cross-entropy",
         query_budgets=(15, 50, 150, 500, QUERIES),
-        network_of=network_of,
         notes=NOTES,
     )
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images import tiers as image_tiers
 from benchmarks.problems.images.tiers import (
     CIFAR10,
@@ -18,8 +17,8 @@ from benchmarks.problems.images.tiers import (
     TrainedNetwork,
     images,
 )
-from benchmarks.problems.photographs import tiers as photograph_tiers
 from benchmarks.problems.photographs.tiers import ELSEWHERE, problem_at
+from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import Problem
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
@@ -27,7 +26,7 @@ from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, LOSS_ONLY_ROW, finetuned
 from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.rows.on_outputs import OURS, QUERIES, SHORT, ours, with_queries
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.runs.spec import Unit
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -174,15 +173,8 @@ def transfer(tier: str) -> Table:
         loss_only_row="loss-only",
         untouched_row="cross-entropy",
         query_budgets=(TOLD, 10, QUERIES),
-        network_of=network_of,
         notes=NOTES,
     )
-
-
-def network_of(spec: RunSpec) -> str:
-    """Return a readable identity of the pre-trained network of a run."""
-    of = image_tiers if spec.pipeline.name == "images" else photograph_tiers
-    return of.network_of(spec)
 
 
 NOTES = (

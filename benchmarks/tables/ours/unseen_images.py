@@ -8,13 +8,12 @@ from itertools import product
 
 from benchmarks.problems.images.tiers import (
     CONVENTION,
-    DEVIATION,
     FILM_AND_OFFSETS,
     SIZES,
     TrainedNetwork,
     cifar10,
-    network_of,
 )
+from benchmarks.problems.problem import DEVIATION
 from benchmarks.report.layout import Block
 from benchmarks.rows.contract import Row
 from benchmarks.tables.ours.black_boxes import (
@@ -73,7 +72,6 @@ def unseen_images(tier: str) -> Table:
         columns=columns(problem, boxes),
         untouched_row="cross-entropy",
         query_budgets=BUDGETS,
-        network_of=network_of,
         notes=(*NOTES, *_notes(tests)),
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.arms.contract import sees
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.tabular.settings import BiasSettings
+from benchmarks.problems.tabular.pipeline import BiasSettings
 from metricopt.on_outputs.no_harm import RESERVED
 from tests.benchmarks.arms.arm_cases import METRICOPT, assert_values, record_of
 from tests.benchmarks.problems.pipeline_cases import method_spec, tabular_unit

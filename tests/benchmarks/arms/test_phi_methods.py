@@ -11,7 +11,7 @@ from benchmarks.arms.preparations import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.problems.choices import Adapted, Chosen, together
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.tabular.settings import BiasSettings
+from benchmarks.problems.tabular.pipeline import BiasSettings
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm

@@ -9,7 +9,7 @@ import torch
 from benchmarks.cli import jobs, pages, rebuild
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
-from benchmarks.problems.pretrained import released
+from benchmarks.problems.pretrained import weights as released
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.report.page import write_report
 from benchmarks.runs.artifacts import Artifact

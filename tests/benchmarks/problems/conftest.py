@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.problems.pretrained import released
+from benchmarks.problems.pretrained import weights as released
 
 
 @pytest.fixture(autouse=True)

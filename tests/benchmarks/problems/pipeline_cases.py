@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.tabular.settings import (
+from benchmarks.problems.tabular.pipeline import (
     BinaryProblem,
     MLPBackbone,
     TabularSettings,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.problems import features as module
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.features import KIND, kept_features
 from benchmarks.problems.images.pipeline import ImagePipeline
+from benchmarks.problems.pretrained import pipeline as module
+from benchmarks.problems.pretrained.pipeline import KIND, kept_features
 from benchmarks.runs.artifacts import cache_kinds
 from metricopt.adapters.film import FiLM
 from metricopt.tasks.encoding import UncutSplit, encoded

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.arms.contract import sees
-from benchmarks.problems.images.tiers import network_of
+from benchmarks.problems.pretrained.pipeline import network_of
 from benchmarks.report.cells import judge
 from benchmarks.rows.contract import Row
 from benchmarks.runs.paths import TIERS

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
-from benchmarks.problems.detection.settings import DetectionSettings
+from benchmarks.problems.detection.pipeline import DetectionSettings
 from benchmarks.problems.images.settings import ImageSettings
-from benchmarks.problems.photographs.settings import PhotographSettings
-from benchmarks.problems.retrieval.settings import RetrievalSettings
-from benchmarks.problems.tabular.settings import TabularSettings
+from benchmarks.problems.photographs.pipeline import PhotographSettings
+from benchmarks.problems.retrieval.pipeline import RetrievalSettings
+from benchmarks.problems.tabular.pipeline import TabularSettings
 from benchmarks.rows.controls import SEARCHES
 from benchmarks.runs.codec import decode, encode
 from benchmarks.runs.spec import check_unique

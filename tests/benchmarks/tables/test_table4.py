@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.data.folders.imagenet import ImageNet
 from benchmarks.execution.runner import networks_of, run_all
-from benchmarks.problems.photographs.settings import PhotographSettings
-from benchmarks.problems.photographs.tiers import network_of
+from benchmarks.problems.photographs.pipeline import PhotographSettings
+from benchmarks.problems.pretrained.pipeline import network_of
 from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment
@@ -74,7 +74,7 @@ def test_data_of_sources_are_fetched_before_the_runs(monkeypatch):
     def find(name):
         return SimpleNamespace(load=lambda: fetched.append(name))
 
-    monkeypatch.setattr("benchmarks.problems.photographs.tiers.find_any", find)
+    monkeypatch.setattr("benchmarks.problems.problem.find_any", find)
     EXPERIMENT.specs("local", 1, True)
     assert fetched == []
     EXPERIMENT.specs("local", 1, False)

@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.data.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
 from benchmarks.execution.runner import run_all
-from benchmarks.problems.retrieval.settings import RetrievalSettings
-from benchmarks.problems.retrieval.tiers import network_of
+from benchmarks.problems.pretrained.pipeline import network_of
+from benchmarks.problems.retrieval.pipeline import RetrievalSettings
 from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.data.detection.voc import VOC07, VOC0712
 from benchmarks.execution.runner import run_all
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
-from benchmarks.problems.detection.settings import DetectionSettings
-from benchmarks.problems.detection.tiers import network_of
+from benchmarks.problems.detection.pipeline import DetectionSettings
+from benchmarks.problems.pretrained.pipeline import network_of
 from benchmarks.runs.codec import decode
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.problems.images.settings import ImageSettings
-from benchmarks.problems.tabular.settings import TabularSettings
+from benchmarks.problems.tabular.pipeline import TabularSettings
 from benchmarks.runs.codec import decode
 from benchmarks.tables.ours import harmless, harmless_images
 from benchmarks.tables.registry import find_experiment

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.networks.detection.contract import DETECTORS, build_detector
 from benchmarks.networks.detection.detectron2_back_end import check_installed
-from benchmarks.problems.pretrained.weight_files import assign
+from benchmarks.problems.pretrained.base_weights import assign
 from metricopt import FiLM
 from metricopt.detection.detections import Kept, detections
 from metricopt.detection.packed import region_outputs

@@ -7,8 +7,8 @@ import torch
 
 from benchmarks.data.detection.contract import DETECTION
 from benchmarks.problems.choices import Adapted
-from benchmarks.problems.detection.pictured import pictured
-from benchmarks.problems.detection.theta import proposal_recall
+from benchmarks.problems.detection.pipeline import proposal_recall
+from benchmarks.problems.pictured import changed_scenes
 from benchmarks.runs.spec import Unit
 from metricopt.detection.detections import detections
 from metricopt.detection.head import Regions
@@ -62,7 +62,7 @@ def test_proposals_find_more_objects_the_more_there_are(cells):
 def test_the_picture_holds_images_that_changed(cells):
     generator = torch.Generator().manual_seed(0)
     phi = 2 * torch.randn(1, 128, generator=generator)
-    notes = cells.pictured(Adapted(phi))
+    notes = cells.changed_scenes(Adapted(phi))
     changed, every = notes["scene_counts"]
     assert every == len(cells.whole.test)
     assert len(notes["scenes"]) == min(4, changed)
@@ -71,7 +71,7 @@ def test_the_picture_holds_images_that_changed(cells):
 
 def test_nothing_changes_between_equal_outputs(cells):
     outputs = cells.judged("test").outputs
-    notes = pictured(
+    notes = changed_scenes(
         cells.whole.test, DETECTION.get("drawn-cells").classes, outputs, outputs
     )
     assert notes == {"scenes": [], "scene_counts": [0, 24]}

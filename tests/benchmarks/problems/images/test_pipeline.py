@@ -10,10 +10,10 @@ from benchmarks.arms.contract import run_arm
 from benchmarks.execution.runner import judge, prepare
 from benchmarks.problems.choices import Adapted, Trained
 from benchmarks.problems.contract import make_pipeline
-from benchmarks.problems.film_settings import FilmSettings
 from benchmarks.problems.images.pipeline import ImagePipeline, OnLogits
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import SIZES
+from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.runs.spec import Arm, Spending, Unit
 from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric

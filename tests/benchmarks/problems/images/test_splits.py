@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from benchmarks.problems.images.images import as_bytes, load_splits, long_tail, noisy
 from benchmarks.problems.images.settings import ImageProblem
-from benchmarks.problems.images.splits import as_bytes, load_splits, long_tail, noisy
 from metricopt.errors import ConfigError, DataError
 
 DIGITS = ImageProblem("digits", "full")
@@ -88,7 +88,7 @@ def test_impossible_problems_are_refused(settings, text):
 
 
 def test_observe_must_hold_every_class(monkeypatch):
-    monkeypatch.setattr("benchmarks.problems.images.splits.OBSERVE_SHARE", 0.002)
+    monkeypatch.setattr("benchmarks.problems.images.images.OBSERVE_SHARE", 0.002)
     with pytest.raises(DataError, match="observe split of digits must hold every"):
         load_splits(DIGITS, 0)
 

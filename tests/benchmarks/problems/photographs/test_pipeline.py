@@ -11,9 +11,12 @@ from benchmarks.arms.preparations import learned
 from benchmarks.data.contract import Dataset
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.contract import SealedError, make_pipeline
-from benchmarks.problems.photographs import splits as problems
-from benchmarks.problems.photographs.settings import PhotographProblem
-from benchmarks.problems.photographs.splits import counted, load_splits
+from benchmarks.problems.photographs import pipeline as problems
+from benchmarks.problems.photographs.pipeline import (
+    PhotographProblem,
+    counted,
+    load_splits,
+)
 from benchmarks.problems.photographs.tiers import (
     DRAWN,
     ELSEWHERE,

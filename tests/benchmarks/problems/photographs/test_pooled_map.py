@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from benchmarks.networks.contract import build_network
-from benchmarks.problems.photographs.theta import PhotographThetaSpec
+from benchmarks.problems.photographs.pipeline import PhotographThetaSpec
 from metricopt.adapters.film import FiLM
 
 

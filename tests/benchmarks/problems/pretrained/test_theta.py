@@ -9,10 +9,9 @@ import torch
 
 from benchmarks.execution.runner import networks_of, prepare, run_all
 from benchmarks.problems.images.theta import ImageThetaSpec
-from benchmarks.problems.pretrained import released
 from benchmarks.problems.pretrained import theta as pretrained
-from benchmarks.problems.pretrained.released import read_released
-from benchmarks.problems.pretrained.weights import weights_digest
+from benchmarks.problems.pretrained import weights as released
+from benchmarks.problems.pretrained.weights import read_released, weights_digest
 from benchmarks.runs.artifacts import artifact_path
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError

@@ -8,10 +8,13 @@ import torch
 from torch.nn.functional import normalize
 
 from benchmarks.problems.choices import Adapted
-from benchmarks.problems.retrieval.pictured import NEIGHBOURS, pictured
-from benchmarks.problems.retrieval.settings import RetrievalProblem
-from benchmarks.problems.retrieval.splits import load_splits
-from benchmarks.problems.retrieval.theta import embed, start_at_components
+from benchmarks.problems.pictured import NEIGHBOURS, changed_queries
+from benchmarks.problems.retrieval.pipeline import (
+    RetrievalProblem,
+    embed,
+    load_splits,
+    start_at_components,
+)
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline
 
@@ -75,7 +78,7 @@ def test_nothing_changes_between_equal_embeddings(shapes):
     images = shapes.splits.test
     generator = torch.Generator().manual_seed(1)
     same = normalize(torch.randn(len(images), 8, generator=generator), dim=1)
-    notes = pictured(images, same, same)
+    notes = changed_queries(images, same, same)
     assert notes["picture_counts"] == [0, 0]
     assert notes["picture_right"] == []
 

@@ -9,11 +9,11 @@ from benchmarks.data.contract import Dataset
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.tabular import pipeline as module
 from benchmarks.problems.tabular.pipeline import (
+    BinaryProblem,
     TabularPipeline,
     load_splits,
     standardisation,
 )
-from benchmarks.problems.tabular.settings import BinaryProblem
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pipeline_cases import (
     CANCER,
