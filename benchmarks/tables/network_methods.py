@@ -15,7 +15,7 @@ from benchmarks.problems.images.tiers import Images
 from benchmarks.report.columns import Column
 from benchmarks.rows import network_methods
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL, column_of
+from benchmarks.tables.parts import NATURAL, column_of
 from benchmarks.tables.table import Place, Table, table
 
 ANOTHER_NETWORK = "another network and fewer images than the paper's"

@@ -294,7 +294,9 @@ def table(
     """
     untouched, paper = fields.get("untouched_row"), fields.get("paper_table")
     rows = rows_in(places, untouched, paper, order)
-    layout = TableLayout(rows=rows, network_of=network_of, **fields)
+    # The experiment gives the name; see `experiment_of`.
+    known = {"experiment": "", "network_of": network_of, **fields}
+    layout = TableLayout(rows=rows, **known)
     return Table(layout, tuple(places))
 
 
@@ -354,7 +356,9 @@ def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
 
     def at(tier: str) -> Table:
         check_tier(tier, None)
-        return _extended(make(tier), tier)
+        found = make(tier)
+        layout = replace(found.layout, experiment=name)
+        return _extended(replace(found, layout=layout), tier)
 
     def specs(tier: str, replicates: int | None, offline: bool | None) -> list[RunSpec]:
         check_tier(tier, replicates)

@@ -105,7 +105,6 @@ def extensions(tier: str) -> Table:
             Place(BLOCK, unseen, RANK_10, TO_RANK, rows=(*FEW, RIDGE)),
             Place(BLOCK, images, ERROR, ON_IMAGES, rows=(*FEW, smooth)),
         ],
-        experiment=NAME,
         title="Extensions",
         caption="All of it is built in tests/extensions.",
         convention="Neighbours are by cosine.",

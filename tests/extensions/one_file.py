@@ -7,7 +7,7 @@ from benchmarks.problems.images.tiers import SIZES, images
 from benchmarks.problems.tabular.tiers import DIGIT
 from benchmarks.problems.tabular.tiers import SIZES as TABULAR_SIZES
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import column_of
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.table import ADDITIONS, Addition, Place
 from metricopt.methods.contract import Method
 from metricopt.methods.result import Archive

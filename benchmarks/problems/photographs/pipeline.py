@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Optimizer, Precision, RateSchedule
+from benchmarks.data.contract import Dataset
 from benchmarks.data.files.decoded import DecodedPixels, Pixels, pixels
-from benchmarks.data.folders.contract import FOLDERS
+from benchmarks.data.folders.contract import FOLDERS, FolderImages
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.networks.contract import build_network
 from benchmarks.problems.contract import PIPELINES
@@ -110,18 +111,6 @@ class PhotographSettings(PretrainedSettings):
     examples: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Labelled:
-    """All images of a data set, those to train first."""
-
-    source: Pixels
-    targets: Tensor
-    classes: int
-    train_rows: int
-    label: str
-    digest: str
-
-
 def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
     """Return the splits of a problem for one replicate.
 
@@ -138,27 +127,27 @@ def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
         DataError: if observe takes all training images, lacks a class, or files are
             missing or wrong.
     """
-    data = _in_folders(problem) if problem.dataset in FOLDERS else _of_one_size(problem)
-    if problem.observed >= data.train_rows:
+    data, source = _read(problem)
+    rows = _train_rows(data.train_rows, data.label)
+    if problem.observed >= rows:
         raise DataError(
-            f"{data.label} has {data.train_rows:,} training images: expected fewer to "
-            f"be observed, got {problem.observed:,}"
+            f"{data.label} has {rows:,} training images: expected fewer to be "
+            f"observed, got {problem.observed:,}"
         )
     generator = make_generator("photograph split", problem.dataset, replicate)
-    order = torch.randperm(data.train_rows, generator=generator)
+    order = torch.randperm(rows, generator=generator)
+    classes = len(data.classes)
     observed, learned = order[: problem.observed], order[problem.observed :]
     for name, places in (("observe", observed), ("train", learned)):
         where = f"the {name} split of {data.label}"
-        require_classes(
-            where, data.targets[places], dict(enumerate(range(data.classes)))
-        )
+        require_classes(where, data.targets[places], dict(enumerate(range(classes))))
 
     def part(places: Tensor) -> Photographs:
-        return Photographs(data.source, places, data.targets[places])
+        return Photographs(source, places, data.targets[places])
 
-    test = torch.arange(data.train_rows, len(data.targets))
+    test = torch.arange(rows, len(data.targets))
     parts = (part(places) for places in (learned, observed, test))
-    return Splits(*parts, data.label, data.digest, data.classes)
+    return Splits(*parts, data.label, data.digest, classes)
 
 
 def counted(problem: PhotographProblem) -> tuple[int, int, int]:
@@ -176,19 +165,11 @@ def counted(problem: PhotographProblem) -> tuple[int, int, int]:
     return train, rows - train, len(source.classes)
 
 
-def _in_folders(problem: PhotographProblem) -> _Labelled:
-    data = FOLDERS.get(problem.dataset)().load(offline=True)
-    return _Labelled(
-        pixels(data, problem.side),
-        data.targets,
-        len(data.classes),
-        data.train_rows,
-        data.label,
-        data.digest,
-    )
-
-
-def _of_one_size(problem: PhotographProblem) -> _Labelled:
+def _read(problem: PhotographProblem) -> tuple[FolderImages | Dataset, Pixels]:
+    """Return all images of a data set, those to train first, and their pixels."""
+    if problem.dataset in FOLDERS:
+        images = FOLDERS.get(problem.dataset)().load(offline=True)
+        return images, pixels(images, problem.side)
     data = load_dataset(problem.dataset, problem.variant, offline=True)
     found, wanted = tuple(data.inputs.shape[1:]), (problem.side, problem.side, 3)
     if found != wanted or data.inputs.dtype != torch.uint8:
@@ -196,14 +177,7 @@ def _of_one_size(problem: PhotographProblem) -> _Labelled:
             f"{data.label} must hold colour images of {problem.side} x {problem.side} "
             f"pixels, bytes of shape {wanted}, got {data.inputs.dtype} of {found}"
         )
-    return _Labelled(
-        DecodedPixels(data.inputs.numpy()),
-        data.targets,
-        len(data.classes),
-        _train_rows(data.train_rows, data.label),
-        data.label,
-        data.digest,
-    )
+    return data, DecodedPixels(data.inputs.numpy())
 
 
 def _train_rows(rows: int | None, name: str) -> int:

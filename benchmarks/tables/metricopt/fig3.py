@@ -14,7 +14,7 @@ from benchmarks.rows.controls import LOSS_ONLY_ROW, finetuned
 from benchmarks.rows.metricopt import metricopt
 from benchmarks.rows.post_hoc import THRESHOLD_SHIFT
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import column_of
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -102,7 +102,6 @@ def fig3(tier: str) -> Table:
     metrics = [Unit(name) for name in METRICS[tier]]
     return table(
         [Place("balanced", problem, metric, rows=shown) for metric in metrics],
-        experiment="fig3",
         title="Figure 3: the value function taken apart",
         caption=(
             f"{tasks} tasks of T = {STEPS} steps with K = 3 queries each. Every row "

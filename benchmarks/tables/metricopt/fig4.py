@@ -13,12 +13,11 @@ from benchmarks.problems.images.tiers import (
     cifar10,
 )
 from benchmarks.problems.problem import Problem
-from benchmarks.report.columns import Column
 from benchmarks.rows.contract import Run
 from benchmarks.rows.controls import LOSS_ONLY_ROW, finetuned, method
 from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL
+from benchmarks.tables.parts import NATURAL, column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -46,7 +45,6 @@ def fig4(tier: str) -> Table:
     asks = "the figure compares optimizers"
     return table(
         [Place("natural", problem, METRIC, column, rows=ROWS, asks=asks)],
-        experiment="fig4",
         title="Figure 4: optimizers with and without the metric",
         caption=(
             "AUCPR on CIFAR-10 with the small network of Table 2, FiLM on its last "
@@ -56,12 +54,7 @@ def fig4(tier: str) -> Table:
         convention=CONVENTION,
         blocks=NATURAL,
         columns=(
-            Column(
-                column,
-                f"{name} AUCPR, raw outputs",
-                METRIC,
-                test_per_train=problem.test_per_train,
-            ),
+            column_of(problem, METRIC, f"{name} AUCPR, raw outputs", name=column),
         ),
         query_budgets=(),
         notes=(

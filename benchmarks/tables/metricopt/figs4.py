@@ -20,12 +20,11 @@ from benchmarks.problems.images.tiers import (
 )
 from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import Problem
-from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, Row
 from benchmarks.rows.controls import LOSS_ONLY_ROW
 from benchmarks.rows.metricopt import ADAM, LITERAL, metricopt
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL
+from benchmarks.tables.parts import NATURAL, column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -124,7 +123,6 @@ def figs4(tier: str) -> Table:
     asks = "the figure takes the value function of phi apart"
     return table(
         [Place("natural", problem, METRIC, COLUMN, rows=rows, asks=asks)],
-        experiment="figs4",
         title="Figures 3 and S4: the value function on CIFAR-10, taken apart",
         caption=(
             f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps. "
@@ -132,14 +130,7 @@ def figs4(tier: str) -> Table:
         ),
         convention=CONVENTION,
         blocks=NATURAL,
-        columns=(
-            Column(
-                COLUMN,
-                "worst-class error",
-                METRIC,
-                test_per_train=problem.test_per_train,
-            ),
-        ),
+        columns=(column_of(problem, METRIC, "worst-class error", name=COLUMN),),
         loss_only_row="loss-only",
         query_budgets=(),
         rival_row="recipe",

@@ -15,14 +15,15 @@ from benchmarks.problems.images.tiers import (
 from benchmarks.rows.contract import Row
 from benchmarks.rows.trained_networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL, column_of
-from benchmarks.tables.image_notes import (
+from benchmarks.tables.network_methods import methods_column
+from benchmarks.tables.parts import (
+    NATURAL,
     OFFSETS_NOTE,
     RECIPE_NOTE,
     SIZE_NOTE,
-    query_budgets,
+    column_of,
+    finetuning_fields,
 )
-from benchmarks.tables.network_methods import methods_column
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -53,7 +54,6 @@ def table1(tier: str) -> Table:
     paper = {} if tier == "smoke" else {"paper_column": "cifar10/mcr"}
     return table(
         [Place("natural", problem, METRIC, own=OWN), methods],
-        experiment="table1",
         title="Table 1 of MetricOpt (CVPR 2021): misclassification rate on CIFAR-10",
         caption=(
             f"{network_label(tier)}, FiLM: a scale and a shift for every channel of "
@@ -67,10 +67,7 @@ def table1(tier: str) -> Table:
             replace(methods_shown, **paper),
         ),
         paper_table="Table 1",
-        loss_only_row="loss-only",
-        untouched_row="cross-entropy",
-        query_budgets=query_budgets(size),
-        rival_row="loss-only-dense",
+        **finetuning_fields(size),
         notes=(*NOTES, methods_note),
         mixed=True,
     )

@@ -16,18 +16,18 @@ from benchmarks.problems.images.tiers import (
     TrainedNetwork,
     cifar10,
 )
-from benchmarks.report.columns import Column
 from benchmarks.rows import ceilings, controls, metricopt
 from benchmarks.rows.trained_networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL
-from benchmarks.tables.image_notes import (
+from benchmarks.tables.network_methods import methods_column
+from benchmarks.tables.parts import (
+    NATURAL,
     OFFSETS_NOTE,
     RECIPE_NOTE,
     SIZE_NOTE,
-    query_budgets,
+    column_of,
+    finetuning_fields,
 )
-from benchmarks.tables.network_methods import methods_column
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
@@ -72,7 +72,6 @@ def table2(tier: str) -> Table:
     )
     return table(
         [*(_place(problem, *part) for part in product(networks, SCORES)), methods],
-        experiment="table2",
         title="Table 2 of MetricOpt (CVPR 2021): AUCPR on CIFAR-10",
         caption=(
             "Mean over the classes of the average precision of one class against the "
@@ -84,12 +83,12 @@ def table2(tier: str) -> Table:
         blocks=NATURAL,
         columns=(
             *(
-                Column(
-                    f"{name}/{metric.label}",
-                    f"{label} {score}",
+                column_of(
+                    problem,
                     metric,
+                    f"{label} {score}",
+                    name=f"{name}/{metric.label}",
                     paper_column="cifar10/aucpr" if name == "small" else None,
-                    test_per_train=problem.test_per_train,
                 )
                 for name, label in networks.items()
                 for metric, score in SCORES.items()
@@ -97,10 +96,7 @@ def table2(tier: str) -> Table:
             methods_shown,
         ),
         paper_table="Table 2",
-        loss_only_row="loss-only",
-        untouched_row="cross-entropy",
-        query_budgets=query_budgets(size),
-        rival_row="loss-only-dense",
+        **finetuning_fields(size),
         notes=(*NOTES, methods_note),
     )
 

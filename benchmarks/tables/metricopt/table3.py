@@ -20,7 +20,7 @@ from benchmarks.report.layout import Block, FirstLook
 from benchmarks.rows import ceilings, metricopt, no_harm, on_outputs, post_hoc, rivals
 from benchmarks.rows.networks import LEARNED_SURROGATE
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import column_of
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
@@ -89,7 +89,6 @@ def table3(tier: str) -> Table:
             for problem, metric in columns
             for sampling in ("balanced", "natural")
         ],
-        experiment="table3",
         title="Table 3 of MetricOpt (CVPR 2021): binary classification",
         caption=(
             "MLP 100-30-10-1 trained with cross-entropy, d = 16 dynamic input biases, "

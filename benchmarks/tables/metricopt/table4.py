@@ -24,17 +24,9 @@ from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
 from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL
-from benchmarks.tables.image_notes import query_budgets
+from benchmarks.tables.parts import NATURAL, brief_place, finetuning_fields
 from benchmarks.tables.registry import EXPERIMENTS
-from benchmarks.tables.table import (
-    Place,
-    Table,
-    brief_rows,
-    experiment_of,
-    in_order,
-    table,
-)
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 METRIC = Unit("mcr")
 SHOWN = (Unit("top-1"), Unit("top-5"))
@@ -124,19 +116,15 @@ def _column(tier: str, problem: ImageNet, metric: Unit) -> Column:
 
 
 def _place(tier: str, problem: ImageNet) -> Place:
-    rows = in_order(
-        [
-            RMSPROP,
-            _powersign(tier),
-            _transferred(tier, SMALLER, "ResNet-18", "metricopt-resnet18"),
-            _transferred(tier, ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
-            *brief_rows(problem, METRIC, CROSS_ENTROPY),
-            SECOND_RUN,
-        ]
+    own = (
+        RMSPROP,
+        _powersign(tier),
+        _transferred(tier, SMALLER, "ResNet-18", "metricopt-resnet18"),
+        _transferred(tier, ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
     )
-    asks = "one row of a family stands for the others"
-    found = Place("natural", problem, METRIC, problem.name, rows=tuple(rows))
-    return replace(found, asks=asks, also=SHOWN)
+    return brief_place(
+        "natural", problem, METRIC, also=SHOWN, own=own, last=(SECOND_RUN,)
+    )
 
 
 def table4(tier: str) -> Table:
@@ -144,7 +132,6 @@ def table4(tier: str) -> Table:
     size, problem = SIZES[tier], problem_at(tier, OWN)
     return table(
         [_place(tier, problem)],
-        experiment="table4",
         title="Table 4 of MetricOpt (CVPR 2021): accuracy on ImageNet",
         caption=(
             f"{CAPTIONS[tier]}. FiLM on the last feature map, d = 256, "
@@ -155,10 +142,7 @@ def table4(tier: str) -> Table:
         blocks=NATURAL,
         columns=tuple(_column(tier, problem, metric) for metric in SHOWN),
         paper_table="Table 4",
-        loss_only_row="loss-only",
-        untouched_row=RMSPROP.name,
-        rival_row="loss-only-dense",
-        query_budgets=(15, *query_budgets(size)),
+        **finetuning_fields(size, 15, untouched=RMSPROP.name),
         notes=NOTES,
     )
 

@@ -15,21 +15,14 @@ from benchmarks.problems.retrieval.tiers import (
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.metricopt.base_losses import (
-    ASKS,
-    CALLED_OTHERWISE,
-    OWN,
-    layout_fields,
+from benchmarks.tables.parts import (
+    BASE_LOSS_ROWS,
+    UNTOUCHED,
+    brief_place,
+    finetuning_fields,
 )
 from benchmarks.tables.registry import EXPERIMENTS
-from benchmarks.tables.table import (
-    Place,
-    Table,
-    brief_rows,
-    experiment_of,
-    in_order,
-    table,
-)
+from benchmarks.tables.table import Table, experiment_of, table
 
 METRIC, ALSO = Unit("mean-recall"), Unit("map@r")
 NOT_SOP = "other data and another network than the paper's"
@@ -45,8 +38,16 @@ def table5(tier: str) -> Table:
     size, dataset = SIZES[tier], PROBLEMS[tier].dataset
     recalls = {Unit(f"recall@{k}"): f"R@{k}" for k in size.ranks}
     return table(
-        [_place(Retrieval.at(tier, loss), loss, (*recalls, ALSO)) for loss in LOSSES],
-        experiment="table5",
+        [
+            brief_place(
+                loss,
+                Retrieval.at(tier, loss),
+                METRIC,
+                also=(*recalls, ALSO),
+                own=BASE_LOSS_ROWS,
+            )
+            for loss in LOSSES
+        ],
         title="Table 5 of MetricOpt (CVPR 2021): Recall@k of image retrieval",
         caption=(
             f"{LABELS[tier]}. FiLM on the last stage, d = 128, T = {size.steps}, "
@@ -71,14 +72,7 @@ def table5(tier: str) -> Table:
         ),
         paper_table="Table 5",
         notes=NOTES,
-        **layout_fields(size),
-    )
-
-
-def _place(problem: Retrieval, loss: str, also: tuple[Unit, ...]) -> Place:
-    rows = in_order([*OWN, *brief_rows(problem, METRIC, *CALLED_OTHERWISE)])
-    return Place(
-        loss, problem, METRIC, problem.name, rows=tuple(rows), asks=ASKS, also=also
+        **finetuning_fields(size, 15, untouched=UNTOUCHED.name),
     )
 
 

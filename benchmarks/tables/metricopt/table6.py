@@ -19,21 +19,14 @@ from benchmarks.problems.detection.tiers import (
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.metricopt.base_losses import (
-    ASKS,
-    CALLED_OTHERWISE,
-    OWN,
-    layout_fields,
+from benchmarks.tables.parts import (
+    BASE_LOSS_ROWS,
+    UNTOUCHED,
+    brief_place,
+    finetuning_fields,
 )
 from benchmarks.tables.registry import EXPERIMENTS
-from benchmarks.tables.table import (
-    Place,
-    Table,
-    brief_rows,
-    experiment_of,
-    in_order,
-    table,
-)
+from benchmarks.tables.table import Place, Table, experiment_of, table
 
 METRIC = Unit("ap50")
 OTHERS = {Unit("ap50-area"): "AP50, area", Unit("ap50-coco"): "AP50, COCO"}
@@ -46,7 +39,7 @@ BLOCKS = tuple(
 )
 
 
-def table6(name: str, back_end: BackEnd, tier: str) -> Table:
+def table6(back_end: BackEnd, tier: str) -> Table:
     """Return Table 6 at a tier, with the detectors of a back end."""
     size = SIZES[tier]
     return table(
@@ -55,7 +48,6 @@ def table6(name: str, back_end: BackEnd, tier: str) -> Table:
             for loss in LOSSES
             for data in PROBLEMS[tier].values()
         ],
-        experiment=name,
         title="Table 6 of MetricOpt (CVPR 2021): AP50 of object detection",
         caption=(
             f"{caption(back_end, tier)}. FiLM on the box head, d = 128, "
@@ -70,16 +62,13 @@ def table6(name: str, back_end: BackEnd, tier: str) -> Table:
         columns=columns(tier),
         paper_table="Table 6",
         notes=NOTES,
-        **layout_fields(size),
+        **finetuning_fields(size, 15, untouched=UNTOUCHED.name),
     )
 
 
 def _place(tier: str, problem: Detection, loss: str) -> Place:
     also = (*OTHERS, *_by_class(tier))
-    rows = in_order([*OWN, *brief_rows(problem, METRIC, *CALLED_OTHERWISE)])
-    return Place(
-        loss, problem, METRIC, problem.name, rows=tuple(rows), asks=ASKS, also=also
-    )
+    return brief_place(loss, problem, METRIC, also=also, own=BASE_LOSS_ROWS)
 
 
 def columns(tier: str) -> tuple[Column, ...]:
@@ -135,12 +124,8 @@ NOTES = (
     "in their classes and scores.",
 )
 
-EXPERIMENTS.register("table6")(
-    experiment_of("table6", partial(table6, "table6", "torchvision"))
-)
+EXPERIMENTS.register("table6")(experiment_of("table6", partial(table6, "torchvision")))
 
 EXPERIMENTS.register("table6-detectron2")(
-    experiment_of(
-        "table6-detectron2", partial(table6, "table6-detectron2", "detectron2")
-    )
+    experiment_of("table6-detectron2", partial(table6, "detectron2"))
 )

@@ -24,7 +24,6 @@ from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.rows.post_hoc import THRESHOLD_SHIFT
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.columns import column_of
 from benchmarks.tables.ours.small_observe import (
     ASKS,
     BUDGETS,
@@ -36,6 +35,7 @@ from benchmarks.tables.ours.small_observe import (
     WHOLE,
     block_of,
 )
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -96,7 +96,6 @@ def harmless(tier: str) -> Table:
             for block in situation.blocks
             for metric in metrics
         ],
-        experiment="harmless",
         title="Harm and gain with small observe splits",
         caption=(
             "MLP 100-30-10-1, d = 16 dynamic input biases and an output offset, "

@@ -18,7 +18,6 @@ from benchmarks.problems.problem import DEVIATION
 from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.columns import column_of
 from benchmarks.tables.ours.small_observe import (
     ASKS,
     BUDGETS,
@@ -29,6 +28,7 @@ from benchmarks.tables.ours.small_observe import (
     SEARCHED,
     block_of,
 )
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -59,7 +59,6 @@ def harmless_images(tier: str) -> Table:
             )
             for count, name in product(observed, metrics)
         ],
-        experiment="harmless-images",
         title="Harm and gain with small observe splits, on images",
         caption=(
             f"{network_label(tier)}, FiLM on the last batch norm and an offset for "

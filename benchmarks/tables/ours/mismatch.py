@@ -14,12 +14,13 @@ from benchmarks.problems.images.tiers import (
 from benchmarks.report.columns import MARGIN
 from benchmarks.rows import ceilings, controls, metricopt
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import NATURAL, column_of
-from benchmarks.tables.image_notes import (
+from benchmarks.tables.parts import (
+    NATURAL,
     OFFSETS_NOTE,
     RECIPE_NOTE,
     SIZE_NOTE,
-    query_budgets,
+    column_of,
+    finetuning_fields,
 )
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
@@ -70,7 +71,6 @@ def mismatch(tier: str) -> Table:
             Place("natural", problem, Unit(metric), left_out=(ELSEWHERE,))
             for problem, metric, _ in columns
         ],
-        experiment="mismatch",
         title="Mismatch: metrics that cross-entropy does not serve",
         caption=(
             f"{network_label(tier)}, FiLM: a scale and a shift for every channel of "
@@ -89,10 +89,7 @@ def mismatch(tier: str) -> Table:
             column_of(problem, Unit(metric), label, margin=MARGINS.get(metric, MARGIN))
             for problem, metric, label in columns
         ),
-        loss_only_row="loss-only",
-        untouched_row="cross-entropy",
-        query_budgets=query_budgets(size),
-        rival_row="loss-only-dense",
+        **finetuning_fields(size),
         mismatch_rows=("metricopt", "cma-es", "class-offsets", "metricopt-outputs"),
         notes=NOTES,
     )

@@ -25,7 +25,7 @@ from benchmarks.rows import controls, post_hoc
 from benchmarks.rows.metricopt import METRICOPT
 from benchmarks.rows.on_outputs import OURS
 from benchmarks.runs.spec import Unit
-from benchmarks.tables.columns import column_of
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -70,7 +70,6 @@ def quick(tier: str) -> Table:
     return table(
         [_place(problem, Unit(name)) for problem, name in columns],
         order=ROWS,
-        experiment="quick",
         title="A first look, on embedded data",
         caption=(
             f"MLP 100-30-10-1, d = 16 dynamic input biases, T = {STEPS}. digits-tail: "

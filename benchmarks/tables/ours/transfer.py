@@ -20,13 +20,13 @@ from benchmarks.problems.images.tiers import (
 from benchmarks.problems.photographs.tiers import ELSEWHERE, problem_at
 from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import Problem
-from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, LOSS_ONLY_ROW, finetuned
 from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.rows.on_outputs import OURS, QUERIES, SHORT, ours, with_queries
 from benchmarks.runs.spec import Unit
+from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -151,7 +151,6 @@ def transfer(tier: str) -> Table:
     return table(
         [_place(known, *part) for part in product(known, METRICS[tier])],
         order=(*OWN, *_told(known, "")),
-        experiment="transfer",
         title="Value functions learned on one network, used on another",
         caption=(
             f"Networks for {'digits' if digits else 'CIFAR-10'}; FiLM on the last "
@@ -167,7 +166,7 @@ def transfer(tier: str) -> Table:
             Block(name, f"used on: {label}") for name, (label, _) in known.items()
         ),
         columns=tuple(
-            Column(name, LABELS[name], Unit(name), test_per_train=data.test_per_train)
+            column_of(data, Unit(name), LABELS[name], name=name)
             for name in METRICS[tier]
         ),
         loss_only_row="loss-only",

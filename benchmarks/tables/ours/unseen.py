@@ -39,7 +39,6 @@ def unseen(tier: str) -> Table:
             )
             for box in boxes
         ],
-        experiment="unseen",
         title="Black boxes that no statistic was made for",
         caption=(
             "MLP 100-30-10-1, d = 16 dynamic input biases and an output offset, "

@@ -61,7 +61,6 @@ def unseen_images(tier: str) -> Table:
     )
     return table(
         [place for place in places if place.rows],
-        experiment="unseen-images",
         title="Black boxes that no statistic was made for, on images",
         caption=(
             "FiLM on the last batch norm and an offset for every output, "
