@@ -62,7 +62,7 @@ def test_proposals_find_more_objects_the_more_there_are(cells):
 def test_the_picture_holds_images_that_changed(cells):
     generator = torch.Generator().manual_seed(0)
     phi = 2 * torch.randn(1, 128, generator=generator)
-    notes = cells.changed_scenes(Adapted(phi))
+    notes = cells.pictured(Adapted(phi))
     changed, every = notes["scene_counts"]
     assert every == len(cells.whole.test)
     assert len(notes["scenes"]) == min(4, changed)
