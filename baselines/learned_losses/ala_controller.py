@@ -9,7 +9,7 @@ to old probabilities of their actions is clipped to [0.5, 2].
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -73,6 +73,15 @@ class PairStates:
         self._past.append(known)
         previous = known if self._average is None else self._average
         self._average = DECAY * previous + (1 - DECAY) * known
+
+    def state(self) -> dict[str, Any]:
+        """Return what was observed, for checkpoints."""
+        return {"past": list(self._past), "average": self._average}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self._past.extend(state["past"])
+        self._average = state["average"]
 
     def states(self, phi: Tensor, done: float) -> Tensor:
         """Return the states of the P pairs, shape [k, P, 24].
@@ -199,6 +208,24 @@ class Controller:
         self._baseline = DECAY * self._baseline + (1 - DECAY) * mean
         for _ in range(self.updates):
             self._learn()
+
+    def state(self) -> dict[str, Any]:
+        """Return the policy, its optimiser and its memory, for checkpoints."""
+        return {
+            "policy": self.policy.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "memory": [tuple(each) for each in self._memory],
+            "baseline": self._baseline,
+            "course": vars(self.course),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.policy.load_state_dict(state["policy"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._memory.extend(_Experience(*each) for each in state["memory"])
+        self._baseline = state["baseline"]
+        self.course = Course(**state["course"])
 
     @property
     def entropy(self) -> float:

@@ -9,7 +9,7 @@ has no effect. The state is not given in full there; ours has 13 numbers.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -115,6 +115,14 @@ class StudentState:
         self._best = torch.stack(
             [self._best[0].minimum(loss), self._best[1].maximum(accuracy)]
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it, for checkpoints."""
+        return vars(self)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        vars(self).update(state)
 
     def vector(self, done: float) -> Tensor:
         """Return the state, shape [13], after `hold_out`.

@@ -12,7 +12,7 @@ the epoch of best metric may be kept. `ala_controller` says what the paper leave
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +39,7 @@ from baselines.network_methods.contract import (
     Notes,
 )
 from baselines.training.children import Children, siblings
-from baselines.training.loop import Hooks, train
+from baselines.training.loop import Hooks
 from baselines.validation import labels
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
@@ -127,7 +127,7 @@ class AdaptiveLossAlignment(NetworkMethod):
                 policy, given.generator, learns=learns, updates=self.updates
             )
             alignment = _Alignment(self, controller, given, children)
-            best = train(alignment.run, hooks=alignment)
+            best = given.finish(alignment.run, alignment)
         steps = runs * self.children * alignment.run.steps
         notes = best.noted("observe_cost") | alignment.notes()
         return given.result(children.network(0), steps, notes)
@@ -163,6 +163,25 @@ class _Alignment(Hooks):
         self.phi = phi.to(given.batches.targets.device)
         observe = self.observe if given.training.keep_best else None
         self.run = given.run(children, self.loss, observe)
+
+    def state(self) -> dict[str, Any]:
+        """Return the loss parameters, the controller, and what both have seen."""
+        names = ("phi", "snapshots", "previous", "costs")
+        decision = self.decision and tuple(self.decision)
+        return {
+            **{name: getattr(self, name) for name in names},
+            "decision": decision,
+            "pairs": self.pairs.state(),
+            "controller": self.controller.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.pairs.restore(state.pop("pairs"))
+        self.controller.restore(state.pop("controller"))
+        decision = state.pop("decision")
+        self.decision = decision and Decision(*decision)
+        vars(self).update(state, phi=state["phi"].to(self.phi))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the networks' losses: each follows its own gradient."""

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from baselines.training.batches import Batches
+from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.prediction import predict
 from baselines.training.selection import (
+    BestState,
     ObserveLoss,
     ObserveMetric,
     Score,
@@ -67,6 +69,7 @@ class Assignment:
     training: Training
     generator: torch.Generator
     hooks: Hooks
+    checkpoints: Checkpoints | None = None
 
     def run(
         self,
@@ -101,8 +104,18 @@ class Assignment:
     ) -> TrainingRun:
         """Return a finished run, with nothing done between its steps; see `run`."""
         run = self.run(network, loss, observe, training)
-        train(run, hooks=self.hooks)
+        self.finish(run)
         return run
+
+    def finish(self, run: TrainingRun, hooks: Hooks | None = None) -> BestState:
+        """Train to the end, from where an earlier call was cut off; see `train`.
+
+        Args:
+            run: what is trained.
+            hooks: what is done between the steps; None for nothing.
+        """
+        checkpoint = self.checkpoints and self.checkpoints.next()
+        return train(run, hooks=hooks or self.hooks, checkpoint=checkpoint)
 
     def metric_score(self) -> ObserveMetric | None:
         """Return the metric's cost as the score of an epoch, if the best is kept."""
@@ -149,6 +162,7 @@ class NetworkMethod(ABC):
         *,
         training: Training,
         generator: torch.Generator,
+        checkpoints: Checkpoints | None = None,
     ) -> NetworkResult:
         """Train a copy of the network, from the weights it has.
 
@@ -158,6 +172,7 @@ class NetworkMethod(ABC):
             validation: examples for the choice of the epoch, and all metric queries.
             training: length, optimiser and rate.
             generator: source of all randomness, dropout included; on the CPU.
+            checkpoints: where its trainings keep their states; None to keep none.
 
         Returns:
             The trained copy and what was spent.
@@ -169,9 +184,8 @@ class NetworkMethod(ABC):
         """
         self.check_problem(network, batches, validation)
         hooks = Hooks(self.on_epoch)
-        return self._train(
-            Assignment(network, batches, validation, training, generator, hooks)
-        )
+        given = (network, batches, validation, training, generator, hooks, checkpoints)
+        return self._train(Assignment(*given))
 
     @abstractmethod
     def _train(self, given: Assignment) -> NetworkResult:

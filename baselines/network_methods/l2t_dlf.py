@@ -11,6 +11,7 @@ a student's state is seen once in a window. See `class_correlation` for the loss
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +32,7 @@ from baselines.network_methods.contract import (
     Notes,
 )
 from baselines.training.children import siblings
-from baselines.training.loop import Hooks, train
+from baselines.training.loop import Hooks
 from baselines.training.prediction import predict
 from baselines.training.selection import Epoch
 from baselines.validation import labels
@@ -49,7 +50,8 @@ class LearningToTeach(NetworkMethod):
     The teacher sees labels of the observe split, not the metric; the metric is queried
     there after every epoch of the last student. The notes give the true probability on
     held-out examples after each window, by student, and the loss that the last student
-    ended with.
+    ended with. Checkpoints are of the last student alone: a method that was killed
+    teaches the teacher again.
 
     Attributes:
         students: that the teacher learns from, each with random weights of its own.
@@ -95,7 +97,7 @@ class LearningToTeach(NetworkMethod):
             raise DivergedError(f"all students of the teacher diverged: {school.error}")
         lesson = _Lesson(self, school, teacher.requires_grad_(False), network)
         run = given.run(network, lesson.loss, given.metric_score())
-        best = train(run, hooks=lesson)
+        best = given.finish(run, lesson)
         notes = lesson.notes() | best.noted("observe_cost")
         notes |= {f"student_{i}": course for i, course in enumerate(courses)}
         return given.result(network, run.steps + school.steps, notes)
@@ -201,15 +203,26 @@ class _Lesson(Hooks):
         super().__init__(settings.on_epoch)
         self.settings, self.network = settings, network
         self.school, self.teacher = school, teacher
-        self.state = StudentState()
+        self.seen = StudentState()
+
+    def state(self) -> dict[str, Any]:
+        """Return the student's state, and the loss that it has."""
+        return {"student": self.seen.state(), "loss": tuple(self.parameters)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.seen.restore(state["student"])
+        device = next(self.network.parameters()).device
+        self.parameters = LossParameters(*(part.to(device) for part in state["loss"]))
 
     def before_step(self, step: int, steps: int) -> None:
         """See the student's state at the beginning of a window."""
         if step % self.settings.window:
             return
         held, answers = self.school.held_out()
-        self.state.hold_out(predict(self.network, held), answers)
-        self.parameters = self.teacher(self.state.vector(step / steps).to(held.device))
+        self.seen.hold_out(predict(self.network, held), answers)
+        known = self.seen.vector(step / steps).to(held.device)
+        self.parameters = self.teacher(known)
         self.network.train()
 
     def notes(self) -> Notes:
@@ -222,6 +235,6 @@ class _Lesson(Hooks):
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss that the teacher gives at present."""
-        self.state.train(outputs, targets)
+        self.seen.train(outputs, targets)
         literal = self.settings.literal
         return dynamic_loss(outputs, targets, self.parameters, literal=literal)

@@ -17,7 +17,7 @@ mixed with the labels, and mixed with randomly flipped labels.
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,7 @@ from baselines.network_methods.contract import (
     NetworkResult,
 )
 from baselines.training.batches import SampledBatches
-from baselines.training.loop import Hooks, train
+from baselines.training.loop import Hooks
 from baselines.training.prediction import predict_examples
 from baselines.training.selection import ObserveMetric
 from baselines.validation import check_binary, labels
@@ -93,7 +93,7 @@ class LearnedSurrogate(NetworkMethod):
     def _train(self, given: Assignment) -> NetworkResult:
         network = copy.deepcopy(given.network)
         imitation = _Imitation(self, given, network)
-        best = train(imitation.run, hooks=imitation)
+        best = given.finish(imitation.run, imitation)
         correlations = imitation.correlations()
         queries, epochs = given.validation.queries, given.training.epochs
         counts = {"batch_queries": queries - epochs, "observe_queries": epochs}
@@ -138,6 +138,18 @@ class _Imitation(Hooks):
             )
             network.train()
             self.fit_surrogate(settings.warm_up)
+
+    def state(self) -> dict[str, Any]:
+        """Return the surrogate and its optimiser."""
+        return {
+            "surrogate": self.surrogate.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.surrogate.load_state_dict(state["surrogate"])
+        self.optimizer.load_state_dict(state["optimizer"])
 
     def before_step(self, step: int, steps: int) -> None:
         """Take the further steps of the surrogate that come before an early step."""

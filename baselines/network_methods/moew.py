@@ -28,7 +28,6 @@ from baselines.network_methods.contract import (
     NetworkResult,
     Notes,
 )
-from baselines.training.loop import train
 from baselines.training.selection import ObserveMetric
 from metricopt.errors import DivergedError, require_ranges
 from metricopt.losses.contract import Loss
@@ -116,7 +115,7 @@ class _Trials:
         of_epoch = self._given.batches.steps_per_epoch
         run = self._given.run(network, weighted_loss(vector), None, self._training)
         try:
-            train(run, hooks=self._given.hooks)
+            self._given.finish(run)
             cost = ObserveMetric(self._given.validation)(network)
         except DivergedError:
             self.steps += of_epoch  # of the epoch that failed

@@ -10,6 +10,7 @@ here; theirs is the last.
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ from baselines.network_methods.contract import (
     NetworkResult,
     Notes,
 )
+from baselines.training.loop import Hooks
 from baselines.training.prediction import predict_examples
 from baselines.validation import labels
 from metricopt.errors import require_ranges
@@ -109,7 +111,7 @@ class ReLoss(NetworkMethod):
         }
 
 
-class _Recorder:
+class _Recorder(Hooks):
     """A training with cross-entropy, and a share of its logits.
 
     Args:
@@ -122,12 +124,24 @@ class _Recorder:
     """
 
     def __init__(self, most: int, given: Assignment) -> None:
+        super().__init__(given.hooks.on_epoch)
         batches = given.batches
         total = given.training.epochs * batches.steps_per_epoch * batches.batch_size
         self.logits: list[Tensor] = []
         self._share = min(1.0, most / total)
+        self._device = batches.targets.device
         network, observe = copy.deepcopy(given.network), given.loss_score(cross_entropy)
-        self.steps = given.trained(network, self._loss, observe).steps
+        run = given.run(network, self._loss, observe)
+        self.steps = run.steps
+        given.finish(run, self)
+
+    def state(self) -> dict[str, Any]:
+        """Return the logits so far, in one piece."""
+        return {"logits": torch.cat(self.logits)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.logits = [state["logits"].to(self._device)]
 
     def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         kept = outputs[: max(1, round(self._share * len(outputs)))]

@@ -12,7 +12,7 @@ quantile of the losses of the epoch before.
 
 import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from baselines.network_methods.contract import (
     NetworkMethod,
     NetworkResult,
 )
-from baselines.training.loop import Hooks, train
+from baselines.training.loop import Hooks
 from metricopt.errors import require_choice, require_ranges
 
 Form = Literal["mini-batch", "global"]
@@ -72,7 +72,7 @@ class SelfPaced(NetworkMethod):
         network = copy.deepcopy(given.network)
         pace = _Pace(self, given.batches.steps_per_epoch)
         run = given.run(network, pace.loss, given.loss_score(cross_entropy))
-        best = train(run, hooks=pace)
+        best = given.finish(run, pace)
         taken = {"examples_in": pace.taken / max(1, pace.offered)}
         return given.result(network, run.steps, best.noted("observe_loss") | taken)
 
@@ -93,6 +93,15 @@ class _Pace(Hooks):
         self._seen: list[Tensor] = []
         self._before: Tensor | None = None
 
+    def state(self) -> dict[str, Any]:
+        """Return what was taken so far, and the losses of the last two epochs."""
+        names = ("taken", "offered", "_seen", "_before")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        vars(self).update(state)
+
     def before_step(self, step: int, steps: int) -> None:
         """Widen the share, and take the losses of an epoch that is over."""
         self._share = self.settings.share(step, steps)
@@ -110,7 +119,7 @@ class _Pace(Hooks):
         if self.settings.form == "global":
             self._seen.append(known)
         order = known.sort().values if self._before is None else self._before
-        inside = known <= _quantile(order, self._share)
+        inside = known <= _quantile(order.to(known), self._share)
         # A mini-batch of hard examples still teaches its easiest one.
         inside |= known <= known.min()
         self.taken += int(inside.sum())

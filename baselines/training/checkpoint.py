@@ -5,6 +5,7 @@ import math
 import warnings
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,12 +20,89 @@ ZIPPED = b"PK\x03\x04"
 
 
 class Resumable(Protocol):
+    """What goes on from a state of tensors and plain values."""
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `restore` needs."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+
+
+class Run(Resumable, Protocol):
     """A training that goes on from a state."""
 
     optimizer: torch.optim.Optimizer
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of one training on disk.
+
+    Attributes:
+        path: where; missing folders are made.
+        key: identity of the training; the state of another one is ignored.
+        beside: what else is kept with every state, and put back with it.
+    """
+
+    path: Path
+    key: str = ""
+    beside: tuple[Resumable, ...] = ()
+
+    def write(self, run: Run, hooks: Resumable) -> None:
+        """Write the state of a training between two epochs over an earlier one."""
+        kept = [each.state() for each in (hooks, *self.beside)]
+        write_checkpoint(self.path, self.key, {**run.state(), "beside": kept})
+
+    def resume(self, run: Run, hooks: Resumable) -> None:
+        """Let a training go on from its state on disk, if there is one.
+
+        Raises:
+            ConfigError: see `TrainingRun.restore`.
+            DataError: if the file holds what no such training has written.
+        """
+        state = read_checkpoint(self.path, self.key)
+        if state is None:
+            return
+        try:
+            _check_state(state)
+            run.restore(state)
+            _check_moments(run.optimizer)
+            kept = zip((hooks, *self.beside), state["beside"], strict=True)
+            for each, own in kept:
+                each.restore(own)
+        except ConfigError:
+            raise
+        except Exception as error:  # what is missing or of another type fails anywhere
+            told = " ".join(str(error).split()) or type(error).__name__
+            raise DataError(
+                f"{self.path} holds no state of this training: {told}; delete it to "
+                "begin anew"
+            ) from error
+
+
+class Checkpoints:
+    """The states of a method that trains several times: a file for each training.
+
+    A method that was killed is called again, with the same seeds. What it had trained
+    to the end it finds here, with the queries and the time that it took; it goes on
+    with the training that was cut off. What it does between its trainings it repeats.
+
+    Args:
+        folder: where.
+        key: identity of the method's training.
+        beside: see `Checkpoint`.
+    """
+
+    def __init__(self, folder: Path, key: str, *beside: Resumable) -> None:
+        self.folder, self.key, self.beside = folder, key, beside
+        self._begun = 0
+
+    def next(self) -> Checkpoint:
+        """Return where the next training of the method keeps its state."""
+        self._begun += 1
+        path = self.folder / f"training-{self._begun}.pt"
+        return Checkpoint(path, self.key, self.beside)
 
 
 def write_checkpoint(path: Path, key: str, state: dict[str, Any]) -> None:
@@ -63,32 +141,9 @@ def read_checkpoint(path: Path, key: str) -> dict[str, Any] | None:
             stacklevel=2,
         )
         return None
-    # A state without settings was written by an earlier form of the loop.
-    known = isinstance(found, dict) and "training" in found
+    # A state without settings, or what is kept beside, is of an earlier form.
+    known = isinstance(found, dict) and {"training", "beside"} <= set(found)
     return found if known and found.get("key") == key else None
-
-
-def resume(run: Resumable, path: Path, key: str) -> None:
-    """Let a training go on from its checkpoint, if there is one.
-
-    Raises:
-        ConfigError: see `TrainingRun.restore`.
-        DataError: if the checkpoint holds what no such training has written.
-    """
-    state = read_checkpoint(path, key)
-    if state is None:
-        return
-    try:
-        _check_state(state)
-        run.restore(state)
-        _check_moments(run.optimizer)
-    except ConfigError:
-        raise
-    except Exception as error:  # what is missing or of another type fails anywhere
-        told = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(
-            f"{path} holds no state of this training: {told}; delete it to begin anew"
-        ) from error
 
 
 def torch_content(content: bytes) -> Any:

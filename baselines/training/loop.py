@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from baselines.training.batches import Batches
-from baselines.training.checkpoint import resume, write_checkpoint
+from baselines.training.checkpoint import Checkpoint
 from baselines.training.optimization import (
     Training,
     make_optimizer,
@@ -44,14 +43,15 @@ OnEpoch = Callable[[Epoch], None]
 class Hooks:
     """What a method does between the steps of a training; by default it shows progress.
 
-    What a hook remembers is not in checkpoints.
+    A hook that remembers something from one epoch to the next gives it to checkpoints
+    by `state`, and takes it back by `restore`.
 
     Args:
         on_epoch: called after every epoch; None to be silent.
     """
 
     def __init__(self, on_epoch: OnEpoch | None = None) -> None:
-        self._on_epoch = on_epoch
+        self.on_epoch = on_epoch
 
     def before_step(self, step: int, steps: int) -> None:
         """Prepare a step.
@@ -62,9 +62,16 @@ class Hooks:
         """
 
     def after_epoch(self, epoch: Epoch) -> None:
-        """Take note of an epoch, once its state is kept and its checkpoint written."""
-        if self._on_epoch is not None:
-            self._on_epoch(epoch)
+        """Take note of an epoch, once its state is kept."""
+        if self.on_epoch is not None:
+            self.on_epoch(epoch)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is remembered: tensors and plain values, for `torch.save`."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
 
 
 class TrainingRun:
@@ -270,8 +277,7 @@ def train(
     run: TrainingRun,
     *,
     hooks: Hooks | None = None,
-    checkpoint: Path | None = None,
-    key: str = "",
+    checkpoint: Checkpoint | None = None,
 ) -> BestState:
     """Train to the end, from the checkpoint if there is one.
 
@@ -279,22 +285,22 @@ def train(
         run: what is trained; its network ends in the kept state, in evaluation mode.
         hooks: what is done between the steps.
         checkpoint: written after every epoch; None to write nothing.
-        key: identity of the run; a checkpoint of another one is ignored.
 
     Returns:
         The kept state: its epoch and score.
 
     Raises:
         DivergedError, MetricOptError: as in `TrainingRun.run_epoch`.
-        DataError: if the checkpoint is of this key, and holds something else.
+        DataError: if the checkpoint is of this training, and holds something else.
     """
     hooks = hooks or Hooks()
     if checkpoint is not None:
-        resume(run, checkpoint, key)
+        checkpoint.resume(run, hooks)
     while run.epoch < run.training.epochs:
         epoch = run.run_epoch(hooks)
-        if checkpoint is not None and run.team.leads:
-            write_checkpoint(checkpoint, key, run.state())
+        # First, so that what it notes of the epoch is in the checkpoint.
         hooks.after_epoch(epoch)
+        if checkpoint is not None and run.team.leads:
+            checkpoint.write(run, hooks)
     run.best.put_back()
     return run.best

@@ -178,9 +178,13 @@ def _files_by_kind() -> dict[str, list[Path]]:
     folders = {name: root / name for name in ("parsed", "pretraining")}
     folders[FEATURES] = root / "artifacts" / FEATURES
     folders |= {path.name: path for path in sorted(root.glob("artifacts/*"))}
-    found = {kind: list(folder.glob("*")) for kind, folder in folders.items()}
+    found = {kind: _files(folder) for kind, folder in folders.items()}
     # A run may have a marker or a torn record beside its record.
     return found | {RUNS: list(store_root().glob("*/*/*/record.json*"))}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def _keep_to_limit(newest: Path) -> None:

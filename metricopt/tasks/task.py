@@ -6,6 +6,7 @@ It has no access to the test split; only whoever judges the method does.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,6 +36,14 @@ class Meter:
     def queries(self) -> int:
         """Metric queries made so far."""
         return sum(self.made.values())
+
+    def state(self) -> dict[str, Any]:
+        """Return the queries made so far, for checkpoints."""
+        return {"made": self.made}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.made = dict(state["made"])
 
     def require(self, count: int) -> None:
         """Check that `count` more queries are allowed, before they are made.

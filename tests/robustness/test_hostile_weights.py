@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from baselines.training.batches import PermutedBatches
-from baselines.training.checkpoint import read_checkpoint, write_checkpoint
-from baselines.training.loop import TrainingRun, train
+from baselines.training.checkpoint import Checkpoint, read_checkpoint
+from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.selection import BestState, Epoch
 from benchmarks.problems.pretrained.base_weights import load_base
@@ -173,7 +173,7 @@ def whole(tmp_path_factory):
     run, path = new_run(), tmp_path_factory.mktemp("sound") / "c.pt"
     for _ in range(2):
         run.run_epoch()
-    write_checkpoint(path, "k", run.state())
+    Checkpoint(path, "k").write(run, Hooks())
     return path.read_bytes()
 
 
@@ -252,6 +252,7 @@ HOSTILE = {
     "no state of a generator": put(torch.zeros(3), "generator"),
     "no random state": put([torch.zeros(3, dtype=torch.uint8)], "randomness"),
     "settings that are a number": put(3, "training"),
+    "states of nothing that is trained": put([], "beside"),
 }
 
 
@@ -263,7 +264,7 @@ def test_a_checkpoint_of_something_else_names_the_way_out(tmp_path, whole, name)
     HOSTILE[name](state)
     torch.save(state, path)
     with assert_refused(f"{path} holds no state of this training: ", "delete it to"):
-        train(new_run(), checkpoint=path, key="k")
+        train(new_run(), checkpoint=Checkpoint(path, "k"))
 
 
 def test_weights_that_overflow_in_the_last_step_are_not_kept():

@@ -5,12 +5,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
 
 from baselines.network_methods.contract import NETWORK_METHODS
 from baselines.training.batches import Batches
+from baselines.training.checkpoint import Checkpoints
 from baselines.training.children import Children
 from baselines.training.loop import OnEpoch
 from baselines.training.optimization import Training
@@ -36,6 +38,48 @@ COURSE = "course"
 """Beginning of the names of notes with one number an epoch."""
 
 
+class Ledger:
+    """What is noted of a training beside its weights: its course, and its time.
+
+    Attributes:
+        course: numbers after every epoch, by name of the line.
+        spent: seconds by the wall and by all cores, until the clock was last stopped.
+            The latter do not depend on what else a machine does.
+    """
+
+    def __init__(self) -> None:
+        self.course: dict[str, list[float]] = defaultdict(list)
+        self.spent = (0.0, 0.0)
+        self._since: tuple[float, float] | None = None
+
+    def start(self) -> None:
+        """Let the clock run."""
+        self._since = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        """Stop the clock."""
+        self.spent, self._since = self._total(), None
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it, for checkpoints; the clock runs on."""
+        return {"course": dict(self.course), "spent": self._total()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned, with the clock running."""
+        self.course.clear()
+        self.course.update(state["course"])
+        self.spent = state["spent"]
+        self.start()
+
+    def _total(self) -> tuple[float, float]:
+        wall, cores = self._since or (time.perf_counter(), time.process_time())
+        before = self.spent
+        return (
+            before[0] + time.perf_counter() - wall,
+            before[1] + time.process_time() - cores,
+        )
+
+
 @dataclass
 class MethodTraining:
     """Trains a network by a network method, and notes its course for figures.
@@ -45,16 +89,14 @@ class MethodTraining:
         batches: training images.
         observe: images on which the metric is queried.
         on_epoch: called after every epoch; None to be silent.
-        course: numbers after every epoch, by name of the line.
-        looking: wall seconds that the course took.
+        ledger: numbers after every epoch, and the time that the training took.
     """
 
     by: TrainedByMethod
     batches: Batches
     observe: Images
     on_epoch: OnEpoch | None = None
-    course: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    looking: float = 0.0
+    ledger: Ledger = field(default_factory=Ledger)
 
     def train(
         self,
@@ -62,8 +104,16 @@ class MethodTraining:
         training: Training,
         judge: Callable[[nn.Module], dict[str, float]],
         generator: torch.Generator,
+        checkpoints: Callable[..., Checkpoints],
     ) -> Artifact:
         """Return a trained network and what it took; see `ThetaSpec.train`.
+
+        Args:
+            network: where to start.
+            training: length, optimiser and rate.
+            judge: returns facts of how good a network is.
+            generator: source of all randomness.
+            checkpoints: returns where states are kept, with further things to keep.
 
         Raises:
             ConfigError: if the method moves the threshold, which weights do not keep.
@@ -73,7 +123,7 @@ class MethodTraining:
         validation = Validation(metric_of(self.by.metric), self.observe)
         # The first calls of a process take seconds that belong to no method.
         predict(copy.deepcopy(network), self.batches.plain(2))
-        started = time.perf_counter()
+        self.ledger.start()
         try:
             result = changed(known, method.settings).train(
                 network.to(self.batches.targets.device),
@@ -81,21 +131,24 @@ class MethodTraining:
                 validation,
                 training=training,
                 generator=generator,
+                checkpoints=checkpoints(validation.meter, self.ledger),
             )
         except DivergedError as error:
             return Artifact({}, {DIVERGED: str(error)})
-        seconds = time.perf_counter() - started - self.looking
+        self.ledger.stop()
+        seconds, core_seconds = self.ledger.spent
         if result.threshold:
             raise ConfigError(f"{method.name} moves the threshold of its network")
         # Of a method that trains several times, the last training is shown.
         course = {
             f"{COURSE}_{name}": line[-training.epochs :]
-            for name, line in self.course.items()
+            for name, line in self.ledger.course.items()
         }
         facts: dict[str, object] = {
             "queries": dict(validation.meter.made),
             "gradient_steps": result.gradient_steps,
             "seconds": round(seconds, 1),
+            "core_seconds": round(core_seconds, 1),
             "notes": result.notes
             | course
             | {TRAIN_ERROR: self._train_error(result.network)},
@@ -113,9 +166,10 @@ class MethodTraining:
         """Take note of an epoch whose network is shown."""
         if self.on_epoch is not None:
             self.on_epoch(epoch)
-        network, started = epoch.network, time.perf_counter()
+        network = epoch.network
         if network is None:
             return
+        self.ledger.stop()
         if isinstance(network, Children):
             network = network.network(0)
         outputs, targets = predict_examples(network, self.observe), self.observe.targets
@@ -124,5 +178,5 @@ class MethodTraining:
         }
         found["observe_loss"] = float(nn.functional.cross_entropy(outputs, targets))
         for name, value in found.items():
-            self.course[name].append(round(float(value), DIGITS))
-        self.looking += time.perf_counter() - started
+            self.ledger.course[name].append(round(float(value), DIGITS))
+        self.ledger.start()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from baselines.losses.contract import make_loss
 from baselines.losses.large_margin import MarginHead
 from baselines.training.batches import Batches
+from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import OnEpoch
 from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
@@ -110,8 +111,11 @@ class ImageThetaSpec(ThetaSpec):
         if taught is None:
             return super()._train(network, batches, observe, on_epoch)
         method = MethodTraining(taught, batches, observe, on_epoch)
-        judge, generator = (
-            partial(self.judge, observe=observe),
+        judge = partial(self.judge, observe=observe)
+        return method.train(
+            network,
+            self.recipe.training(),
+            judge,
             self.seeds.generator(TRAINING),
+            partial(Checkpoints, self.checkpoints, self.digest),
         )
-        return method.train(network, self.recipe.training(), judge, generator)

@@ -5,6 +5,7 @@ being trained, takes precedence over a released one.
 """
 
 import hashlib
+import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from baselines.training.batches import Batches, PermutedBatches
+from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.selection import Epoch
 from baselines.training.team import team
@@ -178,9 +180,9 @@ class ThetaSpec(Prerequisite):
         return self.seeds.seed("theta")
 
     @property
-    def checkpoint(self) -> Path:
-        """Where a training that is under way keeps its state."""
-        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}.pt"
+    def checkpoints(self) -> Path:
+        """Folder where a training that is under way keeps its states."""
+        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}"
 
     @property
     def is_made(self) -> bool:
@@ -205,7 +207,7 @@ class ThetaSpec(Prerequisite):
 
     def _released(self) -> Artifact | None:
         # A training under way goes on.
-        here = self.checkpoint.exists()
+        here = self.checkpoints.exists()
         return None if here else read_released(self.name, self.digest)
 
     def trained_here(self, on_epoch: OnEpoch | None = None) -> Artifact:
@@ -217,7 +219,7 @@ class ThetaSpec(Prerequisite):
         artifact = get_or_make(self.kind, self.content, lambda: self.train(on_epoch))
         # Only now: if it were removed before the artifact is stored, a kill would lose
         # all.
-        self.checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
         if DIVERGED in artifact.facts:
             raise DivergedError(str(artifact.facts[DIVERGED]))
         return artifact
@@ -257,9 +259,9 @@ class ThetaSpec(Prerequisite):
             self.recipe.training(),
             generator=self.seeds.generator(TRAINING),
         )
-        hooks = Hooks(on_epoch)
+        checkpoint = Checkpoints(self.checkpoints, self.digest).next()
         try:
-            train(run, hooks=hooks, checkpoint=self.checkpoint, key=self.digest)
+            train(run, hooks=Hooks(on_epoch), checkpoint=checkpoint)
         except DivergedError as error:
             return Artifact({}, {DIVERGED: str(error)})
         facts: dict[str, object] = {

@@ -7,6 +7,7 @@ from torch import nn
 
 from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
 from baselines.training.batches import SampledBatches
+from baselines.training.checkpoint import Checkpoint
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from metricopt.process.seeding import make_generator
@@ -59,12 +60,12 @@ def test_what_is_learned_holds_for_images_never_seen(name):
 @pytest.mark.parametrize("name", list(EMBEDDING_LOSSES))
 def test_a_killed_training_ends_as_an_undisturbed_one(name, tmp_path):
     def kill(epoch):
-        if epoch.number == 1:
+        if epoch.number == 2:
             raise KeyboardInterrupt
 
     ends = []
     for interrupted in (False, True):
-        checkpoint = tmp_path / f"{interrupted}.pt"
+        checkpoint = Checkpoint(tmp_path / f"{interrupted}.pt")
         if interrupted:
             with pytest.raises(KeyboardInterrupt):
                 train(

@@ -3,7 +3,11 @@
 import pytest
 import torch
 
-from baselines.training.checkpoint import read_checkpoint, write_checkpoint
+from baselines.training.checkpoint import (
+    Checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from baselines.training.loop import Hooks, train
 from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
@@ -16,6 +20,8 @@ def short_run(loss="cross-entropy", *, epochs=3, schedule="one-cycle"):
 
 
 def kill_after(number):
+    """The epoch is over then, and its checkpoint not written yet."""
+
     def stop(epoch):
         if epoch.number == number:
             raise KeyboardInterrupt
@@ -28,13 +34,13 @@ def kill_after(number):
 def test_a_killed_training_ends_as_an_undisturbed_one(tmp_path, loss, schedule):
     undisturbed = short_run(loss, schedule=schedule)
     train(undisturbed)
-    checkpoint = tmp_path / "folder" / "b.pt"
+    checkpoint = Checkpoint(tmp_path / "folder" / "b.pt", "k")
     killed = short_run(loss, schedule=schedule)
     with pytest.raises(KeyboardInterrupt):
-        train(killed, checkpoint=checkpoint, key="k", hooks=kill_after(2))
-    assert checkpoint.exists()
+        train(killed, checkpoint=checkpoint, hooks=kill_after(3))
+    assert len(read_checkpoint(checkpoint.path, "k")["losses"]) == 2
     again = short_run(loss, schedule=schedule)
-    train(again, checkpoint=checkpoint, key="k")
+    train(again, checkpoint=checkpoint)
     assert same(weights(again), weights(undisturbed))
     assert again.losses == undisturbed.losses
     assert len(again.seconds) == 3
@@ -49,16 +55,16 @@ def test_dropout_balance_and_the_best_epoch_survive(tmp_path, network, data):
 
     best = train(new_run())
     expected = weights(network)
-    checkpoint = tmp_path / "c.pt"
+    checkpoint = Checkpoint(tmp_path / "c.pt")
     with pytest.raises(KeyboardInterrupt):
-        train(new_run(), checkpoint=checkpoint, hooks=kill_after(2))
+        train(new_run(), checkpoint=checkpoint, hooks=kill_after(3))
     again = train(new_run(), checkpoint=checkpoint)
     assert (again.epoch, again.score) == (best.epoch, best.score)
     assert same(weights(network), expected)
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
-    checkpoint = tmp_path / "c.pt"
+    checkpoint = Checkpoint(tmp_path / "c.pt")
     done = short_run()
     train(done, checkpoint=checkpoint)
     again, epochs = short_run(), []
@@ -87,11 +93,11 @@ def test_global_randomness_borrowed_without_dropout_goes_on():
 
 def test_a_checkpoint_of_another_run_is_ignored(tmp_path):
     checkpoint = tmp_path / "c.pt"
-    write_checkpoint(checkpoint, "other", short_run().state())
+    write_checkpoint(checkpoint, "other", {**short_run().state(), "beside": []})
     assert read_checkpoint(checkpoint, "mine") is None
     assert read_checkpoint(checkpoint, "other")["losses"] == []
     run = short_run()
-    train(run, checkpoint=checkpoint, key="mine")
+    train(run, checkpoint=Checkpoint(checkpoint, "mine"))
     assert run.epoch == 3
 
 

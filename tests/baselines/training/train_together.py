@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from baselines.training.batches import PermutedBatches, SampledBatches
+from baselines.training.checkpoint import Checkpoint
 from baselines.training.loop import Hooks, TrainingRun, train
 from baselines.training.optimization import Training
 from baselines.training.team import joined
@@ -26,14 +27,14 @@ KINDS = ("permuted", "whole", "sampled", "balanced")
 
 
 class KillAfter(Hooks):
-    """Kills its process after an epoch, whose checkpoint is then written."""
+    """Kills its process at the first step after an epoch, which has its checkpoint."""
 
     def __init__(self, epoch):
         super().__init__()
         self.epoch = epoch
 
-    def after_epoch(self, epoch):
-        if epoch.number == self.epoch:
+    def before_step(self, step, steps):
+        if self.epoch and step == self.epoch * steps // EPOCHS:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -63,7 +64,8 @@ def main(folder, epoch=None):
                 generator=make_generator("together"),
             )
             hooks = KillAfter(epoch) if kind == "permuted" else None
-            train(run, hooks=hooks, checkpoint=folder / f"{kind}.ckpt", key=kind)
+            checkpoint = Checkpoint(folder / f"{kind}.ckpt", kind)
+            train(run, hooks=hooks, checkpoint=checkpoint)
             name = f"{kind}-{team.rank}-of-{team.size}.pt"
             state = {"losses": run.losses, "weights": run.network.state_dict()}
             torch.save(state, folder / name)

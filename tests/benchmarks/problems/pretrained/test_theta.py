@@ -43,7 +43,7 @@ def elsewhere(monkeypatch, tmp_path):
 
 def test_theta_is_trained_once_and_stored_in_half(spec):
     artifact = spec.trained_here()
-    assert spec.is_made and not spec.checkpoint.exists()
+    assert spec.is_made and not spec.checkpoints.exists()
     assert artifact.tensors["0.weight"].dtype == torch.float16
     assert artifact.facts["weights"] == weights_digest(artifact.tensors)
     assert len(artifact.facts["losses"]) == 6
@@ -75,8 +75,7 @@ def test_a_training_under_way_takes_precedence_over_released_weights(spec, elsew
     spec.trained_here()
     spec.write()
     elsewhere()
-    spec.checkpoint.parent.mkdir(parents=True)
-    spec.checkpoint.touch()
+    spec.checkpoints.mkdir(parents=True)
     assert not spec.is_ready
     with pytest.raises(AssertionError, match="a network was trained"):
         spec.find()
