@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from baselines.network_methods.contract import NETWORK_METHODS
+from baselines.network_methods.contract import NETWORK_METHODS, NetworkResult
 from baselines.training.batches import Batches
 from baselines.training.checkpoint import Checkpoints
 from baselines.training.children import Children
@@ -136,15 +136,22 @@ class MethodTraining:
         except DivergedError as error:
             return Artifact({}, {DIVERGED: str(error)})
         self.ledger.stop()
-        seconds, core_seconds = self.ledger.spent
         if result.threshold:
             raise ConfigError(f"{method.name} moves the threshold of its network")
+        facts = self._facts(result, validation, training.epochs)
+        return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
+
+    def _facts(
+        self, result: NetworkResult, validation: Validation, epochs: int
+    ) -> dict[str, object]:
+        """Return what is known of a training that is over."""
         # Of a method that trains several times, the last training is shown.
         course = {
-            f"{COURSE}_{name}": line[-training.epochs :]
+            f"{COURSE}_{name}": line[-epochs:]
             for name, line in self.ledger.course.items()
         }
-        facts: dict[str, object] = {
+        seconds, core_seconds = self.ledger.spent
+        return {
             "queries": dict(validation.meter.made),
             "gradient_steps": result.gradient_steps,
             "seconds": round(seconds, 1),
@@ -153,7 +160,6 @@ class MethodTraining:
             | course
             | {TRAIN_ERROR: self._train_error(result.network)},
         }
-        return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
 
     def _train_error(self, network: nn.Module) -> float:
         """Return the error rate on training images without augmentation."""
