@@ -71,6 +71,14 @@ RELEASE: Option = (
         "help": "write the networks to results/weights, which git tracks",
     },
 )
+MISSING: Option = (
+    "--missing",
+    {"action": "store_true", "help": "only networks that are not released"},
+)
+IDLE: Option = (
+    "--idle",
+    {"action": "store_true", "help": "use only what other processes leave (Linux)"},
+)
 KIND: Option = (
     "kind",
     {"nargs": "?", "metavar": "KIND", "help": "such as methods, losses or metrics"},
@@ -139,7 +147,8 @@ def _add_report_verbs(verbs: Verbs, known: dict[str, Any]) -> None:
     _add(verbs, "plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
     named: Option = ("experiments", known | {"nargs": "+"})
-    _add(verbs, "pretrain", about, "pretrain", named, TIER, REPLICATES, RELEASE)
+    options = TIER, REPLICATES, RELEASE, MISSING, IDLE
+    _add(verbs, "pretrain", about, "pretrain", named, *options)
 
 
 def _add_data_verbs(verbs: Verbs) -> None:

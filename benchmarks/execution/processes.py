@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.managers import SyncManager
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from queue import Queue
 from typing import TypeVar
 
@@ -37,6 +38,19 @@ def start_worker() -> None:
     # The parent is interrupted as well, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
+
+
+def give_way() -> None:
+    """Let this process use only what others leave of the processor.
+
+    Without effect where the system has no such thing: it is Linux's.
+    """
+    if hasattr(os, "SCHED_IDLE"):
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    # Terminals share the processor equally, whatever the processes in them ask for.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19", encoding="utf-8")
 
 
 def end_with_parent() -> None:

@@ -209,8 +209,13 @@ def prepare(specs: Sequence[RunSpec]) -> None:
     train_all([network for network in networks_of(specs) if not network.is_ready])
 
 
-def train_all(networks: Sequence[Prerequisite]) -> None:
-    """Train networks that were not trained here yet, one after the other."""
+def train_all(networks: Sequence[Prerequisite], *, released: bool = False) -> None:
+    """Train networks that were not trained here yet, one after the other.
+
+    Args:
+        networks: in the order of their trainings.
+        released: whether each is written to the released weights once it is trained.
+    """
     missing = [network for network in networks if not network.is_made]
     threads, own = torch.get_num_threads(), team()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // own.size))
@@ -218,17 +223,21 @@ def train_all(networks: Sequence[Prerequisite]) -> None:
         for number, network in enumerate(missing, start=1):
             if own.leads:
                 tqdm.write(f"network {number} of {len(missing)}: {network.name}")
-            _make(network)
+            if _make(network) and released and own.leads:
+                network.release()
     finally:
         torch.set_num_threads(threads)
 
 
-def _make(network: Prerequisite) -> None:
+def _make(network: Prerequisite) -> bool:
+    """Make a network; return whether there is one."""
     try:
         network.make()
     except DivergedError as error:
         # Its runs are recorded as diverged; the others go on.
         tqdm.write(f"{network.name}: {error}")
+        return False
+    return True
 
 
 def release_all(networks: Sequence[Prerequisite]) -> str:

@@ -61,6 +61,7 @@ LABELS: dict[str, Labelled] = {
         },
     ),
     "ala-literal": ("ALA, one network", {"ALA Table 1": "ala-single"}),
+    "ala-literal-multi": ("ALA, several networks", {"ALA Table 1": "ala"}),
     "ala-reuse": (
         "ALA (our loss), 2nd run with the policy of the 1st",
         {"ALA Table 5": "ala-reuse"},
@@ -80,12 +81,16 @@ NOTES = {
     "of all are counted",
     "ala-literal": "eq. 6 as printed, times 4; our loss has no sigmoid, and a negative "
     "parameter is a weight of log(1 - p)",
+    "ala-literal-multi": "eq. 6 as printed, times 4; one of the networks that share "
+    "the controller",
     "moew": "one query a trial; a trial is a shorter training from the same weights",
     "ala-confusion": "eq. 7 in units of log C, at most 1",
     "reloss": "trains twice: first with cross-entropy, to record logits",
     "reloss-anchored": "|h(p) - h(1)| instead of |h(p)|; ours",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }
+MAIN = (CE, "ala", "ala-literal", "reloss")
+"""Methods whose networks have all replicates where others have few."""
 
 
 def _on(method: str) -> Any:
@@ -122,6 +127,7 @@ def trained(method: str, *, base: str, name: str = "") -> Row:
         paper=paper,
         note=NOTES.get(method, ""),
         compared=False,
+        is_primary=method in MAIN,
         on=_on(method),
     )
 

@@ -8,6 +8,7 @@ from benchmarks.problems.images.method_networks import (
     CE,
     MCR,
     SIZES,
+    WHOLE,
     MethodImages,
     described,
 )
@@ -52,6 +53,7 @@ class MethodTable:
         more: other images at tier paper, beside the usual ones.
         paper_network: image network of tier paper; empty for the usual one.
         rival: row that the others are also compared with; None for none.
+        whole: whether networks are trained at the sizes of `WHOLE`.
         notes: what a reader is told below.
     """
 
@@ -65,6 +67,7 @@ class MethodTable:
     more: tuple[Images, ...] = ()
     paper_network: str = ""
     rival: str | None = None
+    whole: bool = False
     notes: tuple[str, ...] = ()
 
     def __call__(self, tier: str) -> Table:
@@ -96,7 +99,11 @@ class MethodTable:
         return self.paper_network if tier == "paper" else ""
 
     def _problems(self, tier: str) -> list[MethodImages]:
-        own = {"metric": self.metric, "architecture": self._architecture(tier)}
+        own = {
+            "metric": self.metric,
+            "architecture": self._architecture(tier),
+            "whole": self.whole,
+        }
         images = tiers.DIGITS if tier == "smoke" else tiers.CIFAR10
         several = (images, *(self.more if tier == "paper" else ()))
         return [MethodImages.of(each, tier, **own) for each in several]
@@ -111,7 +118,7 @@ class MethodTable:
     def _size_note(self, tier: str) -> str:
         if not self.on_top:
             return ""
-        size = SIZES[tier]
+        size = (WHOLE if self.whole else SIZES)[tier]
         return (
             f" MetricOpt: FiLM on the last feature map, T = {size.steps}, "
             f"K = {size.observations}, {size.tasks} tasks."
@@ -120,7 +127,7 @@ class MethodTable:
     def _described(self, tier: str) -> str:
         more = [each.name.upper().replace("CIFAR", "CIFAR-") for each in self.more]
         data = " and ".join(["CIFAR-10", *more])
-        return described(tier, self._architecture(tier), data)
+        return described(tier, self._architecture(tier), data, whole=self.whole)
 
 
 def method_column(tier: str, problem: MethodImages, metric: str, label: str) -> Column:

@@ -1,9 +1,11 @@
 """The verb `pretrain`: train networks on this machine, released ones too."""
 
 from argparse import Namespace
+from operator import attrgetter
 
 from baselines.training.team import joined
 from benchmarks.cli.jobs import jobs_of
+from benchmarks.execution.processes import give_way
 from benchmarks.execution.runner import networks_of, release_all, train_all
 from benchmarks.problems.pretrained.weights import RELEASED
 from benchmarks.runs.paths import cache_root, ensure_writable
@@ -12,6 +14,7 @@ from benchmarks.runs.paths import cache_root, ensure_writable
 def run(options: Namespace) -> int:
     """Train the networks of some experiments; an interrupted training goes on.
 
+    With `--release` each is written to the released weights when it is trained.
     Under `torchrun` all its processes train one network after another together.
     """
     ensure_writable("the cache", cache_root())
@@ -19,8 +22,14 @@ def run(options: Namespace) -> int:
         ensure_writable("the folder of released networks", RELEASED)
     with joined() as team:
         jobs = jobs_of(options, offline=False)
-        networks = networks_of([spec for job in jobs for spec in job.specs])
-        train_all(networks)
+        specs = [spec for job in jobs for spec in job.specs]
+        # All of the first replicate first: they can be compared then.
+        networks = networks_of(sorted(specs, key=attrgetter("replicate")))
+        if options.missing:
+            networks = [network for network in networks if not network.is_ready]
+        if options.idle:
+            give_way()
+        train_all(networks, released=options.release)
         if options.release and team.leads:
             print(release_all(networks))
     return 0

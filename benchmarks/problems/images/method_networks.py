@@ -103,6 +103,30 @@ SIZES = {
     ),
 }
 
+WHOLE = SIZES | {
+    "local": MethodSize(
+        **vars(tiers.SIZES["local"])
+        | {
+            "replicates": 5,
+            "few_replicates": 3,
+            "value_functions": 1,
+            "seeds": 1,
+            "tasks": 160,
+        },
+        network="resnet20",
+        pretraining=replace(SHORT, epochs=30),
+        methods={
+            # There are 10,530 steps, and 210 decisions.
+            "ala": {"period": 50, "measured": 1, "updates": 10},
+            "l2t-dlf": {"students": 1, "teaching_epochs": 3},
+            "moew": {"rounds": 5, "per_round": 8, "search_epochs": 10},
+            "reloss": {"recorded": 500_000},
+        },
+        children=3,
+    ),
+}
+"""The sizes at which cross-entropy is near its error in the papers."""
+
 
 def unit_of(name: str, size: MethodSize) -> Unit:
     """Return the registered method that a name of ours stands for, at a size.
@@ -117,7 +141,11 @@ def unit_of(name: str, size: MethodSize) -> Unit:
 
 def variants(size: MethodSize) -> Mapping[str, tuple[str, Settings]]:
     """Return the registered method of a name of ours, and changes to its settings."""
-    return VARIANTS | {"ala-multi": ("ala", {"children": size.children})}
+    several = {"children": size.children}
+    return VARIANTS | {
+        "ala-multi": ("ala", several),
+        "ala-literal-multi": ("ala", several | {"literal": True}),
+    }
 
 
 def _reloss(**fitting: str | bool) -> tuple[str, Settings]:
@@ -150,11 +178,13 @@ class MethodNetwork:
         method: its name, see `unit_of`; or a loss that networks learn with.
         metric: what it works towards; of no effect on methods without queries.
         network: name of an image network; empty for the usual one of the tier.
+        whole: whether it is trained at the sizes of `WHOLE`.
     """
 
     method: str
     metric: str = MCR
     network: str = ""
+    whole: bool = False
 
     @property
     def _by_loss(self) -> bool:
@@ -166,7 +196,7 @@ class MethodNetwork:
 
     def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier."""
-        size = SIZES[tier]
+        size = (WHOLE if self.whole else SIZES)[tier]
         plain = ImageBackbone(
             network=self.network or size.network,
             classes=len(find_source(problem.dataset).classes),
@@ -196,27 +226,33 @@ class MethodImages(Images):
     Attributes:
         metric: what the methods work towards.
         architecture: name of an image network; empty for the usual one of the tier.
+        whole: whether networks are trained at the sizes of `WHOLE`.
     """
 
     metric: str = MCR
     architecture: str = ""
+    whole: bool = False
 
     @classmethod
     def of(cls, problem: Images, tier: str, **changes: Any) -> Self:
         """Return images of a tier with the sizes of this protocol."""
-        size = SIZES[tier]
+        size = (WHOLE if changes.get("whole") else SIZES)[tier]
         data = replace(problem.data, max_examples=size.images)
         known = {"tier": tier, "size": size, "finetuning": size, **changes}
         return cls(name=problem.name, data=data, **known).by(CE)
 
     def by(self, method: str) -> Self:
         """Return the same images with the network that a method trains."""
-        network = MethodNetwork(method, self.metric, self.architecture)
+        network = MethodNetwork(method, self.metric, self.architecture, self.whole)
         return replace(self, network=network)
 
 
-def described(tier: str, network: str = "", data: str = "CIFAR-10") -> str:
+def described(
+    tier: str, network: str = "", data: str = "CIFAR-10", *, whole: bool = False
+) -> str:
     """Return what captions say of network and images."""
+    if whole and tier == "local":
+        return "ResNet-20 on all of CIFAR-10, 30 epochs"
     return {
         "paper": f"{'ResNet-56' if network else 'ResNet-32'} on {data}",
         "local": (

@@ -34,6 +34,7 @@ class Network(Prerequisite):
         self.made[self.name] = torch.get_num_threads()
 
     def release(self):
+        self.made[f"{self.name} released"] = True
         return {"network": self.name, "MB": "0.10"}
 
 
@@ -71,6 +72,15 @@ def test_a_diverging_network_does_not_keep_the_others_from_being_made(capsys):
         "wild: the loss became nan",
         "network 2 of 2: calm",
     ]
+
+
+def test_networks_are_released_one_by_one():
+    made = {}
+    wild = Network("wild", made, error=DivergedError("the loss became nan"))
+    killed = Network("killed", made, error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        train_all([wild, Network("calm", made), killed], released=True)
+    assert set(made) == {"calm", "calm released"}
 
 
 def test_an_interrupt_gives_the_threads_back():

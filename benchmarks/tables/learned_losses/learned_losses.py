@@ -1,0 +1,41 @@
+"""Losses that are learned, on all of CIFAR-10, near the error of the papers.
+
+Sources: ALA (Huang et al., ICML 2019), Table 1, the column of ResNet-32, and ReLoss
+(Huang et al., ICLR 2022). MetricOpt on top of the networks is ours. Networks come as
+they are trained: rows without a network are missing.
+"""
+
+from benchmarks.problems.images.method_networks import CE
+from benchmarks.tables.network_methods import MethodTable
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import experiment_of
+
+TABLE = MethodTable(
+    experiment="learned-losses",
+    title="Learned losses: classification error on CIFAR-10",
+    methods=(
+        CE,
+        "self-paced",
+        "self-paced-global",
+        "large-margin",
+        "l2t-dlf",
+        "ala-literal",
+        "ala-literal-multi",
+        "ala-noise",
+        "ala-confusion",
+        "ala",
+        "ala-multi",
+        "ala-reuse",
+        "ala-finetune",
+        "reloss",
+        "reloss-anchored",
+        "reloss-regression",
+        "moew",
+    ),
+    on_top=(CE, "ala", "reloss"),
+    paper_table="ALA Table 1",
+    rival="ala-noise",
+    whole=True,
+)
+
+EXPERIMENTS.register("learned-losses")(experiment_of("learned-losses", TABLE))
