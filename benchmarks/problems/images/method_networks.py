@@ -234,12 +234,14 @@ class MethodImages(Images):
     whole: bool = False
 
     @classmethod
-    def of(cls, problem: Images, tier: str, **changes: Any) -> Self:
+    def of(
+        cls, problem: Images, tier: str, *, whole: bool = False, **changes: Any
+    ) -> Self:
         """Return images of a tier with the sizes of this protocol."""
-        size = (WHOLE if changes.get("whole") else SIZES)[tier]
+        size = (WHOLE if whole else SIZES)[tier]
         data = replace(problem.data, max_examples=size.images)
-        known = {"tier": tier, "size": size, "finetuning": size, **changes}
-        return cls(name=problem.name, data=data, **known).by(CE)
+        known = {"tier": tier, "size": size, "finetuning": size, "whole": whole}
+        return cls(name=problem.name, data=data, **known | changes).by(CE)
 
     def by(self, method: str) -> Self:
         """Return the same images with the network that a method trains."""
