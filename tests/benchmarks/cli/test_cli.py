@@ -2,15 +2,12 @@
 
 import dataclasses
 import os
-import subprocess
-import sys
 
 import pytest
 
 from benchmarks.cli import jobs
 from benchmarks.cli.main import main
 from benchmarks.cli.verbs import verify
-from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.report.small_table import small_experiment
@@ -64,26 +61,6 @@ def test_a_place_that_is_a_file_or_below_one(tmp_path, capsys, small, place):
     (tmp_path / "file").touch()
     text = fails(capsys, *RUN, *place)
     assert text == f"expected a folder, but {tmp_path / 'file'} is a file"
-
-
-def test_results_folder_that_is_a_file(tmp_path, capsys, small):
-    (tmp_path / "file").touch()
-    text = fails(capsys, *RUN, "--results", "file")
-    folder = tmp_path / "file" / "table3" / "smoke"
-    assert text.startswith(f"the results folder {folder} must be a writable folder:")
-    assert not list((tmp_path / "store").glob("*"))
-
-
-def test_store_that_refuses_to_be_written(tmp_path, capsys, small, monkeypatch):
-    def refuse(**options):
-        raise PermissionError(13, "Permission denied")
-
-    # Root may write everywhere, so that file modes would not do.
-    monkeypatch.setattr("benchmarks.runs.paths.tempfile.TemporaryFile", refuse)
-    store = tmp_path / "store"
-    assert fails(capsys, *RUN) == (
-        f"the run store {store} must be a writable folder: Permission denied"
-    )
 
 
 def test_nothing_was_run(tmp_path, capsys):
@@ -194,20 +171,3 @@ def check_reports(report, capsys):
 
     assert main(["report", "table3", "--tier", "smoke", "--replicates", "1"]) == 0
     assert page.read_text() == intact
-
-
-def test_a_table_is_run_by_several_processes_from_another_folder(tmp_path):
-    """Folders that are called like our packages do not mislead the processes."""
-    for name in ("metricopt", "benchmarks", "tests"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise SystemExit('shadowed')\n")
-    command = [
-        *(sys.executable, "-P", "-m", "tests.benchmarks.report.small_table"),
-        *("table3", "--tier", "smoke", "--replicates", "1", "--workers", "2"),
-        *("--results", "mine", "--store", "runs"),
-    ]
-    inherited = os.environ | {"PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(command, env=inherited, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "mine" / "table3" / "smoke" / "table.md").is_file()
-    assert len(list((tmp_path / "runs").rglob("record.json"))) == 4

@@ -1,6 +1,5 @@
 """The verbs of experiments: where reports go, and what `--fresh` keeps."""
 
-import errno
 import os
 import re
 import shutil
@@ -146,23 +145,6 @@ def test_fresh_that_cannot_be_done_changes_nothing(
     assert suite.store.stale(specs()) == []
 
 
-def test_a_disk_that_gets_full_loses_no_record(suite, capsys, monkeypatch):
-    run("table3")
-    capsys.readouterr()
-
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("benchmarks.runs.store.write_atomically", full)
-        assert main(["table3", "--fresh"]) == 2
-    text = capsys.readouterr().err
-    assert text.startswith("error: the disk is full (")
-    assert text.endswith("finished runs are kept, the same command goes on\n")
-    assert all_records_are_old(suite)
-    assert suite.store.stale(specs()) == specs()
-
-
 def test_an_interrupted_fresh_keeps_all_records_and_goes_on(suite, capsys):
     run("table3")
     suite.stop_after = 1
@@ -196,11 +178,3 @@ def test_an_interrupted_fresh_of_all_goes_on_where_it_was(suite):
     run("quick", "--fresh")
     run("all", "--fresh")
     assert [len(ran) for ran in suite.ran] == [4, 4, 0, 4, 0, 4]
-
-
-def test_damaged_committed_records_are_seen_before_the_runs(suite, capsys):
-    path, _ = commit_records(suite)
-    path.write_text("torn\n")
-    assert main(["table3"]) == 2
-    assert f"error: {path} line 1: " in capsys.readouterr().err
-    assert suite.ran == []

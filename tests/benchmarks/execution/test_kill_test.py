@@ -15,12 +15,13 @@ from benchmarks.execution.kill_test import (
     kill_after,
     run,
 )
+from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import RunStore, write_jsonl
 from metricopt.errors import MetricOptError
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
 SMALL = (
-    *(sys.executable, "-m", "tests.benchmarks.report.small_table", "table3"),
+    *(sys.executable, "-P", "-m", "tests.benchmarks.report.small_table", "table3"),
     *("--tier", "smoke", "--replicates", "1", "--workers", "2"),
 )
 
@@ -30,7 +31,13 @@ def script(text):
 
 
 def test_two_kills_change_nothing(tmp_path, capsys, monkeypatch):
+    """Folders where the user stands are called like our packages, and mislead none."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name in ("metricopt", "benchmarks", "tests"):
+        (tmp_path / "where" / name).mkdir(parents=True)
+        (tmp_path / "where" / name / "__init__.py").write_text("raise SystemExit('no')")
+    monkeypatch.chdir(tmp_path / "where")
     assert run(Plan(SMALL, times=2, seed=4), tmp_path) == []
     printed = capsys.readouterr().out
     assert "kill 2 after" in printed
