@@ -275,6 +275,19 @@ other_format = written(f"train/{A}", "a.WEBP", b"")
 notebook = written("train/.ipynb_checkpoints", "a.JPEG")
 
 
+def train_alone(root):
+    shutil.rmtree(root / "val")
+
+
+def class_of_training(root):
+    shutil.rmtree(root / "val" / A)
+
+
+def texts(root):
+    for each in (root / "val" / A).iterdir():
+        each.rename(each.with_suffix(".txt"))
+
+
 def alike(root):
     for part in ("train", "val"):
         written(f"{part}/{A.upper()}", "a.JPEG")(root)
@@ -293,6 +306,14 @@ def alike(root):
         (no_utf8, [r"names are no text of one line ('train/n\udcff/a.JPEG')"]),
         (no_utf8_image, [r"no text of one line ('train/n01440764/\udce9\udcff"]),
         (newline, [r"names are no text of one line ('train/n01440764/a\nb.JPEG')"]),
+        (texts, [f"1 class folders without an image (val/{A})"]),
+        (class_of_training, [f"1 class folders that the other part lacks (train/{A})"]),
+        (train_alone, ["needs val/CLASS/*.JPEG, got no such"]),
+        (written("train", "a.JPEG"), ["not in a class folder itself (train/a.JPEG)"]),
+        (
+            written(f"train/{A}/more", "a.JPEG"),
+            [f"not in a class folder itself (train/{A}/more/a.JPEG)"],
+        ),
         (alike, ["2 class folders whose names differ in case alone (N01440764, n01"]),
         (
             other_format,

@@ -4,6 +4,7 @@ import io
 import struct
 import zipfile
 
+import numpy as np
 import pytest
 
 from benchmarks.data.registry import find_source
@@ -13,6 +14,7 @@ from tests.benchmarks.data.cifar10_forms import (
     archive,
     arrays,
     batches,
+    webp,
 )
 from tests.benchmarks.data.toy_data import Toy, covtype_row
 from tests.robustness.hostile import assert_refused, encoded, relabelled, within
@@ -98,37 +100,49 @@ def webp_claiming(wide, high):
     return bytes(content)
 
 
+SHEET = "train_dog_00018.webp"
+NO_SHEET = "is not a whole WebP image"
+
+
 @pytest.mark.parametrize(
-    "content", [webp_claiming(16_384, 16_384), webp_claiming(12, 8), bytes(99), b""]
+    ("content", "said"),
+    [
+        (webp(np.zeros((8, 16, 3), np.uint8)), "expected (12, 8) pixels, got (16, 8)"),
+        (webp(np.zeros((12, 8, 3), np.uint8)), "expected (12, 8) pixels, got (8, 12)"),
+        (webp_claiming(16_384, 16_384), ""),
+        (webp_claiming(12, 8), ""),
+        *((each, NO_SHEET) for each in (FORMS["sheets"][SHEET][:-20], bytes(99), b"")),
+    ],
 )
-def test_a_hostile_sheet_of_images_is_named(tmp_path, content):
-    sheets = FORMS["sheets"] | {"train_dog_00018.webp": content}
-    with assert_refused("cannot be parsed (train_dog_00018.webp", "data fetch tiny"):
+def test_a_wrong_sheet_of_images_is_named(tmp_path, content, said):
+    sheets = FORMS["sheets"] | {SHEET: content}
+    where = f"train_cat_00000.webp and 5 more cannot be parsed ({SHEET}"
+    with assert_refused(where, said, "data fetch tiny"):
         load(Tiny(), tmp_path, sheets)
 
 
 ROW = covtype_row(1)
 
 
-FIELDS = (
-    "9" * 30 + ",",
-    "1" + "0" * 5_000 + ",",
-    "nan,",
-    "1e999,",
-    ",",
-    "one,",
-    "1,1,",
-)
-LINES = [ROW.replace("1,", field, 1) for field in (*FIELDS, "\xe91,")]
+FIELDS = ("9" * 30, "1" + "0" * 5_000, "nan", "1e999", "", "one", "1,1", "\xe91")
+LINES = [ROW + ROW.replace("1,", f"{field},", 1) for field in FIELDS]
+LINES += [ROW + ROW[10:], ROW + "\0" * 100, '"' + ROW, "\n\n\n", ""]
 
 
 @pytest.mark.parametrize(
-    "text",
-    [*(ROW + line for line in (*LINES, ROW[10:], "\0" * 100)), '"' + ROW, "\n\n\n"],
+    ("text", "said"),
+    [
+        *((text, "cannot be parsed (") for text in LINES),
+        (ROW + covtype_row(2, 60), "cannot be parsed ("),
+        (covtype_row(1, 53), "expected 55 numbers per row, got 54"),
+        (covtype_row(8), "expected classes 1 to 7, got 8 to 8"),
+        (covtype_row(0), "expected classes 1 to 7, got 0 to 0"),
+        (ROW, "expected inputs of shape (581012, 54), got (1, 54)"),
+    ],
 )
-def test_a_table_with_a_wrong_line_is_named_in_one_line(tmp_path, text):
+def test_a_wrong_table_is_named_in_one_line(tmp_path, text, said):
     content = {"covtype.data": text.encode("latin-1")}
-    with assert_refused("covtype.data cannot be parsed (", "data fetch covtype"):
+    with assert_refused("covtype.data ", said, "data fetch covtype"):
         load(find_source("covtype"), tmp_path, content)
 
 
@@ -150,14 +164,14 @@ def test_a_text_of_sparse_rows_with_a_wrong_line_is_named(tmp_path, line):
         (b"1 0\n2 nan\n3 1\n", ""),
         (b"1e300 0\n2 1\n3 1\n", ""),
         (b"1 0\n2 1 9\n3 1\n", "cannot be parsed"),
+        (b"1 0\n2 x\n3 1\n", "could not convert string to float: b'x'"),
+        (b"1 0\n2 1\n", "expected inputs of shape (3, 1), got (2, 1)"),
+        (b"1 0\n2 0\n3 1\n", "expected (1, 2) examples per class, got (2, 1)"),
+        (b"1 0\n2 1\n7 1\n", "expected the digest "),
     ],
 )
-def test_labels_and_numbers_that_overflow_are_refused(tmp_path, text, said):
+def test_wrong_numbers_and_labels_are_refused_and_not_cached(tmp_path, text, said):
     """Classes were counted first: that of 10^17 took room for all below."""
     with assert_refused("toy.data ", said, "copy the right file there"):
         load(Toy(), tmp_path, {"toy.data": text})
-
-
-def test_a_table_of_small_numbers_is_read_as_before(tmp_path):
-    data = load(Toy(), tmp_path, {"toy.data": b"1 0\n2 1\n3 1\n"})
-    assert data.targets.tolist() == [0, 1, 1]
+    assert not (tmp_path / "cache" / "parsed").exists()

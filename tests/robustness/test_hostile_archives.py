@@ -14,7 +14,6 @@ from benchmarks.data.files.archives import TarReader, ZipReader
 from benchmarks.data.files.download import download, read_archive
 from benchmarks.data.files.readers import LARGEST, JoinedReader
 from benchmarks.data.registry import find_any
-from metricopt.errors import DataError
 from tests.robustness.hostile import (
     assert_refused,
     relabelled,
@@ -238,14 +237,3 @@ def test_a_folder_in_the_place_of_a_download_is_named(tmp_path, make):
     make(tmp_path / "a.zip")
     with within(), assert_refused("a.zip must be a file, got a folder or a device"):
         download(["https://nowhere.invalid/a.zip"], tmp_path / "a.zip", md5="00")
-
-
-def test_archives_are_read_as_before(tmp_path):
-    content = os.urandom(10_000)
-    packed = of_zip(tmp_path, ("d/a.jpg", content), compression=zipfile.ZIP_DEFLATED)
-    assert zip_reader(packed).read("a.jpg") == content
-    path = of_tar(tmp_path, ("d/a.jpg", content, {}), ("d/b.jpg", b"", {}))
-    assert tar_reader(path).read("a.jpg") == content
-    assert tar_reader(path).sizes == {"a.jpg": 10_000, "b.jpg": 0, "list.txt": 5}
-    with pytest.raises(DataError):
-        tar_reader(path).read("c.jpg")
