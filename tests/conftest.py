@@ -1,17 +1,24 @@
 """What every test starts from."""
 
 import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 import torch
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Share the cores among the test processes: more threads are many times slower.
 
     Shells start background jobs with interrupts ignored, and tests send some.
     """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        # Every process that tests start would compile all of torch.
+        folder = tempfile.mkdtemp()
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", folder)
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     cores = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)

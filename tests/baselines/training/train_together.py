@@ -1,7 +1,7 @@
 """A small training, by one process or by several under `torchrun`.
 
 `python -m tests.baselines.training.train_together FOLDER [EPOCH]` writes its
-losses and weights; after that epoch the process kills itself.
+losses and weights; after that epoch the process kills itself, once.
 """
 
 import os
@@ -27,14 +27,16 @@ KINDS = ("permuted", "whole", "sampled", "balanced")
 
 
 class KillAfter(Hooks):
-    """Kills its process at the first step after an epoch, which has its checkpoint."""
+    """Kills its process once, at the first step after an epoch with a checkpoint."""
 
-    def __init__(self, epoch):
+    def __init__(self, epoch, note):
         super().__init__()
-        self.epoch = epoch
+        self.epoch, self.note = epoch, note
 
     def before_step(self, step, steps):
-        if self.epoch and step == self.epoch * steps // EPOCHS:
+        due = self.epoch and step == self.epoch * steps // EPOCHS
+        if due and not self.note.exists():
+            self.note.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -55,6 +57,7 @@ def batches(kind):
 def main(folder, epoch=None):
     torch.set_num_threads(1)
     with joined() as team:
+        note = folder / f"killed-{team.rank}"
         for kind in KINDS:
             run = TrainingRun(
                 network(),
@@ -63,7 +66,7 @@ def main(folder, epoch=None):
                 Training(EPOCHS, 0.05, optimizer="sgd", keep_best=False),
                 generator=make_generator("together"),
             )
-            hooks = KillAfter(epoch) if kind == "permuted" else None
+            hooks = KillAfter(epoch, note) if kind == "permuted" else None
             checkpoint = Checkpoint(folder / f"{kind}.ckpt", kind)
             train(run, hooks=hooks, checkpoint=checkpoint)
             name = f"{kind}-{team.rank}-of-{team.size}.pt"
