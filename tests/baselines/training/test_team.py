@@ -51,7 +51,7 @@ def folders(tmp_path_factory):
     torch.set_num_threads(threads)
     done = by_two(root / "two", 2)
     assert done.returncode == 0, done.stderr
-    assert len(list((root / "two").glob("killed-*"))) == 2
+    assert (root / "two" / "killed").exists()
     return root
 
 

@@ -57,7 +57,6 @@ def batches(kind):
 def main(folder, epoch=None):
     torch.set_num_threads(1)
     with joined() as team:
-        note = folder / f"killed-{team.rank}"
         for kind in KINDS:
             run = TrainingRun(
                 network(),
@@ -66,7 +65,7 @@ def main(folder, epoch=None):
                 Training(EPOCHS, 0.05, optimizer="sgd", keep_best=False),
                 generator=make_generator("together"),
             )
-            hooks = KillAfter(epoch, note) if kind == "permuted" else None
+            hooks = KillAfter(epoch, folder / "killed") if kind == "permuted" else None
             checkpoint = Checkpoint(folder / f"{kind}.ckpt", kind)
             train(run, hooks=hooks, checkpoint=checkpoint)
             name = f"{kind}-{team.rank}-of-{team.size}.pt"
