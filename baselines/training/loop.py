@@ -18,6 +18,7 @@ from baselines.training.batches import Batches
 from baselines.training.checkpoint import Checkpoint
 from baselines.training.optimization import (
     Training,
+    arithmetic,
     make_optimizer,
     make_rates,
 )
@@ -90,6 +91,7 @@ class TrainingRun:
     Attributes:
         losses: mean training loss of every epoch so far.
         seconds: time each of them took, without its score.
+        precision: arithmetic of its forward passes, "float32" or "bfloat16".
         best: the state of the network to return to.
 
     Raises:
@@ -113,6 +115,7 @@ class TrainingRun:
         self.team = team()
         self.team.check(loss)
         self.device = batches.targets.device
+        self.precision = arithmetic(training.precision, self.device)
         self.network, self.loss = network.to(self.device), loss
         if training.channels_last:
             network.to(memory_format=torch.channels_last)
@@ -170,7 +173,7 @@ class TrainingRun:
 
         With precision "float32", they are returned unchanged, whatever their type.
         """
-        if self.training.precision == "float32":
+        if self.precision == "float32":
             return self._together(inputs)
         with torch.autocast(inputs.device.type, torch.bfloat16):
             outputs = self._together(inputs)

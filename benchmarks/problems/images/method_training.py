@@ -15,7 +15,7 @@ from baselines.training.batches import Batches
 from baselines.training.checkpoint import Checkpoints
 from baselines.training.children import Children
 from baselines.training.loop import OnEpoch
-from baselines.training.optimization import Training
+from baselines.training.optimization import Training, arithmetic
 from baselines.training.prediction import predict, predict_examples
 from baselines.training.selection import Epoch
 from baselines.validation import Validation
@@ -138,7 +138,9 @@ class MethodTraining:
         self.ledger.stop()
         if result.threshold:
             raise ConfigError(f"{method.name} moves the threshold of its network")
+        device = self.batches.targets.device
         facts = self._facts(result, validation, training.epochs)
+        facts["precision"] = arithmetic(training.precision, device)
         return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
 
     def _facts(

@@ -267,6 +267,7 @@ class ThetaSpec(Prerequisite):
         facts: dict[str, object] = {
             "losses": [round(loss, 5) for loss in run.losses],
             "seconds": round(sum(run.seconds), 1),
+            "precision": run.precision,
         }
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)

@@ -8,6 +8,7 @@ from baselines.losses.contract import make_loss
 from baselines.optimizers.powersign import PowerSign
 from baselines.training.optimization import (
     Training,
+    arithmetic,
     make_optimizer,
     make_rates,
 )
@@ -122,3 +123,23 @@ def test_the_last_layer_may_learn_faster():
         assert head["lr"] == pytest.approx(10 * others["lr"])
         optimizer.step()
         rates.step()
+
+
+@pytest.mark.parametrize(
+    ("instructions", "expected"),
+    [
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+        ({"avx2": True, "avx512_bf16": False}, "float32"),
+        ({"sve_bf16": True}, "bfloat16"),
+        ({}, "float32"),
+    ],
+)
+def test_the_fastest_precision_is_that_of_the_processor(
+    monkeypatch, instructions, expected
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    cpu = torch.device("cpu")
+    assert arithmetic("fastest", cpu) == expected
+    assert arithmetic("bfloat16", cpu) == "bfloat16"
+    assert arithmetic("float32", cpu) == "float32"
