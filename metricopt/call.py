@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -32,7 +31,7 @@ from metricopt.reading.metric import (
     doubts_of_metric,
 )
 from metricopt.reading.network import FEW, check_finite, first_run
-from metricopt.reading.outputs import Outputs, are_labels, each
+from metricopt.reading.outputs import are_labels, each
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
@@ -110,6 +109,7 @@ class FinetuneCall:
             drawing=Drawing(options.sampler, seeds, meaning=given.meaning),
         )
         task.check()
+        self._plain = task
         self.task = RecordedTask(
             task, rows=rows_together(given.metric), on_query=on_query
         )
@@ -237,22 +237,14 @@ class FinetuneCall:
         untouched = torch.zeros(1, self.task.size)
         return self._native(self.task.observe_part(untouched, order).item())
 
-    @cached_property
-    def _sample(self) -> Outputs:
-        """Outputs of the untouched network for one example, in the form of methods."""
-        features = self.adapter.encode(self.observe.batch(slice(1)))
-        weight = next(self.adapter.network.parameters(), torch.empty(0))
-        phi = torch.zeros(1, self.adapter.size, device=weight.device)
-        first = each(lambda part: part[0].detach(), self.adapter.predict(features, phi))
-        return self.meaning.inward(first)
-
     @property
     def _tried(self) -> int:
         """Number of queries that check the declared direction of the metric."""
         return direction_queries(self.meaning) if self.metric.direction_declared else 0
 
     def _try_direction(self, initial: float) -> None:
-        outputs, targets = self._sample, self.observe.targets
+        outputs = each(lambda part: part[0], self._plain.untouched)
+        targets = self.observe.targets
         assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         self.task.count(self._tried)
         check_direction(self._asked, self.meaning, outputs, targets, initial)

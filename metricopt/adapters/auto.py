@@ -2,25 +2,25 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.adapters.batched import by_row
+from metricopt.adapters.dynamic_bias import DynamicBias, first_linear
 from metricopt.adapters.film import FiLM, Form
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
     Unmodulated,
     columns,
-    untouched_outputs,
 )
-from metricopt.adapters.sites import find_sites, is_scripted, record_shapes
+from metricopt.adapters.sites import Shapes, find_sites, is_scripted, record_run
 from metricopt.errors import ConfigError, require_kind
-from metricopt.reading.inputs import Inputs, count_of
+from metricopt.reading.inputs import Inputs, count_of, form_of
 from metricopt.reading.meaning import PLAIN, Meaning
-from metricopt.reading.outputs import Outputs, are_embeddings
+from metricopt.reading.outputs import Outputs, are_embeddings, each
 
 DIRECT_LIMIT = 256
 """Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
@@ -67,10 +67,13 @@ def auto_adapter(
             "an nn.Module that calls it"
         )
     require_kind("offsets", offsets, bool | Meaning, "True, False or a Meaning")
-    inner = _inner(network, example_input, size, sites, seed)
+    run = record_run(network, example_input)
+    inner = _inner(_Asked(network, example_input, size, sites, seed, run.shapes))
+    outputs = by_row(run.returned, 1, count_of(example_input))
+    first = each(lambda part: part[0], outputs)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
-    if offsets and _take_offsets(untouched_outputs(inner, example_input), meaning):
-        return OutputOffsets(inner, example_input, meaning)
+    if offsets and _take_offsets(first, meaning):
+        return OutputOffsets(inner, example_input, meaning, columns(first, meaning))
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "
@@ -78,6 +81,17 @@ def auto_adapter(
             "embeddings: make an adapter by hand, with a layer as its site"
         )
     return inner
+
+
+class _Asked(NamedTuple):
+    """What `auto_adapter` was asked for, and the shapes in the network."""
+
+    network: nn.Module
+    example_input: Inputs
+    size: int | None
+    sites: Sequence[str] | Literal["stages"] | None
+    seed: int
+    shapes: Shapes
 
 
 def _take_offsets(outputs: Outputs, meaning: Meaning) -> bool:
@@ -88,74 +102,54 @@ def _take_offsets(outputs: Outputs, meaning: Meaning) -> bool:
     return not (isinstance(outputs, Tensor) and are_embeddings(outputs))
 
 
-def _inner(
-    network: nn.Module,
-    example_input: Inputs,
-    size: int | None,
-    sites: Sequence[str] | Literal["stages"] | None,
-    seed: int,
-) -> NetworkAdapter:
+def _inner(asked: _Asked) -> NetworkAdapter:
     """Return the adapter beside the offsets, an empty one if no layer is fit for it."""
-    convolutional = any(isinstance(module, _ConvNd) for module in network.modules())
+    modules = asked.network.modules()
+    convolutional = any(isinstance(module, _ConvNd) for module in modules)
     make = _film if convolutional else _dynamic_bias
-    if size is not None or sites is not None:
-        return make(network, example_input, size, sites, seed)
+    if asked.size is not None or asked.sites is not None:
+        return make(asked)
     try:
-        return make(network, example_input, None, None, seed)
+        return make(asked)
     except ConfigError:
-        other = _layer_of_rows(network, example_input)
+        other = _layer_of_rows(asked)
     if other is not None:
         with suppress(ConfigError):
-            return _dynamic_bias(network, example_input, None, [other], seed)
-    return Unmodulated(network, example_input)
+            return _dynamic_bias(asked._replace(sites=[other]))
+    return Unmodulated(asked.network, asked.example_input)
 
 
-def _layer_of_rows(network: nn.Module, example_input: Inputs) -> str | None:
+def _layer_of_rows(asked: _Asked) -> str | None:
     """Return the first linear layer with one output for every example, if there is one.
 
     Layers of attention may have the places of a sequence first, or nested tensors.
     """
-    shapes, count = record_shapes(network, example_input), count_of(example_input)
-    modules: dict[str, nn.Module] = dict(network.named_modules())
+    count = count_of(asked.example_input)
+    modules: dict[str, nn.Module] = dict(asked.network.named_modules())
     for name, module in modules.items():
-        shape = shapes.get(module)
+        shape = asked.shapes.get(module)
         if isinstance(module, nn.Linear) and shape and shape[0] == count:
             return name
     return None
 
 
-def _film(
-    network: nn.Module,
-    example_input: Inputs,
-    size: int | None,
-    sites: Sequence[str] | Literal["stages"] | None,
-    seed: int,
-) -> FiLM:
+def _film(asked: _Asked) -> FiLM:
+    network, example, size, names, seed, shapes = asked
+    sites = find_sites(network, example, names, shapes)
     if size is not None:
-        return FiLM(network, example_input, sites=sites, size=size, seed=seed)
-    found = find_sites(network, example_input, sites)
-    few = 2 * sum(site.channels for site in found) <= DIRECT_LIMIT
-    names = [site.name for site in found]
+        return FiLM(network, example, sites=sites, size=size, seed=seed)
+    few = 2 * sum(site.channels for site in sites) <= DIRECT_LIMIT
     form: Form = "direct" if few else "generator"
-    return FiLM(network, example_input, sites=names, form=form, seed=seed)
+    return FiLM(network, example, sites=sites, form=form, seed=seed)
 
 
-def _dynamic_bias(
-    network: nn.Module,
-    example_input: Inputs,
-    size: int | None,
-    sites: Sequence[str] | str | None,
-    seed: int,
-) -> DynamicBias:
+def _dynamic_bias(asked: _Asked) -> DynamicBias:
+    network, example, size, sites, seed, shapes = asked
     if isinstance(sites, str) or (sites is not None and len(sites) != 1):
         raise ConfigError(
             "a network without convolutions takes one site, a list of the name of an "
             f"nn.Linear, got {sites!r}"
         )
-    return DynamicBias(
-        network,
-        size=BIAS_SIZE if size is None else size,
-        seed=seed,
-        site=None if sites is None else sites[0],
-        example_input=example_input,
-    )
+    site = sites[0] if sites else first_linear(network, form_of(example), shapes)
+    size = BIAS_SIZE if size is None else size
+    return DynamicBias(network, size=size, seed=seed, site=site, example_input=example)

@@ -92,7 +92,7 @@ def batch_network(
     """Return the network cut at its first site, or whole with hooks.
 
     The cut is taken if two phi at once give the outputs of hooks with one phi at a
-    time.
+    time, the second on half of the examples at a time.
 
     Args:
         network: the network, in evaluation mode.
@@ -108,38 +108,29 @@ def batch_network(
     """
     form = form_of(sample)
     hooked = HookedNetwork(network, sites, form)
-    both, *single = modulations
-    careful = BatchedNetwork(hooked, copies=True)
+    both, first, second = modulations
+    careful, whole = BatchedNetwork(hooked, copies=True), tensors_of(sample)
+    halves = torch.arange(count_of(sample)).tensor_split(2)
+    parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
     called: set[nn.Module] = set()
     watches = [
         site.module.register_forward_hook(lambda module, *_: called.add(module))
         for site in sites
     ]
     try:
-        alone = [careful.shared(tensors_of(sample), one) for one in single]
+        alone = careful.shared(whole, first)
+        # In other batches: it differs from both together if examples are mixed.
+        apart = joined([careful.shared(part, second) for part in parts], 1)
     finally:
         for watch in watches:
             watch.remove()
     require_called(sites, called)
-    _require_steady(careful, sample, single[0], alone[0])
     for cut in (cut_network(network, sites, form), hooked):
-        batched = cut and _agreeing(cut, sample, both, joined(alone, 0))
+        batched = cut and _agreeing(cut, sample, both, joined([alone, apart], 0))
         if batched:
             return batched
-    raise ConfigError(MIXED)
-
-
-def _require_steady(
-    network: BatchedNetwork, sample: Inputs, modulation: Modulation, outputs: Outputs
-) -> None:
-    """Refuse a network with other outputs at a second run, or in other batches."""
-    if not are_close(network.shared(tensors_of(sample), modulation), outputs):
-        raise ConfigError(RANDOM)
-    halves = torch.arange(count_of(sample)).tensor_split(2)
-    parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
-    apart = [network.shared(part, modulation) for part in parts]
-    if not are_close(joined(apart, 1), outputs):
-        raise ConfigError(MIXED)
+    steady = are_close(careful.shared(whole, first), alone)
+    raise ConfigError(MIXED if steady else RANDOM)
 
 
 def _agreeing(

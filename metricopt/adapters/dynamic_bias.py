@@ -7,10 +7,16 @@ from torch import Tensor, nn
 
 from metricopt.adapters.network_cut import in_order
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import Modulation, Site, find_module, record_shapes
+from metricopt.adapters.sites import (
+    Modulation,
+    Shapes,
+    Site,
+    find_module,
+    record_run,
+)
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
-from metricopt.reading.inputs import Inputs, form_of
+from metricopt.reading.inputs import Form, Inputs, form_of
 
 
 class DynamicBias(SiteAdapter):
@@ -76,21 +82,34 @@ def _linear(
     network: nn.Module, name: str | None, example_input: Inputs | None
 ) -> tuple[str, nn.Linear]:
     """Return name and layer: the one called `name`, or the first that runs."""
-    if name is None:
-        form = None if example_input is None else form_of(example_input)
-        layers = in_order(network, nn.Linear, form)
-        if example_input is not None:
-            # Attention reads the weights of some layers without calling them.
-            shapes = record_shapes(network, example_input)
-            layers = [layer for layer in layers if shapes.get(layer) is not None]
-        if not layers:
-            raise ConfigError(
-                f"{type(network).__name__} has no nn.Linear that it calls"
-            )
-        names = {module: name for name, module in network.named_modules()}
-        name = names[layers[0]]
+    if name is None and example_input is not None:
+        shapes = record_run(network, example_input).shapes
+        name = first_linear(network, form_of(example_input), shapes)
+    elif name is None:
+        name = first_linear(network, None)
     layer = find_module(network, name)
     if not isinstance(layer, nn.Linear):
         got = type(layer).__name__
         raise ConfigError(f"site {name!r} must be an nn.Linear, got {got}")
     return name, layer
+
+
+def first_linear(network: nn.Module, form: Form, shapes: Shapes | None = None) -> str:
+    """Return the name of the linear layer that runs first.
+
+    Args:
+        network: the network.
+        form: form of its inputs.
+        shapes: what `record_run` found; attention reads the weights of some layers
+            without calling them.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    layers = in_order(network, nn.Linear, form)
+    if shapes is not None:
+        layers = [layer for layer in layers if shapes.get(layer) is not None]
+    if not layers:
+        raise ConfigError(f"{type(network).__name__} has no nn.Linear that it calls")
+    modules: dict[str, nn.Module] = dict(network.named_modules())
+    return next(name for name, module in modules.items() if module is layers[0])

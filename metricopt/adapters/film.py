@@ -38,7 +38,8 @@ class FiLM(SiteAdapter):
         example_input: network inputs, each [N, ...]; one example is enough.
         sites: names of the modules to modulate, in any order; "stages" for the last
             normalisation layer of every spatial resolution; by default the last one
-            of the network, which leaves the least computation per phi.
+            of the network, which leaves the least computation per phi. Sites that were
+            found before are taken as they are.
         form: "generator", "shared", "direct" or "shift".
         size: number d of adapter parameters; by default 128 with a generator.
         seed: seed of A and B.
@@ -55,12 +56,12 @@ class FiLM(SiteAdapter):
         network: nn.Module,
         example_input: Inputs,
         *,
-        sites: Sequence[str] | Literal["stages"] | None = None,
+        sites: Sequence[str] | Sequence[Site] | Literal["stages"] | None = None,
         form: Form = "generator",
         size: int | None = None,
         seed: int = 0,
     ) -> None:
-        found = find_sites(network, example_input, sites)
+        found = _found(network, example_input, sites)
         channels = sum(site.channels for site in found)
         resolved = _size(form, size, channels)
         draw = GENERATORS.get(form)
@@ -87,6 +88,15 @@ class FiLM(SiteAdapter):
             torch.split(shifts, self._splits, dim=1),
             self._channel_dims,
         )
+
+
+def _found(
+    network: nn.Module,
+    example_input: Inputs,
+    sites: Sequence[str] | Sequence[Site] | Literal["stages"] | None,
+) -> tuple[Site, ...]:
+    known = tuple(site for site in sites or () if isinstance(site, Site))
+    return known or find_sites(network, example_input, sites)  # type: ignore[arg-type]
 
 
 def _size(form: str, size: int | None, channels: int) -> int:

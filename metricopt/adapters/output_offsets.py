@@ -35,6 +35,7 @@ class OutputOffsets(NetworkAdapter):
         inner: the other adapter.
         example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
+        outputs: number of outputs C; None to run the network on one example.
 
     Attributes:
         inner: the other adapter.
@@ -46,13 +47,19 @@ class OutputOffsets(NetworkAdapter):
     """
 
     def __init__(
-        self, inner: NetworkAdapter, example_input: Inputs, meaning: Meaning = PLAIN
+        self,
+        inner: NetworkAdapter,
+        example_input: Inputs,
+        meaning: Meaning = PLAIN,
+        outputs: int | None = None,
     ) -> None:
         self.inner, self.meaning = inner, meaning
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
-        one = untouched_outputs(inner, selected(example_input, slice(1)))
-        self.outputs = columns(one, meaning)
+        if outputs is None:
+            one = untouched_outputs(inner, selected(example_input, slice(1)))
+            outputs = columns(one, meaning)
+        self.outputs = outputs
         if not self.outputs:
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
@@ -183,8 +190,9 @@ def columns(outputs: Outputs, meaning: Meaning = PLAIN) -> int:
         outputs: what an adapter gives for one example or more, [n, ...].
         meaning: says where the classes are.
     """
-    inward = meaning.inward(outputs)
-    return inward.shape[1] if isinstance(inward, Tensor) else 0
+    if not isinstance(outputs, Tensor):
+        return 0
+    return outputs.shape[-1 if meaning.layout == "tokens" else 1]
 
 
 @torch.no_grad()
@@ -217,10 +225,9 @@ class Unmodulated(NetworkAdapter):
         places = torch.arange(count_of(few)).split(1)
         alone = [self._outputs(selected(few, place)) for place in places]
         together = self._outputs(few)
-        if not are_close(self._outputs(few), together):
-            raise ConfigError(RANDOM)
         if not are_close(joined(alone, 0), together):
-            raise ConfigError(MIXED)
+            steady = are_close(self._outputs(few), together)
+            raise ConfigError(MIXED if steady else RANDOM)
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the outputs of the network, each [N, C, ...], without gradient."""

@@ -4,7 +4,7 @@ import difflib
 import itertools
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,14 @@ from metricopt.reading.inputs import Inputs, call_on_copy
 
 Shapes = dict[nn.Module, tuple[int, ...] | None]
 """Output shape of every called module, by last call; None if it is no plain tensor."""
+
+
+class RecordedRun(NamedTuple):
+    """What one run of a network gave: shapes inside, and what it returned."""
+
+    shapes: Shapes
+    returned: Any
+
 
 _NORMALISATIONS = (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
@@ -40,7 +48,7 @@ class Site:
     channel_dim: int
 
 
-def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
+def record_run(network: nn.Module, inputs: Inputs) -> RecordedRun:
     """Run the network once, in evaluation mode, and record every output shape.
 
     Args:
@@ -59,11 +67,10 @@ def record_shapes(network: nn.Module, inputs: Inputs) -> Shapes:
     handles = [module.register_forward_hook(record) for module in within_reach]
     try:
         with torch.no_grad():
-            call_on_copy(network, inputs)
+            return RecordedRun(shapes, call_on_copy(network, inputs))
     finally:
         for handle in handles:
             handle.remove()
-    return shapes
 
 
 def is_scripted(module: nn.Module) -> bool:
@@ -91,17 +98,19 @@ def find_sites(
     network: nn.Module,
     example_input: Inputs,
     names: Sequence[str] | Literal["stages"] | None,
+    shapes: Shapes | None = None,
 ) -> tuple[Site, ...]:
     """Return sites of a network with the channels their outputs have.
 
     Args:
-        network: the network; it runs once.
+        network: the network; it runs once unless shapes are given.
         example_input: network inputs, each [N, ...].
         names: dotted module names, at least one, all different modules. None for the
             last normalisation layer in execution order, the cheapest site, as all
             before it is computed once and cached. "stages" for the last one of every
             spatial resolution, early to late. Convolutions stand for normalisation
             layers in a network without any.
+        shapes: what `record_run` found, if the network ran on the input before.
 
     Raises:
         ConfigError: if a name is unknown, repeated, never called by the network, or
@@ -117,7 +126,8 @@ def find_sites(
             raise ConfigError(
                 f"sites must be one or more different modules, got {names}"
             )
-    shapes = record_shapes(network, example_input)
+    if shapes is None:
+        shapes = record_run(network, example_input).shapes
     if names is None:
         names = [_candidates(network, shapes)[-1][0]]
     elif names == "stages":

@@ -132,7 +132,7 @@ class NetworkTask(Task):
         phi = torch.zeros(1, self.size, requires_grad=True)
         outputs, targets = self._drawn(phi, index.to(self._train.device))
         check_outputs(outputs, "train")
-        check_outputs(self._untouched, "observe")
+        check_outputs(self.untouched, "observe")
         first = each(lambda part: part[0], outputs)
         check_targets(self._given, first, self._train.targets, "train")
         if self._metric.reads == "scores":
@@ -146,7 +146,7 @@ class NetworkTask(Task):
 
         Embeddings are known by a metric that reads them, or by their unit length.
         """
-        outputs, targets = self._untouched, self._judge.targets
+        outputs, targets = self.untouched, self._judge.targets
         if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
             return None
         reads, meant = self._metric.reads, self._meaning.kind
@@ -189,12 +189,12 @@ class NetworkTask(Task):
         return task
 
     @cached_property
-    def _untouched(self) -> Outputs:
+    def untouched(self) -> Outputs:
         """Outputs of the untouched network on observe, [1, N, C]."""
         return self._judge.outputs(torch.zeros(1, self.size))
 
     def _loss_facts(self) -> LossFacts:
-        outputs, observed = self._untouched, self._judge.targets
+        outputs, observed = self.untouched, self._judge.targets
         train = self._train.targets
         assert isinstance(outputs, Tensor)
         assert isinstance(observed, Tensor) and isinstance(train, Tensor)
@@ -231,11 +231,12 @@ class NetworkTask(Task):
         return outputs, targets_at(train.targets, index)
 
     def _observe(self, phi: Tensor) -> Tensor:
-        known = None
-        # Where `check` or statistics had to know the untouched outputs, they are kept.
-        if len(phi) == 1 and "_untouched" in vars(self) and not phi.any():
-            known = each(Tensor.clone, self._untouched)
+        known = each(Tensor.clone, self.untouched) if self._is_known(phi) else None
         return to_cost(self._metric, self._judge.values(self._metric, phi, known))
+
+    def _is_known(self, phi: Tensor) -> bool:
+        """Whether outputs are kept, as `check` or statistics had to know them."""
+        return len(phi) == 1 and "untouched" in vars(self) and not phi.any()
 
     @property
     def examples(self) -> int:
@@ -243,8 +244,10 @@ class NetworkTask(Task):
         return len(self._judge.split)
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
-        judge = Judge(self.adapter, self._judge.split.part(places))
-        return to_cost(self._metric, judge.values(self._metric, phi))
+        known, judge = None, Judge(self.adapter, self._judge.split.part(places))
+        if self._is_known(phi):
+            known = each(lambda part: part[:, places.to(part.device)], self.untouched)
+        return to_cost(self._metric, judge.values(self._metric, phi, known))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         count = len(self._judge.split)

@@ -73,11 +73,12 @@ def test_checks_and_queries_share_runs_and_conversions(
         no_harm=False,
         progress=False,
     )
-    # What outputs mean, which layers run, two phi alone, the same again, in two halves,
-    # both together, offsets (2), phi as applied, as predicted, the loss, all outputs.
-    assert seen[0][0] == 14
-    # The first query needs no run of its own, nor does phi = 0 of the method.
-    assert seen[4][0] == seen[3][0]
+    # What outputs mean, which layers run, a phi alone, another in two halves, both
+    # together, phi as applied, as predicted, the loss, all outputs.
+    assert seen[0][0] == 10
+    # Nor do the first query, the one in another order, those of the direction and
+    # phi = 0 of the method run it: they share the outputs.
+    assert seen[4][0] == seen[0][0]
     # Of the other queries each has one run, one way to logits and one way back.
     for before, after in pairwise(seen[4:]):
         each = tuple(b - a for a, b in zip(before, after, strict=True))
