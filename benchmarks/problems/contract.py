@@ -4,6 +4,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -57,12 +58,26 @@ class Pipeline(ABC):
         shares_columns: whether one worker takes the runs of several columns together;
             False if a pipeline is expensive enough for a worker of its own.
         examples_at_once: examples a trained network sees at a time.
+        own_losses: the portfolio of a network whose outputs are no class scores.
+        network_data: what records say of a network that existed before the run.
+        network_cost: what a method took to train the network; every run is charged with
+            it.
+        training_shares: class shares of the mini-batches the network was trained on,
+            shape [K]; None where they are not known, or mean nothing for deployment.
+        prerequisites: what has to exist before a run, each after the one it continues
+            from. If the settings do not go together, a ConfigError tells it here,
+            before anything is made.
     """
 
     settings_type: ClassVar[type[Any]]
     device = torch.device("cpu")
     shares_columns: ClassVar[bool] = True
     examples_at_once: ClassVar[int] = 8_192
+    own_losses: Portfolio = MappingProxyType({})
+    network_data: Mapping[str, str] = MappingProxyType({})
+    network_cost = NetworkCost()
+    training_shares: Tensor | None = None
+    prerequisites: Sequence[Prerequisite] = ()
 
     def __init__(self, settings: Any, replicate: int) -> None:
         self.settings = settings
@@ -109,11 +124,6 @@ class Pipeline(ABC):
         """Return how a network is trained here, with changes by setting."""
 
     @property
-    def own_losses(self) -> Portfolio:
-        """The portfolio of a network whose outputs are no class scores."""
-        return {}
-
-    @property
     def data(self) -> dict[str, str]:
         """What records say of the data: `variant` and `digest`."""
         return {"variant": self.splits.variant, "digest": self.splits.digest}
@@ -125,36 +135,9 @@ class Pipeline(ABC):
         return settings | {"data": self.splits.digest, "replicate": self.replicate}
 
     @property
-    def network_data(self) -> dict[str, str]:
-        """What records say of a network that existed before the run."""
-        return {}
-
-    @property
-    def network_cost(self) -> NetworkCost:
-        """What a method took to train the network; every run is charged with it."""
-        return NetworkCost()
-
-    @property
     def recorded_seeds(self) -> dict[str, int]:
         """Seeds that records name, by purpose."""
         return {"split": self.replicate}
-
-    @property
-    def training_shares(self) -> Tensor | None:
-        """Class shares of the mini-batches the network was trained on, shape [K].
-
-        None where they are not known, or mean nothing for deployment.
-        """
-        return None
-
-    @property
-    def prerequisites(self) -> Sequence[Prerequisite]:
-        """What has to exist before a run, each after the one it continues from.
-
-        Raises:
-            ConfigError: if the settings do not go together; nothing is made then.
-        """
-        return ()
 
     def forecast(self) -> Forecast | None:
         """Return what its network takes, without data; None for next to nothing."""

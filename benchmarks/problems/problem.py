@@ -10,17 +10,21 @@ from benchmarks.problems.contract import make_pipeline
 from benchmarks.runs.spec import Unit
 
 LITERAL = "metricopt-literal"
-SMALL_STEPS = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
+LARGE_PHI_RECIPE = {"replay": 8, "inner_steps": 10, "step_share": 0.1}
 """Changes to the recipe for d = 128, where a trajectory covers little of the phi space.
 
 Every update sees earlier tasks again and is fitted for longer. On-policy steps are
 shorter: there are more of them, and in so many dimensions the random start is already
 long. Chosen for worst-class error on observe only: one half queried, the other judged.
 """
+STEP_QUERIES = 20
+"""Queries of a fine-tuning by which MetricOpt chooses the length of its steps."""
 STEP_CANDIDATES = [0.05, 0.1, 0.2, 0.4, 0.8]
 """Candidate lengths of the first step, in spreads of phi, around observe's choice."""
 DEVIATION = 0.1
 """Standard deviation of the first samples of a search where d exceeds 100."""
+SMALL_PHI = 32
+"""Largest d of a problem that is small."""
 UNRESOLVED = ""
 """Variant of a data set before it is known which one is here."""
 
@@ -100,13 +104,13 @@ class FinetuningSize(Size):
     @property
     def metricopt_queries(self) -> int:
         """Queries of meta-training, and those by which MetricOpt chooses its step."""
-        return self.tasks * self.observations + 20
+        return self.tasks * self.observations + STEP_QUERIES
 
     def recipe(self, method: str) -> dict[str, Any]:
         """Return how a form of MetricOpt, by its name, learns a value function."""
         rollout = {"steps": self.steps, "observations": self.observations}
         found = {"tasks": self.tasks, "rollout": rollout}
-        return found if method == LITERAL else found | SMALL_STEPS
+        return found if method == LITERAL else found | LARGE_PHI_RECIPE
 
     def step_lengths(self, method: str) -> dict[str, Any]:
         """Return the setting of a form of MetricOpt that says which steps it tries."""
@@ -126,7 +130,8 @@ class Problem(ABC):
         classes: number of classes that outputs score; 0 for embeddings and regions.
         has_offsets: whether an adapter can have an offset for every output.
         is_pictured: whether a run can keep a picture of what it changed.
-        phi_size: number of parameters d of the adapter, without offsets.
+        phi_size: number of parameters d of the adapter, without offsets: in FiLM of the
+            direct form a scale and a shift for each of 64 channels.
     """
 
     name: str
@@ -137,6 +142,11 @@ class Problem(ABC):
     has_offsets: ClassVar[bool] = True
     is_pictured: ClassVar[bool] = False
     phi_size: ClassVar[int] = 128
+
+    @property
+    def is_small(self) -> bool:
+        """Whether d is so small that queries and trainings cost next to nothing."""
+        return self.phi_size <= SMALL_PHI
 
     @property
     def search_settings(self) -> dict[str, float]:

@@ -3,9 +3,17 @@
 from typing import Any
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register
+from benchmarks.rows.contract import (
+    UNTOUCHED,
+    Fill,
+    Row,
+    Run,
+    classes,
+    large_phi,
+    only,
+    register,
+)
 from benchmarks.rows.controls import method
-from benchmarks.rows.needs import classes, large_phi, only
 from benchmarks.rows.on_outputs import QUERIES
 from benchmarks.runs.spec import Arm, Unit
 

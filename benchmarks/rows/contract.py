@@ -1,13 +1,14 @@
-"""The row: everything about one line of a table."""
+"""The row: everything about one line of a table, and what it may need."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 from benchmarks.problems.problem import Problem
-from benchmarks.runs.spec import Arm, Settings, Unit
+from benchmarks.runs.spec import Arm, Settings, Unit, metric_of
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Sees
+from metricopt.metrics.aucpr import AveragePrecision
 from metricopt.registry import Registry
 
 SEES: tuple[str, ...] = get_args(Sees)
@@ -26,6 +27,8 @@ Family = Literal[
     "ceilings",
 ]
 """Families of rows, in the order of tables."""
+Need = Callable[[Problem, Unit], str]
+"""Why a row does not suit a problem and a metric, in words; empty if it does."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,6 @@ class Run:
 
 Fill = Callable[[Problem, Unit], Run]
 """What a row does on a problem, towards a metric."""
-Need = Callable[[Problem, Unit], str]
-"""Why a row does not suit a problem and a metric, in words; empty if it does."""
 
 
 def _nothing_to_do(problem: Problem, metric: Unit) -> Run:
@@ -64,9 +65,11 @@ def _as_it_is(problem: Problem) -> Problem:
     return problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """One line of a table: how it is run, shown, charged and compared.
+
+    Rows are told apart by identity: functions, which most of a row is, have no other.
 
     Attributes:
         name: name in records, `RunSpec.row`.
@@ -103,9 +106,9 @@ class Row:
     name: str
     label: str
     family: Family = "controls"
-    run: Fill = field(default=_nothing_to_do, compare=False, repr=False)
+    run: Fill = field(default=_nothing_to_do, repr=False)
     base: tuple[str, ...] = ()
-    paper: Mapping[str, str] = field(default_factory=dict, hash=False)
+    paper: Mapping[str, str] = field(default_factory=dict)
     sees: str = ""
     note: str = ""
     rival_row: str | None = None
@@ -116,12 +119,10 @@ class Row:
     is_primary: bool = False
     is_brief: bool = False
     is_pictured: bool = False
-    on: Callable[[Problem], Problem] = field(
-        default=_as_it_is, compare=False, repr=False
-    )
+    on: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
     learns_on: Problem | None = None
-    needs: tuple[Need, ...] = field(default=(), compare=False, repr=False)
-    short: Settings = field(default_factory=dict, hash=False, repr=False)
+    needs: tuple[Need, ...] = field(default=(), repr=False)
+    short: Settings = field(default_factory=dict, repr=False)
     base_row: str | None = None
     paper_row: str | None = None
 
@@ -158,3 +159,65 @@ def register(*rows: Row) -> None:
     """Let rows stand wherever a table takes all rows that suit, in this order."""
     for row in rows:
         ROWS.register(row.name)(row)
+
+
+def two_classes(problem: Problem, metric: Unit) -> str:
+    """Say why a row that moves one threshold does not suit."""
+    return "" if problem.classes == 2 else "needs two classes"
+
+
+def several_classes(problem: Problem, metric: Unit) -> str:
+    """Say why a row that weighs classes one by one does not suit."""
+    return "" if problem.classes > 2 else "needs more than two classes"
+
+
+def classes(problem: Problem, metric: Unit) -> str:
+    """Say why a row that shifts scores of classes does not suit."""
+    return "" if problem.classes else "needs outputs that score classes"
+
+
+def decisions(problem: Problem, metric: Unit) -> str:
+    """Say why a row that moves decisions between classes does not suit."""
+    if isinstance(metric_of(metric), AveragePrecision):
+        return "moves all scores of a class, which leaves rankings as they are"
+    return ""
+
+
+def only(*metrics: str) -> Need:
+    """Return the need of one of some metrics, by name."""
+
+    def need(problem: Problem, metric: Unit) -> str:
+        if metric.label in metrics:
+            return ""
+        return f"is defined for {', '.join(metrics)} alone"
+
+    return need
+
+
+def small_phi(why: str) -> Need:
+    """Return the need of an adapter with few parameters, and why in words."""
+
+    def need(problem: Problem, metric: Unit) -> str:
+        return "" if problem.is_small else why
+
+    return need
+
+
+def large_phi(why: str) -> Need:
+    """Return the need of an adapter with many parameters, and why in words."""
+
+    def need(problem: Problem, metric: Unit) -> str:
+        return why if problem.is_small else ""
+
+    return need
+
+
+def queries(least: int) -> Need:
+    """Return the need of so many queries of a search."""
+
+    def need(problem: Problem, metric: Unit) -> str:
+        if least <= problem.size.queries:
+            return ""
+        return f"makes {least:,} queries, more than searches make at this tier"
+
+    return need

@@ -6,9 +6,16 @@ Source: Huang et al., CVPR 2021, Alg. 1.
 from typing import Any
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import LOSS_ONLY, Fill, Row, Run, register
+from benchmarks.rows.contract import (
+    LOSS_ONLY,
+    Fill,
+    Row,
+    Run,
+    queries,
+    register,
+    small_phi,
+)
 from benchmarks.rows.controls import finetuned, method
-from benchmarks.rows.needs import SMALL_PHI, queries, small_phi
 from benchmarks.runs.spec import Unit
 
 ONE_BUDGET = "where d exceeds 32, 500 queries stand for all smaller budgets"
@@ -48,7 +55,7 @@ def _with_queries(name: str, budget: int, *, block: int) -> Row:
     """Return MetricOpt with another budget, and shorter blocks where d is small."""
 
     def run(problem: Problem, metric: Unit) -> Run:
-        recipe = {"block": block} if problem.phi_size <= SMALL_PHI else {}
+        recipe = {"block": block} if problem.is_small else {}
         return metricopt(diagnose=False, recipe=recipe)(problem, metric)
 
     one = () if budget == 500 else (small_phi(ONE_BUDGET),)

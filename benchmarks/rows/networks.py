@@ -1,11 +1,25 @@
-"""Networks that a method of the papers trains towards one metric of two classes."""
+"""Networks that another loss or a method of the papers trains, and what is on top."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks.problems.images.tiers import Images
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register
-from benchmarks.rows.needs import only, two_classes
+from benchmarks.rows.contract import (
+    UNTOUCHED,
+    Fill,
+    Row,
+    Run,
+    only,
+    register,
+    two_classes,
+)
+from benchmarks.rows.controls import CROSS_ENTROPY, DENSE, LOSS_ONLY_ROW, finetuned
+from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Arm, Unit
+
+WARM_LOSSES = ("aucpr", "pairwise-aucroc")
+"""Losses that ResNet-32 goes on with after cross-entropy."""
 
 
 def _trained(name: str, label: str, run: Fill, paper_row: str, **more: Any) -> Row:
@@ -61,4 +75,97 @@ LEARNED_SURROGATE = _trained(
     needs=(two_classes,),
 )
 
+
 register(LOVASZ, COST_SENSITIVE, LEARNED_SURROGATE)
+
+
+def _on(loss: str, *, warm: bool = False) -> Callable[[Problem], Problem]:
+    """Return the change of a problem to the network that a loss trains.
+
+    Args:
+        loss: name of the loss.
+        warm: whether its training goes on from the cross-entropy network.
+    """
+
+    def on(problem: Problem) -> Problem:
+        assert isinstance(problem, Images)
+        late = problem.network.network == "resnet32" and loss in WARM_LOSSES
+        return problem.trained(loss, warm=warm or late)
+
+    return on
+
+
+def network(
+    name: str, label: str, loss: str, paper: Mapping[str, str], **more: Any
+) -> Row:
+    """Return the row of the network that a loss trains, untouched."""
+    return Row(
+        name,
+        label,
+        "networks",
+        run=CROSS_ENTROPY.run,
+        base=(UNTOUCHED,),
+        paper=paper,
+        compared=False,
+        **{"on": _on(loss), **more},
+    )
+
+
+def longer() -> Row:
+    """Return the row of the network whose training goes on with cross-entropy."""
+    return network(
+        "longer",
+        "CE, 6 more epochs",
+        "cross-entropy",
+        {},
+        note="control for the networks that are trained from cross-entropy for as long",
+        on=_on("cross-entropy", warm=True),
+    )
+
+
+def blackbox(loss: str, words: str) -> Row:
+    """Return the row of black-box differentiation with a loss."""
+    return network(
+        "blackbox",
+        "black-box differentiation",
+        loss,
+        {"Table 1": "blackbox", "Table 2": "blackbox"},
+        note=f"trained from the cross-entropy network, {words}",
+        on=_on(loss, warm=True),
+    )
+
+
+def fine_tuned(
+    loss: str, label: str, paper_row: str, *, adam: bool = False
+) -> tuple[Row, ...]:
+    """Return fine-tuning of such a network: loss alone, dense, MetricOpt.
+
+    Args:
+        loss: name of the loss, which names of rows begin with.
+        label: name of the loss as printed.
+        paper_row: the paper's row of MetricOpt.
+        adam: whether MetricOpt is followed with Adam, too.
+    """
+    last, dense = f"{loss}-loss-only", f"{loss}-dense"
+    tested = {"base": (last,), "rival_row": dense}
+    paper = {name: paper_row for name in ("Table 1", "Table 2")}
+
+    def row(name: str, text: str, like: Row, **more: Any) -> Row:
+        known = {"family": "metricopt", "run": like.run, "on": _on(loss)}
+        return finetuned(name, text, **known, **more)
+
+    found = (
+        row(last, f"{label} fine-tune, last step", LOSS_ONLY_ROW),
+        row(dense, f"{label} fine-tune, dense eval", DENSE, **tested),
+        row(
+            f"{loss}-metricopt",
+            f"MetricOpt (SGD) + {label}",
+            METRICOPT,
+            paper=paper,
+            **tested,
+        ),
+    )
+    if not adam:
+        return found
+    text = f"MetricOpt (Adam) + {label}"
+    return (*found, row(f"{loss}-metricopt-adam", text, ADAM, **tested))

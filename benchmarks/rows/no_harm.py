@@ -3,8 +3,7 @@
 from typing import Any
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register
-from benchmarks.rows.needs import small_phi
+from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register, small_phi
 from benchmarks.rows.rivals import QUERIES
 from benchmarks.runs.spec import Arm, Unit
 

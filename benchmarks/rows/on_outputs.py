@@ -3,9 +3,16 @@
 from typing import Any
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register
+from benchmarks.rows.contract import (
+    UNTOUCHED,
+    Fill,
+    Row,
+    Run,
+    only,
+    register,
+    small_phi,
+)
 from benchmarks.rows.controls import method
-from benchmarks.rows.needs import only, small_phi
 from benchmarks.runs.spec import Unit
 
 QUERIES = 15

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run, register
-from benchmarks.rows.needs import classes, decisions, several_classes, two_classes
+from benchmarks.rows.contract import (
+    LOSS_ONLY,
+    UNTOUCHED,
+    Row,
+    Run,
+    classes,
+    decisions,
+    register,
+    several_classes,
+    two_classes,
+)
 from benchmarks.runs.spec import Arm, Unit
 
 

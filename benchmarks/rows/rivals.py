@@ -7,9 +7,8 @@ from typing import Any
 
 from baselines.phi_methods.contract import RIVALS
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Row, Run, register
+from benchmarks.rows.contract import UNTOUCHED, Row, Run, register, small_phi
 from benchmarks.rows.controls import method
-from benchmarks.rows.needs import small_phi
 from benchmarks.runs.spec import Unit
 
 QUERIES = 150
@@ -22,10 +21,11 @@ FEWER_MARKS = {"settings": {"marks": [3, 6]}}
 
 
 def rival(name: str, label: str = "", **more: Any) -> Row:
-    """Return the row of a rival, which makes up to 150 queries unless `run` differs.
+    """Return the row of a rival.
 
     Args:
-        name: name of the row, and in `RIVALS` unless `run` differs.
+        name: name of the row. Without a `run`, the row is the method of that name in
+            `RIVALS`, which makes up to 150 queries.
         label: name as printed; empty for the name with spaces for hyphens.
         **more: other fields of the row.
     """
@@ -38,8 +38,19 @@ def rival(name: str, label: str = "", **more: Any) -> Row:
     return Row(name, label or name.replace("-", " "), "rivals", **known)
 
 
-def _picked(name: str, label: str, note: str, **more: Any) -> Row:
-    settings = more.pop("settings", {})
+def _picked(
+    name: str, label: str, note: str, losses: tuple[str, ...] = (), **more: Any
+) -> Row:
+    """Return the row of fine-tunings, of which queries pick one.
+
+    Args:
+        name: name of the row.
+        label: name as printed.
+        note: printed below the table.
+        losses: beginnings of the names of the losses; empty for all that suit.
+        **more: other fields of the row.
+    """
+    settings = {"settings": {"losses": list(losses)}} if losses else {}
 
     def run(problem: Problem, metric: Unit) -> Run:
         return Run(method("portfolio", **settings), PICKED_BY, offsets=True)
@@ -53,7 +64,7 @@ WEIGHTED_LOSS = _picked(
     "weighted-loss line",
     "fine-tunings under prior-adjusted and class-weighted cross-entropy, of which "
     "queries pick one",
-    settings={"settings": {"losses": list(LINE)}},
+    LINE,
 )
 PORTFOLIO = _picked(
     "portfolio",

@@ -12,7 +12,7 @@ from typing import Any, NewType, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
-from cattrs.v import transform_error
+from cattrs.v import format_exception, transform_error
 
 from metricopt.errors import ConfigError
 
@@ -97,14 +97,21 @@ def decode(kind: type[T], content: object) -> T:
     """Return the dataclass that `encode` made this content from.
 
     Raises:
-        ConfigError: if a field is missing or unknown, or a value of another type; the
-            message names the class and the field.
+        ConfigError: if a field is missing or unknown, or a value of another type or out
+            of its range; the message names the class, and the field or the reason.
     """
     try:
         return _converter().structure(content, kind)
     except BaseValidationError as error:
-        reasons = "; ".join(transform_error(error)[:REASONS])
+        reasons = "; ".join(transform_error(error, format_exception=_reason)[:REASONS])
         raise ConfigError(f"invalid settings for {kind.__name__}: {reasons}") from error
+
+
+def _reason(error: BaseException, kind: type[Any] | None) -> str:
+    """Return why a value was refused; a dataclass of ours says it best itself."""
+    return (
+        str(error) if isinstance(error, ConfigError) else format_exception(error, kind)
+    )
 
 
 def changed(settings: T, changes: Mapping[str, Any]) -> T:

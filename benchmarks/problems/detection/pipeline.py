@@ -71,20 +71,16 @@ class DetectorTraining(ThetaTraining):
     """How theta is trained, by Adam with one cycle of the rate.
 
     Attributes:
-        epochs: passes over the training images.
-        batch_size: images in one mini-batch.
-        rate: greatest learning rate.
         upside_down: whether a half of the images is flipped, as another half is
             mirrored; right for cells, wrong for photographs.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
-        frozen: names of the modules whose weights are not trained.
         cross_entropy: weight of cross-entropy beside another loss of the classes.
             Without it, nothing would tell the background from the classes.
     """
 
     loop: ClassVar[Mapping[str, Any]] = {}
-    batch_size: int = 4
     rate: float = 1e-3
+    batch_size: int = 4
     upside_down: bool = False
     precision: Precision = "float32"
     frozen: tuple[str, ...] = ()

@@ -54,9 +54,6 @@ class ImageTraining(ThetaTraining):
     """How theta is trained, by SGD.
 
     Attributes:
-        epochs: passes over the training images.
-        batch_size: images in one mini-batch; an incomplete last one is dropped.
-        rate: greatest learning rate.
         schedule: "one-cycle", or "steps": divided by 10 after 1/2 and 3/4.
         momentum: momentum of SGD.
         nesterov: whether the momentum is Nesterov's.
@@ -74,7 +71,6 @@ class ImageTraining(ThetaTraining):
         "precision": "fastest",
         "channels_last": True,
     }
-    batch_size: int = 128
     rate: float = 0.2
     schedule: Literal["one-cycle", "steps"] = "one-cycle"
     momentum: float = 0.9

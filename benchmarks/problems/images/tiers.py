@@ -17,7 +17,7 @@ from benchmarks.problems.images.settings import (
     ImageTraining,
 )
 from benchmarks.problems.pretrained.settings import FilmSettings
-from benchmarks.problems.problem import UNRESOLVED, DataProblem, FinetuningSize
+from benchmarks.problems.problem import UNRESOLVED, DataProblem, FinetuningSize, Problem
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Unit
 
@@ -60,6 +60,8 @@ SIZES = {
 
 FILM = FilmSettings()
 """64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
+DIRECT_PHI = {"digit-net": 64}
+"""Scales and shifts of networks whose last such layer has other than 64 channels."""
 FILM_AND_OFFSETS = FilmSettings(offsets=True)
 """The same, and an offset for every output."""
 
@@ -172,6 +174,12 @@ class Images(DataProblem):
         """Return the problem with the same network, trained with another loss."""
         other = replace(self.network, loss=loss, warm=warm)  # type: ignore[type-var]
         return replace(self, network=other)
+
+    @property
+    def phi_size(self) -> int:  # type: ignore[override]
+        """Number of parameters d of the adapter, without offsets."""
+        network = self.network.backbone(self.tier, self.data).network
+        return self.adapter.size or DIRECT_PHI.get(network, Problem.phi_size)
 
     @property
     def classes(self) -> int:  # type: ignore[override]

@@ -57,20 +57,14 @@ class ClassifierTraining(ThetaTraining):
     """How theta is trained, with cross-entropy; see `Training`.
 
     Attributes:
-        epochs: passes over the training images.
-        rate: greatest learning rate.
-        batch_size: images in one mini-batch, over all processes.
         optimizer: "sgd", or "rmsprop" or "powersign" as NASNet has been trained.
         momentum: momentum of SGD and RMSProp.
         weight_decay: factor of the squared weights.
         schedule: schedule of the rate.
         warm_up: share of the steps of "one-cycle" in which the rate rises.
-        least_area: least share of an image that a random crop holds.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
     """
 
-    rate: float
-    batch_size: int = 128
     optimizer: Optimizer = "sgd"
     momentum: float = 0.9
     weight_decay: float = 5e-4

@@ -64,10 +64,12 @@ DIRECT = FilmSettings()
 
 @dataclass(frozen=True)
 class ThetaTraining:
-    """How theta is trained; a kind of problem adds at least `rate` and `batch_size`.
+    """How theta is trained; a kind of problem adds what it may change besides.
 
     Attributes:
         epochs: passes over as many images as there are to train on.
+        rate: greatest learning rate.
+        batch_size: images in one mini-batch, over all processes.
         loop: what this kind of problem fixes of the training loop, by name.
         least_area: least share of an image that a random crop holds.
         frozen: names of the modules whose weights are not trained.
@@ -77,6 +79,8 @@ class ThetaTraining:
     """
 
     epochs: int
+    rate: float
+    batch_size: int = 128
     loop: ClassVar[Mapping[str, Any]] = {"channels_last": True}
     least_area = 1.0
     frozen: ClassVar[Any] = ()

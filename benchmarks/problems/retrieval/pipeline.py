@@ -64,15 +64,10 @@ class EmbeddingTraining(ThetaTraining):
     """How theta is trained, by Adam with one cycle of the rate.
 
     Attributes:
-        epochs: passes; each draws about as many images as there are.
-        batch_size: images in one mini-batch.
-        per_class: images of every class in it.
-        rate: greatest learning rate.
+        per_class: images of every class in a mini-batch.
         head_factor: rate of the embedding layer relative to the others.
         hierarchical: whether the classes of a mini-batch are of two super-categories.
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
-        least_area: least share of an image that a random crop holds.
-        frozen: names of the modules whose weights are not trained.
         principal: whether the embedding layer starts as principal components of the
             training images, half whitened, instead of at random.
 
@@ -80,9 +75,8 @@ class EmbeddingTraining(ThetaTraining):
     layer. Differs: one cycle of the rate.
     """
 
-    batch_size: int = 128
-    per_class: int = 4
     rate: float = 1e-5
+    per_class: int = 4
     head_factor: float = 10.0
     hierarchical: bool = False
     precision: Precision = "float32"

@@ -13,7 +13,7 @@ from benchmarks.problems.images.tiers import (
     network_label,
 )
 from benchmarks.rows.contract import Row
-from benchmarks.rows.trained_networks import blackbox, fine_tuned, longer, network
+from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.network_methods import methods_column
 from benchmarks.tables.parts import (

@@ -18,7 +18,7 @@ from benchmarks.problems.photographs.tiers import (
     ImageNet,
     problem_at,
 )
-from benchmarks.problems.problem import Problem
+from benchmarks.problems.problem import STEP_QUERIES, Problem
 from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
@@ -31,8 +31,6 @@ from benchmarks.tables.table import Place, Table, experiment_of, table
 METRIC = Unit("mcr")
 SHOWN = (Unit("top-1"), Unit("top-5"))
 NOT_IMAGENET = "other data and another network than the paper's"
-SECOND_QUERIES = 20
-"""More queries of a second run: it chooses its step again."""
 TRANSFER_NOTE = (
     "the queries that its value function was learned with were made on that network, "
     "and are not counted here"
@@ -84,7 +82,8 @@ def _second_run(problem: Problem, metric: Unit) -> Run:
     return replace(
         own,
         arm=replace(own.arm, kind="second-run", schedule=SECOND),
-        queries=own.queries + SECOND_QUERIES,
+        # It chooses its step again.
+        queries=own.queries + STEP_QUERIES,
         meta_tests=1,
         diagnose=False,
     )

@@ -101,3 +101,5 @@ def test_settings_of_a_spec_are_checked_as_they_are_read(of, changes, text):
 def test_base_weights_are_named_with_their_checksum(settings, text):
     with pytest.raises(ConfigError, match=text):
         BaseWeights(**settings)
+    with pytest.raises(ConfigError, match=f"settings for BaseWeights: .*{text}"):
+        decode(BaseWeights, settings)
