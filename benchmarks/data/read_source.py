@@ -1,10 +1,12 @@
 """Sources whose images are read one by one; some are drawn, some have no download."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.data.contract import VariantStatus
+from benchmarks.data.files.download import require_md5
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.files.variants import Variant
 from benchmarks.runs.paths import data_root
@@ -52,7 +54,6 @@ class ReadSource(ABC):
         except DataError as error:
             raise DataError(f"{error}; {reader.remedy}") from error
 
-    @abstractmethod
     def fetch(
         self, root: str | Path | None = None, *, progress: bool = True
     ) -> list[Path]:
@@ -61,15 +62,19 @@ class ReadSource(ABC):
         Raises:
             DataError: if that fails or is not possible; the message says what to do.
         """
+        folder = data_root(root) / self.folder
+        return [] if self._is_there(folder) else self._fetch(folder, progress)
 
     def verify(
         self, root: str | Path | None = None, *, variant: str | None = None
     ) -> Any:
-        """Read the local files that say what is in the images, and check them.
+        """Check the archives, and the files that say what is in the images.
 
         Raises:
             DataError: if files are missing, malformed, or not the expected ones.
         """
+        for path, md5 in self._published(data_root(root) / self.folder).items():
+            require_md5(path, md5, self.anew(path))
         return self.load(root, offline=True)
 
     def status(self, root: str | Path | None = None) -> list[VariantStatus]:
@@ -91,6 +96,14 @@ class ReadSource(ABC):
     @abstractmethod
     def count(self) -> int:
         """Number of images."""
+
+    def _fetch(self, folder: Path, progress: bool) -> list[Path]:
+        """Download the missing files to their folder and return their paths."""
+        return []
+
+    def _published(self, folder: Path) -> Mapping[Path, str]:
+        """Return the archives with their published md5: nothing else covers pixels."""
+        return {}
 
     @abstractmethod
     def _is_there(self, folder: Path) -> bool:
@@ -133,12 +146,6 @@ class DrawnSource(ReadSource):
     """A data set that is always there: no file is needed."""
 
     note = "drawn by a program"
-
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Return nothing: no file is needed."""
-        return []
 
     def _is_there(self, folder: Path) -> bool:
         return True

@@ -9,9 +9,8 @@ from typing import Any
 
 from benchmarks.data.detection.contract import DETECTION, VOC_CLASSES, DetectionSource
 from benchmarks.data.files.archives import TarReader
-from benchmarks.data.files.download import download, require_md5
+from benchmarks.data.files.download import download
 from benchmarks.data.files.readers import FolderReader, JoinedReader, Reader
-from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
 DEVKIT, MIRROR = "VOCdevkit", "https://pjreddie.com/media/files/"
@@ -36,13 +35,7 @@ class VOC07(DetectionSource):
     archives: tuple[str, ...] = ("2007", "2007-test")
     """Names of the archives in torchvision's list."""
 
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Download the archives that are missing, and return their paths."""
-        folder = data_root(root) / self.folder
-        if self._unpacked(folder) is not None:
-            return []
+    def _fetch(self, folder: Path, progress: bool) -> list[Path]:
         found = []
         for each in map(_archive, self.archives):
             path = folder / each["filename"]
@@ -51,16 +44,11 @@ class VOC07(DetectionSource):
                 found.append(download(urls, path, md5=each["md5"], progress=progress))
         return found
 
-    def verify(
-        self, root: str | Path | None = None, *, variant: str | None = None
-    ) -> Any:
-        """Check the archives by their md5, too: nothing else covers the pixels."""
-        folder = data_root(root) / self.folder
-        if self._unpacked(folder) is None:
-            for each in map(_archive, self.archives):
-                path = folder / each["filename"]
-                require_md5(path, each["md5"], self.anew(path))
-        return super().verify(root, variant=variant)
+    def _published(self, folder: Path) -> Mapping[Path, str]:
+        packed = self.archives if self._unpacked(folder) is None else ()
+        return {
+            folder / each["filename"]: each["md5"] for each in map(_archive, packed)
+        }
 
     def _is_there(self, folder: Path) -> bool:
         if self._unpacked(folder) is not None:

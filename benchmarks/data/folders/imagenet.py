@@ -13,7 +13,6 @@ from benchmarks.data.folders.contract import (
     TRAIN,
     FolderSource,
 )
-from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
 PAGE = "https://image-net.org/challenges/LSVRC/2012/2012-downloads.php"
@@ -29,18 +28,8 @@ class ImageNet(FolderSource):
     folder = "imagenet"
     expected = (1_281_167, 50_000, 1_000)
 
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Check and unpack the official archives, which the user has to bring.
-
-        Raises:
-            DataError: if an archive is missing or another one; the message says how to
-                get it.
-        """
-        folder = data_root(root) / self.folder
-        if self._is_there(folder):
-            return []
+    def _fetch(self, folder: Path, progress: bool) -> list[Path]:
+        """Check and unpack the official archives, which the user has to bring."""
         half = [name for name in (TRAIN, TEST) if (folder / name).exists()]
         if half:
             raise DataError(

@@ -3,10 +3,10 @@
 Source: Song et al., CVPR 2016.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from benchmarks.data.files.download import download, require_md5
+from benchmarks.data.files.download import download
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.listed.contract import (
     LISTED,
@@ -14,7 +14,6 @@ from benchmarks.data.listed.contract import (
     opened,
     packed_or_not,
 )
-from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
 ARCHIVE, UNPACKED = "Stanford_Online_Products.zip", "Stanford_Online_Products"
@@ -38,27 +37,16 @@ class StanfordOnlineProducts(ListedSource):
     folder = "sop"
     expected = (59_551, 120_053, 11_318, 22_634)
 
-    def fetch(
-        self, root: str | Path | None = None, *, progress: bool = True
-    ) -> list[Path]:
-        """Download the archive of 3 GB and return its path; nothing if it is there."""
-        folder = data_root(root) / self.folder
-        if self._is_there(folder):
-            return []
+    def _fetch(self, folder: Path, progress: bool) -> list[Path]:
+        path = folder / ARCHIVE
         try:
-            path = folder / ARCHIVE
             return [download(ADDRESSES, path, md5=MD5, progress=progress)]
         except DataError as error:
             raise DataError(f"{error}; {_by_hand(folder)}") from error
 
-    def verify(
-        self, root: str | Path | None = None, *, variant: str | None = None
-    ) -> Any:
-        """Check the archive by its md5, too: nothing else covers the pixels."""
-        place = packed_or_not(data_root(root) / self.folder, ARCHIVE, UNPACKED)
-        if place is not None and place.is_file():
-            require_md5(place, MD5, self.anew(place))
-        return super().verify(root, variant=variant)
+    def _published(self, folder: Path) -> Mapping[Path, str]:
+        place = packed_or_not(folder, ARCHIVE, UNPACKED)
+        return {place: MD5} if place is not None and place.is_file() else {}
 
     def _is_there(self, folder: Path) -> bool:
         return packed_or_not(folder, ARCHIVE, UNPACKED) is not None
