@@ -6,12 +6,7 @@ Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
 
 from dataclasses import replace
 
-from benchmarks.problems.images.tiers import (
-    CONVENTION,
-    SIZES,
-    TrainedNetwork,
-    cifar10,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import Run
 from benchmarks.rows.controls import LOSS_ONLY_ROW, finetuned, method
@@ -39,8 +34,8 @@ ROWS = (
 
 def fig4(tier: str) -> Table:
     """Return the figure's table at a tier."""
-    size, name = SIZES[tier], "digit-net" if tier == "smoke" else "small"
-    problem = cifar10(tier, network=TrainedNetwork(name))
+    size, name = tiers.SIZES[tier], "digit-net" if tier == "smoke" else "small"
+    problem = tiers.cifar10(tier, network=tiers.TrainedNetwork(name))
     column = f"{name}/{METRIC.label}"
     asks = "the figure compares optimizers"
     return table(
@@ -51,7 +46,7 @@ def fig4(tier: str) -> Table:
             f"batch norm. T = {size.steps}, K = {size.observations}, {size.tasks} "
             "tasks."
         ),
-        convention=CONVENTION,
+        convention=tiers.CONVENTION,
         blocks=NATURAL,
         columns=(
             column_of(problem, METRIC, f"{name} AUCPR, raw outputs", name=column),

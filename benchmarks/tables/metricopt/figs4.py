@@ -10,14 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.problems.images.tiers import (
-    CONVENTION,
-    SIZES,
-    Images,
-    cifar10,
-    default_network,
-    network_label,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import LOSS_ONLY, Row
@@ -91,10 +84,10 @@ def adapters(network: str) -> dict[str, FilmSettings]:
 
 def _row(tier: str, name: str) -> Row:
     recipe = recipes(TASKS[tier]).get(name, {})
-    adapter = adapters(default_network(tier)).get(name)
+    adapter = adapters(tiers.default_network(tier)).get(name)
 
     def on(problem: Problem) -> Problem:
-        assert isinstance(problem, Images)
+        assert isinstance(problem, tiers.Images)
         size = problem.size
         if name in SHARES_OBSERVED:
             observed = math.ceil(SHARES_OBSERVED[name] * size.steps)
@@ -117,18 +110,18 @@ def _row(tier: str, name: str) -> Row:
 
 def figs4(tier: str) -> Table:
     """Return the ablation at a tier."""
-    size = replace(SIZES[tier], tasks=TASKS[tier])
-    problem = cifar10(tier, size=size)
+    size = replace(tiers.SIZES[tier], tasks=TASKS[tier])
+    problem = tiers.cifar10(tier, size=size)
     rows = (LOSS_ONLY_ROW, *(_row(tier, name) for name in LABELS), *FOLLOWING)
     asks = "the figure takes the value function of phi apart"
     return table(
         [Place("natural", problem, METRIC, COLUMN, rows=rows, asks=asks)],
         title="Figures 3 and S4: the value function on CIFAR-10, taken apart",
         caption=(
-            f"{network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} steps. "
-            "Every row differs from the recipe only in what its name says."
+            f"{tiers.network_label(tier)}, {TASKS[tier]} tasks of T = {size.steps} "
+            "steps. Every row differs from the recipe only in what its name says."
         ),
-        convention=CONVENTION,
+        convention=tiers.CONVENTION,
         blocks=NATURAL,
         columns=(column_of(problem, METRIC, "worst-class error", name=COLUMN),),
         loss_only_row="loss-only",

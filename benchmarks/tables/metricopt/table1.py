@@ -6,12 +6,7 @@ the arms at equal queries are ours.
 
 from dataclasses import replace
 
-from benchmarks.problems.images.tiers import (
-    CONVENTION,
-    SIZES,
-    cifar10,
-    network_label,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.rows.contract import Row
 from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
@@ -49,18 +44,18 @@ OWN: tuple[Row, ...] = (
 
 def table1(tier: str) -> Table:
     """Return Table 1 at a tier."""
-    size, problem = SIZES[tier], cifar10(tier)
+    size, problem = tiers.SIZES[tier], tiers.cifar10(tier)
     methods, methods_shown, methods_note = methods_column(tier, "mcr", "MCR", METHODS)
     paper = {} if tier == "smoke" else {"paper_column": "cifar10/mcr"}
     return table(
         [Place("natural", problem, METRIC, own=OWN), methods],
         title="Table 1 of MetricOpt (CVPR 2021): misclassification rate on CIFAR-10",
         caption=(
-            f"{network_label(tier)}, FiLM: a scale and a shift for every channel of "
-            f"its last feature map. T = {size.steps}, K = {size.observations}, "
+            f"{tiers.network_label(tier)}, FiLM: a scale and a shift for every channel "
+            f"of its last feature map. T = {size.steps}, K = {size.observations}, "
             f"{size.tasks} tasks. Queries of meta-training are charged."
         ),
-        convention=CONVENTION,
+        convention=tiers.CONVENTION,
         blocks=NATURAL,
         columns=(
             column_of(problem, METRIC, **paper),

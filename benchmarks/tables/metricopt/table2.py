@@ -9,13 +9,7 @@ is a column for softmax probabilities and one for raw outputs.
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.problems.images.tiers import (
-    CONVENTION,
-    SIZES,
-    Images,
-    TrainedNetwork,
-    cifar10,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.rows import ceilings, controls, metricopt
 from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
@@ -65,7 +59,7 @@ SLOW = LeftOut(
 
 def table2(tier: str) -> Table:
     """Return Table 2 at a tier."""
-    size, problem = SIZES[tier], cifar10(tier)
+    size, problem = tiers.SIZES[tier], tiers.cifar10(tier)
     networks = SMOKE_NETWORKS if tier == "smoke" else NETWORKS
     methods, methods_shown, methods_note = methods_column(
         tier, "aucpr", "AUCPR", ("moew", "ala", "ala-multi", "reloss-anchored")
@@ -79,7 +73,7 @@ def table2(tier: str) -> Table:
             f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
             "of meta-training are charged."
         ),
-        convention=CONVENTION,
+        convention=tiers.CONVENTION,
         blocks=NATURAL,
         columns=(
             *(
@@ -101,7 +95,7 @@ def table2(tier: str) -> Table:
     )
 
 
-def _place(problem: Images, name: str, metric: Unit) -> Place:
+def _place(problem: tiers.Images, name: str, metric: Unit) -> Place:
     raw = metric == RAW
     left_out = [
         ELSEWHERE,
@@ -110,7 +104,7 @@ def _place(problem: Images, name: str, metric: Unit) -> Place:
     ]
     return Place(
         "natural",
-        replace(problem, network=TrainedNetwork(name)),
+        replace(problem, network=tiers.TrainedNetwork(name)),
         metric,
         f"{name}/{metric.label}",
         own=NETWORK_ROWS if raw else (*NETWORK_ROWS, *FINE_TUNED),

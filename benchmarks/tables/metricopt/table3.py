@@ -6,16 +6,7 @@ queries, the columns G-mean and `covtype-rare`, and the block `natural` are ours
 
 from dataclasses import replace
 
-from benchmarks.problems.tabular.tiers import (
-    A9A,
-    COVTYPE,
-    DIGIT,
-    RARE,
-    SIZES,
-    STEPS,
-    Binary,
-    convention,
-)
+from benchmarks.problems.tabular import tiers
 from benchmarks.report.layout import Block, FirstLook
 from benchmarks.rows import ceilings, metricopt, no_harm, on_outputs, post_hoc, rivals
 from benchmarks.rows.networks import LEARNED_SURROGATE
@@ -34,12 +25,12 @@ OF_PAPER = {
 }
 """Columns of the paper, by our columns."""
 PROBLEMS = (
-    (A9A, ("mcr", "jaccard", "f1", "g-mean")),
-    (COVTYPE, ("mcr", "jaccard", "f1")),
-    (RARE, ("f1", "g-mean")),
+    (tiers.A9A, ("mcr", "jaccard", "f1", "g-mean")),
+    (tiers.COVTYPE, ("mcr", "jaccard", "f1")),
+    (tiers.RARE, ("f1", "g-mean")),
 )
 # The smoke tier runs the same arms on a data set that scikit-learn brings along.
-SMOKE_PROBLEMS = ((DIGIT, ("jaccard", "f1")),)
+SMOKE_PROBLEMS = ((tiers.DIGIT, ("jaccard", "f1")),)
 REPLICATES = {"paper": (10, 10), "local": (10, 5), "smoke": (2, 2)}
 """All replicates, and those of secondary rows."""
 QUERIES = {"paper": (5_000, 5_000), "local": (1_500, 500), "smoke": (60, 60)}
@@ -92,9 +83,9 @@ def table3(tier: str) -> Table:
         title="Table 3 of MetricOpt (CVPR 2021): binary classification",
         caption=(
             "MLP 100-30-10-1 trained with cross-entropy, d = 16 dynamic input biases, "
-            f"T = {STEPS}, K = 3. Queries of meta-training are charged."
+            f"T = {tiers.STEPS}, K = 3. Queries of meta-training are charged."
         ),
-        convention=convention([problem for problem, _ in problems]),
+        convention=tiers.convention([problem for problem, _ in problems]),
         blocks=(
             Block("balanced", "class-balanced mini-batches, as in the paper"),
             Block(
@@ -120,8 +111,8 @@ def table3(tier: str) -> Table:
     )
 
 
-def _place(tier: str, problem: Binary, metric: Unit) -> Place:
-    size, natural = SIZES[tier], problem.sampling == "natural"
+def _place(tier: str, problem: tiers.Binary, metric: Unit) -> Place:
+    size, natural = tiers.SIZES[tier], problem.sampling == "natural"
     own, least = QUERIES[tier]
     in_paper = f"{problem.name}/{metric.label}" in OF_PAPER
     queries = size.queries if in_paper else own
@@ -132,7 +123,7 @@ def _place(tier: str, problem: Binary, metric: Unit) -> Place:
         replicates=replicates,
         few_replicates=few,
     )
-    left_out = (RIVALS,) if problem.name == COVTYPE.name else ()
+    left_out = (RIVALS,) if problem.name == tiers.COVTYPE.name else ()
     return Place(
         problem.sampling,
         problem.at(tier, size=sized),

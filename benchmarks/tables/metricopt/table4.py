@@ -7,17 +7,7 @@ are ours.
 
 from dataclasses import replace
 
-from benchmarks.problems.photographs.tiers import (
-    CAPTIONS,
-    ELSEWHERE,
-    OWN,
-    POWERSIGN,
-    SECOND,
-    SIZES,
-    SMALLER,
-    ImageNet,
-    problem_at,
-)
+from benchmarks.problems.photographs import tiers
 from benchmarks.problems.problem import STEP_QUERIES, Problem
 from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
@@ -46,8 +36,8 @@ RMSPROP = replace(
 
 def _powersign(tier: str) -> Row:
     def on(problem: Problem) -> Problem:
-        assert isinstance(problem, ImageNet)
-        return problem.trained(POWERSIGN[tier])
+        assert isinstance(problem, tiers.ImageNet)
+        return problem.trained(tiers.POWERSIGN[tier])
 
     return Row(
         "powersign",
@@ -69,7 +59,7 @@ def _transferred(tier: str, source: str, words: str, paper_row: str) -> Row:
         f"MetricOpt (SGD), f of {words}",
         family="metricopt",
         run=metricopt(diagnose=False),
-        learns_on=problem_at(tier, source),
+        learns_on=tiers.problem_at(tier, source),
         base=(LOSS_ONLY,),
         paper={"Table 4": paper_row},
         note=TRANSFER_NOTE,
@@ -81,7 +71,7 @@ def _second_run(problem: Problem, metric: Unit) -> Run:
     own = METRICOPT.run(problem, metric)
     return replace(
         own,
-        arm=replace(own.arm, kind="second-run", schedule=SECOND),
+        arm=replace(own.arm, kind="second-run", schedule=tiers.SECOND),
         # It chooses its step again.
         queries=own.queries + STEP_QUERIES,
         meta_tests=1,
@@ -103,7 +93,7 @@ SECOND_RUN = Row(
 )
 
 
-def _column(tier: str, problem: ImageNet, metric: Unit) -> Column:
+def _column(tier: str, problem: tiers.ImageNet, metric: Unit) -> Column:
     return Column(
         f"{problem.name}/{metric.label}",
         metric.label,
@@ -114,12 +104,12 @@ def _column(tier: str, problem: ImageNet, metric: Unit) -> Column:
     )
 
 
-def _place(tier: str, problem: ImageNet) -> Place:
+def _place(tier: str, problem: tiers.ImageNet) -> Place:
     own = (
         RMSPROP,
         _powersign(tier),
-        _transferred(tier, SMALLER, "ResNet-18", "metricopt-resnet18"),
-        _transferred(tier, ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
+        _transferred(tier, tiers.SMALLER, "ResNet-18", "metricopt-resnet18"),
+        _transferred(tier, tiers.ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
     )
     return brief_place(
         "natural", problem, METRIC, also=SHOWN, own=own, last=(SECOND_RUN,)
@@ -128,12 +118,12 @@ def _place(tier: str, problem: ImageNet) -> Place:
 
 def table4(tier: str) -> Table:
     """Return Table 4 at a tier."""
-    size, problem = SIZES[tier], problem_at(tier, OWN)
+    size, problem = tiers.SIZES[tier], tiers.problem_at(tier, tiers.OWN)
     return table(
         [_place(tier, problem)],
         title="Table 4 of MetricOpt (CVPR 2021): accuracy on ImageNet",
         caption=(
-            f"{CAPTIONS[tier]}. FiLM on the last feature map, d = 256, "
+            f"{tiers.CAPTIONS[tier]}. FiLM on the last feature map, d = 256, "
             f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
             "of meta-training count."
         ),

@@ -5,13 +5,7 @@ of Recall@k serves all columns, as in the paper. The control arms, MetricOpt on 
 the oracle and the arms at equal queries are ours.
 """
 
-from benchmarks.problems.retrieval.tiers import (
-    LABELS,
-    LOSSES,
-    PROBLEMS,
-    SIZES,
-    Retrieval,
-)
+from benchmarks.problems.retrieval import tiers
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
@@ -29,28 +23,28 @@ NOT_SOP = "other data and another network than the paper's"
 
 BLOCKS = tuple(
     Block(name, f"networks trained with {label}", paper_part=name)
-    for name, label in LOSSES.items()
+    for name, label in tiers.LOSSES.items()
 )
 
 
 def table5(tier: str) -> Table:
     """Return Table 5 at a tier."""
-    size, dataset = SIZES[tier], PROBLEMS[tier].dataset
+    size, dataset = tiers.SIZES[tier], tiers.PROBLEMS[tier].dataset
     recalls = {Unit(f"recall@{k}"): f"R@{k}" for k in size.ranks}
     return table(
         [
             brief_place(
                 loss,
-                Retrieval.at(tier, loss),
+                tiers.Retrieval.at(tier, loss),
                 METRIC,
                 also=(*recalls, ALSO),
                 own=BASE_LOSS_ROWS,
             )
-            for loss in LOSSES
+            for loss in tiers.LOSSES
         ],
         title="Table 5 of MetricOpt (CVPR 2021): Recall@k of image retrieval",
         caption=(
-            f"{LABELS[tier]}. FiLM on the last stage, d = 128, T = {size.steps}, "
+            f"{tiers.LABELS[tier]}. FiLM on the last stage, d = 128, T = {size.steps}, "
             f"K = {size.observations}, {size.tasks} tasks. Queries of meta-training "
             "count."
         ),

@@ -6,16 +6,8 @@ outputs, the oracle, the arms at equal queries and AP by class are ours.
 
 from functools import partial
 
+from benchmarks.problems.detection import tiers
 from benchmarks.problems.detection.pipeline import DetectionProblem
-from benchmarks.problems.detection.tiers import (
-    LOSSES,
-    PROBLEMS,
-    SIZES,
-    BackEnd,
-    Detection,
-    caption,
-    classes_of,
-)
 from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.runs.spec import Unit
@@ -35,22 +27,22 @@ NOT_VOC = "other data and another network than the paper's"
 
 BLOCKS = tuple(
     Block(name, f"detectors trained with {label}", paper_part=name)
-    for name, label in LOSSES.items()
+    for name, label in tiers.LOSSES.items()
 )
 
 
-def table6(back_end: BackEnd, tier: str) -> Table:
+def table6(back_end: tiers.BackEnd, tier: str) -> Table:
     """Return Table 6 at a tier, with the detectors of a back end."""
-    size = SIZES[tier]
+    size = tiers.SIZES[tier]
     return table(
         [
-            _place(tier, Detection.at(tier, data, back_end, loss), loss)
-            for loss in LOSSES
-            for data in PROBLEMS[tier].values()
+            _place(tier, tiers.Detection.at(tier, data, back_end, loss), loss)
+            for loss in tiers.LOSSES
+            for data in tiers.PROBLEMS[tier].values()
         ],
         title="Table 6 of MetricOpt (CVPR 2021): AP50 of object detection",
         caption=(
-            f"{caption(back_end, tier)}. FiLM on the box head, d = 128, "
+            f"{tiers.caption(back_end, tier)}. FiLM on the box head, d = 128, "
             f"T = {size.steps}, K = {size.observations}, {size.tasks} tasks. Queries "
             "of meta-training count."
         ),
@@ -66,14 +58,14 @@ def table6(back_end: BackEnd, tier: str) -> Table:
     )
 
 
-def _place(tier: str, problem: Detection, loss: str) -> Place:
+def _place(tier: str, problem: tiers.Detection, loss: str) -> Place:
     also = (*OTHERS, *_by_class(tier))
     return brief_place(loss, problem, METRIC, also=also, own=BASE_LOSS_ROWS)
 
 
 def columns(tier: str) -> tuple[Column, ...]:
     """Return the columns of a tier: metrics of the same runs, problem by problem."""
-    several = len(PROBLEMS[tier]) > 1
+    several = len(tiers.PROBLEMS[tier]) > 1
     return tuple(
         Column(
             f"{data.dataset}/{metric.label}",
@@ -83,7 +75,7 @@ def columns(tier: str) -> tuple[Column, ...]:
             paper_column=_of_paper(tier, data) if metric == METRIC else None,
             not_comparable="" if tier == "paper" else NOT_VOC,
         )
-        for name, data in PROBLEMS[tier].items()
+        for name, data in tiers.PROBLEMS[tier].items()
         for metric, label in {METRIC: "AP50", **_by_class(tier), **OTHERS}.items()
     )
 
@@ -97,7 +89,7 @@ def _by_class(tier: str) -> dict[Unit, str]:
     """Return AP50 of every class, with their labels."""
     return {
         Unit(METRIC.name, {"label": label}): name
-        for label, name in enumerate(classes_of(tier), start=1)
+        for label, name in enumerate(tiers.classes_of(tier), start=1)
     }
 
 

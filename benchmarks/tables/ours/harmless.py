@@ -8,33 +8,13 @@ is much to gain, in others next to nothing.
 from dataclasses import dataclass, replace
 from itertools import product
 
+from benchmarks.problems.tabular import tiers
 from benchmarks.problems.tabular.pipeline import TabularSettings
-from benchmarks.problems.tabular.tiers import (
-    A9A,
-    CANCER,
-    COVTYPE,
-    DIGIT,
-    SIZES,
-    STEPS,
-    Binary,
-    Sampling,
-    convention,
-)
 from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.rows.post_hoc import THRESHOLD_SHIFT
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.ours.small_observe import (
-    ASKS,
-    BUDGETS,
-    CAPTION,
-    NOTES,
-    OBSERVED,
-    QUERIES,
-    SEARCHED,
-    WHOLE,
-    block_of,
-)
+from benchmarks.tables.ours import small_observe
 from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
@@ -55,29 +35,29 @@ class Situation:
         observed: sizes of the observe split; `WHOLE` for all there is.
     """
 
-    problem: Binary
-    samplings: tuple[Sampling, ...]
-    observed: tuple[int, ...] = (WHOLE,)
+    problem: tiers.Binary
+    samplings: tuple[tiers.Sampling, ...]
+    observed: tuple[int, ...] = (small_observe.WHOLE,)
 
     @property
-    def blocks(self) -> list[tuple[Sampling, int]]:
+    def blocks(self) -> list[tuple[tiers.Sampling, int]]:
         """The sampling and the size of every block it is in."""
         return list(product(self.samplings, self.observed))
 
 
-ROWS = (CROSS_ENTROPY, THRESHOLD_SHIFT, *SEARCHED)
+ROWS = (CROSS_ENTROPY, THRESHOLD_SHIFT, *small_observe.SEARCHED)
 
-BOTH: tuple[Sampling, ...] = ("balanced", "natural")
+BOTH: tuple[tiers.Sampling, ...] = ("balanced", "natural")
 SITUATIONS = (
-    Situation(A9A, BOTH, OBSERVED),
+    Situation(tiers.A9A, BOTH, small_observe.OBSERVED),
     # Half of its examples are positive: class-balanced sampling changes nothing.
-    Situation(COVTYPE, ("natural",), OBSERVED),
-    Situation(DIGIT, BOTH),
-    Situation(CANCER, ("natural",)),
+    Situation(tiers.COVTYPE, ("natural",), small_observe.OBSERVED),
+    Situation(tiers.DIGIT, BOTH),
+    Situation(tiers.CANCER, ("natural",)),
 )
 SMOKE_SITUATIONS = (
-    Situation(DIGIT, ("balanced",), (100, WHOLE)),
-    Situation(CANCER, ("natural",)),
+    Situation(tiers.DIGIT, ("balanced",), (100, small_observe.WHOLE)),
+    Situation(tiers.CANCER, ("natural",)),
 )
 METRICS, SMOKE_METRICS = ("mcr", "f1", "g-mean"), ("f1",)
 
@@ -99,16 +79,16 @@ def harmless(tier: str) -> Table:
         title="Harm and gain with small observe splits",
         caption=(
             "MLP 100-30-10-1, d = 16 dynamic input biases and an output offset, "
-            f"T = {STEPS}. {CAPTION}"
+            f"T = {tiers.STEPS}. {small_observe.CAPTION}"
         ),
-        convention=convention(problems),
-        blocks=tuple(block_of(*block) for block in dict.fromkeys(blocks)),
+        convention=tiers.convention(problems),
+        blocks=tuple(small_observe.block_of(*block) for block in dict.fromkeys(blocks)),
         columns=tuple(column_of(*place) for place in product(problems, metrics)),
         untouched_row="cross-entropy",
-        query_budgets=BUDGETS,
+        query_budgets=small_observe.BUDGETS,
         observed_of=observed_of,
         notes=(
-            *NOTES,
+            *small_observe.NOTES,
             "Sub-samples are random, and every replicate has its own: 7 parts to "
             "train, 1 to observe, 2 to test. Training takes 40, 30 or 15 epochs, "
             "because few examples need more of them.",
@@ -125,19 +105,25 @@ def harmless(tier: str) -> Table:
 
 
 def _place(
-    tier: str, problem: Binary, sampling: Sampling, observed: int, metric: Unit
+    tier: str,
+    problem: tiers.Binary,
+    sampling: tiers.Sampling,
+    observed: int,
+    metric: Unit,
 ) -> Place:
     examples = OBSERVED_PER_EXAMPLE * observed or None
     sampled = problem.at(
         tier,
-        size=replace(SIZES[tier], queries=QUERIES[tier], search_tests=1),
+        size=replace(
+            tiers.SIZES[tier], queries=small_observe.QUERIES[tier], search_tests=1
+        ),
         data=replace(problem.data, max_examples=examples),
         sampling=sampling,
         epochs=EPOCHS_OF.get(observed),
         offsets=True,
     )
-    block = block_of(sampling, observed).name
-    return Place(block, sampled, metric, rows=ROWS, asks=ASKS)
+    block = small_observe.block_of(sampling, observed).name
+    return Place(block, sampled, metric, rows=ROWS, asks=small_observe.ASKS)
 
 
 def observed_of(spec: RunSpec) -> int:

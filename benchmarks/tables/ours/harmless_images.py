@@ -7,27 +7,13 @@ Train split, test split and network stay as they are.
 from dataclasses import replace
 from itertools import product
 
+from benchmarks.problems.images import tiers
 from benchmarks.problems.images.settings import ImageSettings
-from benchmarks.problems.images.tiers import (
-    FILM_AND_OFFSETS,
-    SIZES,
-    cifar10,
-    network_label,
-)
 from benchmarks.problems.problem import DEVIATION
 from benchmarks.rows.controls import CROSS_ENTROPY
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.ours.small_observe import (
-    ASKS,
-    BUDGETS,
-    CAPTION,
-    NOTES,
-    OBSERVED,
-    QUERIES,
-    SEARCHED,
-    block_of,
-)
+from benchmarks.tables.ours import small_observe
 from benchmarks.tables.parts import column_of
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
@@ -42,37 +28,42 @@ TESTS = {"paper": 3, "local": 2, "smoke": 1}
 def harmless_images(tier: str) -> Table:
     """Return the table on harm, on images, at a tier."""
     metrics = SMOKE_METRICS if tier == "smoke" else METRICS
-    observed = SMOKE_OBSERVED if tier == "smoke" else OBSERVED
-    size, tests = SIZES[tier], TESTS[tier]
-    sized = replace(size, search_queries=QUERIES[tier], search_tests=tests, seeds=tests)
-    problem = cifar10(tier, size=sized, adapter=FILM_AND_OFFSETS)
-    searched = (row.running(meta_tests=tests) for row in SEARCHED)
+    observed = SMOKE_OBSERVED if tier == "smoke" else small_observe.OBSERVED
+    size, tests = tiers.SIZES[tier], TESTS[tier]
+    sized = replace(
+        size,
+        search_queries=small_observe.QUERIES[tier],
+        search_tests=tests,
+        seeds=tests,
+    )
+    problem = tiers.cifar10(tier, size=sized, adapter=tiers.FILM_AND_OFFSETS)
+    searched = (row.running(meta_tests=tests) for row in small_observe.SEARCHED)
     rows = (CROSS_ENTROPY, *searched)
     return table(
         [
             Place(
-                block_of("natural", count).name,
+                small_observe.block_of("natural", count).name,
                 replace(problem, observed=count),
                 Unit(name),
                 rows=rows,
-                asks=ASKS,
+                asks=small_observe.ASKS,
             )
             for count, name in product(observed, metrics)
         ],
         title="Harm and gain with small observe splits, on images",
         caption=(
-            f"{network_label(tier)}, FiLM on the last batch norm and an offset for "
-            f"every output, T = {size.steps}. {CAPTION}"
+            f"{tiers.network_label(tier)}, FiLM on the last batch norm and an offset "
+            f"for every output, T = {size.steps}. {small_observe.CAPTION}"
         ),
         convention="Training and test images are those of Table 1.",
-        blocks=tuple(block_of("natural", count) for count in observed),
+        blocks=tuple(small_observe.block_of("natural", count) for count in observed),
         columns=tuple(
             column_of(problem, Unit(name), label) for name, label in metrics.items()
         ),
         untouched_row="cross-entropy",
-        query_budgets=BUDGETS,
+        query_budgets=small_observe.BUDGETS,
         observed_of=observed_of,
-        notes=(*NOTES, *_notes(tests)),
+        notes=(*small_observe.NOTES, *_notes(tests)),
     )
 
 

@@ -5,12 +5,7 @@ with long-tailed training; error with wrong training labels. Table 1 has the err
 the images as they are, Table 2 the AUCPR.
 """
 
-from benchmarks.problems.images.tiers import (
-    CIFAR10,
-    SIZES,
-    images,
-    network_label,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.report.columns import MARGIN
 from benchmarks.rows import ceilings, controls, metricopt
 from benchmarks.runs.spec import Unit
@@ -25,17 +20,17 @@ from benchmarks.tables.parts import (
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import LeftOut, Place, Table, experiment_of, table
 
-TAIL = images("tail", "cifar10", imbalance=100)
-NOISE = images("noise", "cifar10", label_noise=0.4)
+TAIL = tiers.images("tail", "cifar10", imbalance=100)
+NOISE = tiers.images("noise", "cifar10", label_noise=0.4)
 # In the smoke tier a tail of 100 would leave single digits.
 SMOKE = {
-    "cifar10": images("cifar10", "digits"),
-    "tail": images("tail", "digits", imbalance=10),
-    "noise": images("noise", "digits", label_noise=0.4),
+    "cifar10": tiers.images("cifar10", "digits"),
+    "tail": tiers.images("tail", "digits", imbalance=10),
+    "noise": tiers.images("noise", "digits", label_noise=0.4),
 }
 COLUMNS = (
-    (CIFAR10, "worst-class-error", "worst-class error"),
-    (CIFAR10, "vehicle-animal-cost", "vehicle-animal cost"),
+    (tiers.CIFAR10, "worst-class-error", "worst-class error"),
+    (tiers.CIFAR10, "vehicle-animal-cost", "vehicle-animal cost"),
     (TAIL, "f-macro", "long tail, macro F"),
     (TAIL, "g-mean", "long tail, G-mean"),
     (NOISE, "mcr", "40 % label noise, MCR"),
@@ -60,7 +55,7 @@ ELSEWHERE = LeftOut(
 
 def mismatch(tier: str) -> Table:
     """Return the table of mismatches at a tier."""
-    size, smoke = SIZES[tier], tier == "smoke"
+    size, smoke = tiers.SIZES[tier], tier == "smoke"
     columns = [
         ((SMOKE[problem.name] if smoke else problem).at(tier, reach=REACH), *rest)
         for problem, *rest in COLUMNS
@@ -73,8 +68,8 @@ def mismatch(tier: str) -> Table:
         ],
         title="Mismatch: metrics that cross-entropy does not serve",
         caption=(
-            f"{network_label(tier)}, FiLM: a scale and a shift for every channel of "
-            f"its last feature map. T = {size.steps}, K = {size.observations}, "
+            f"{tiers.network_label(tier)}, FiLM: a scale and a shift for every channel "
+            f"of its last feature map. T = {size.steps}, K = {size.observations}, "
             f"{size.tasks} tasks. Queries of meta-training are charged."
         ),
         convention=(

@@ -13,13 +13,7 @@ from benchmarks.problems.images.tiers import (
     images,
 )
 from benchmarks.problems.problem import Problem
-from benchmarks.problems.tabular.tiers import (
-    CANCER,
-    DIGIT,
-    STEPS,
-    TabularSize,
-    convention,
-)
+from benchmarks.problems.tabular import tiers as tabular
 from benchmarks.report.layout import Block
 from benchmarks.rows import controls, post_hoc
 from benchmarks.rows.metricopt import METRICOPT
@@ -30,14 +24,14 @@ from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
 QUERIES = 750
-SIZE = TabularSize(
+SIZE = tabular.TabularSize(
     replicates=5,
     meta_tests=5,
     tasks=240,
     queries=QUERIES,
     metricopt_queries=QUERIES,
 )
-DIGITS, TUMOURS = replace(DIGIT, epochs=4), replace(CANCER, epochs=10)
+DIGITS, TUMOURS = replace(tabular.DIGIT, epochs=4), replace(tabular.CANCER, epochs=10)
 TAIL = replace(images("digits-tail", "digits", imbalance=10), reach=2.0)
 
 ROWS = (
@@ -72,12 +66,13 @@ def quick(tier: str) -> Table:
         order=ROWS,
         title="A first look, on embedded data",
         caption=(
-            f"MLP 100-30-10-1, d = 16 dynamic input biases, T = {STEPS}. digits-tail: "
-            f"two convolutions, FiLM with 32 scales and 32 shifts. At most {QUERIES} "
-            "metric queries per result, meta-training included. The limit does not "
-            "hold for threshold shift and class offsets, which need scores anyway."
+            f"MLP 100-30-10-1, d = 16 dynamic input biases, T = {tabular.STEPS}. "
+            "digits-tail: two convolutions, FiLM with 32 scales and 32 shifts. At most "
+            f"{QUERIES} metric queries per result, meta-training included. The limit "
+            "does not hold for threshold shift and class offsets, which need scores "
+            "anyway."
         ),
-        convention=convention(binary),
+        convention=tabular.convention(binary),
         blocks=(Block("balanced", "class-balanced mini-batches"),),
         columns=(
             *(column_of(problem, Unit(name)) for problem, name in columns[:3]),

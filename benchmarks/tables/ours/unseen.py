@@ -8,25 +8,16 @@ from dataclasses import replace
 
 from benchmarks.problems.tabular.tiers import A9A, DIGIT, SIZES, STEPS, convention
 from benchmarks.report.layout import Block
-from benchmarks.tables.ours.black_boxes import (
-    ASKS,
-    BUDGETS,
-    CAPTION,
-    NOTES,
-    QUERIES,
-    black_boxes,
-    columns,
-    rows,
-)
+from benchmarks.tables.ours import black_boxes
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
 
 def unseen(tier: str) -> Table:
     """Return the table of black boxes at a tier."""
-    size = replace(SIZES[tier], queries=QUERIES[tier], search_tests=1)
+    size = replace(SIZES[tier], queries=black_boxes.QUERIES[tier], search_tests=1)
     problem = (DIGIT if tier == "smoke" else A9A).at(tier, size=size, offsets=True)
-    boxes = black_boxes(tier, classes=2)
+    boxes = black_boxes.black_boxes(tier, classes=2)
     return table(
         [
             Place(
@@ -34,23 +25,23 @@ def unseen(tier: str) -> Table:
                 problem,
                 box.unit,
                 f"{problem.name}/{box.name}",
-                rows=rows(tier),
-                asks=ASKS,
+                rows=black_boxes.rows(tier),
+                asks=black_boxes.ASKS,
             )
             for box in boxes
         ],
         title="Black boxes that no statistic was made for",
         caption=(
             "MLP 100-30-10-1, d = 16 dynamic input biases and an output offset, "
-            f"T = {STEPS}. {CAPTION}"
+            f"T = {STEPS}. {black_boxes.CAPTION}"
         ),
         convention=convention([problem]),
         blocks=(Block("balanced", "class-balanced mini-batches"),),
-        columns=columns(problem, boxes),
+        columns=black_boxes.columns(problem, boxes),
         untouched_row="cross-entropy",
-        query_budgets=BUDGETS,
+        query_budgets=black_boxes.BUDGETS,
         notes=(
-            *NOTES,
+            *black_boxes.NOTES,
             "Left out: with two classes the mean of the two worst recalls is balanced "
             "accuracy, and the mean reciprocal rank is half of 1 plus the accuracy.",
             "With 15 queries the calibration error is identified in two replicates of "

@@ -6,30 +6,11 @@ Two released networks, each searched several times. See `unseen` for what counts
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.problems.images.tiers import (
-    CONVENTION,
-    FILM_AND_OFFSETS,
-    SIZES,
-    TrainedNetwork,
-    cifar10,
-)
+from benchmarks.problems.images import tiers
 from benchmarks.problems.problem import DEVIATION
 from benchmarks.report.layout import Block
 from benchmarks.rows.contract import Row
-from benchmarks.tables.ours.black_boxes import (
-    ASKS,
-    BUDGETS,
-    CAPTION,
-    FURTHER_COSTS,
-    HARD_TO_IDENTIFY,
-    NOTES,
-    PATIENT,
-    QUERIES,
-    BlackBox,
-    black_boxes,
-    columns,
-    rows,
-)
+from benchmarks.tables.ours import black_boxes
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
@@ -37,25 +18,27 @@ NETWORKS = {"resnet32": "ResNet-32", "small": "small network"}
 SMOKE_NETWORKS = {"digit-net": "digits"}
 TESTS = {"paper": 3, "local": 2, "smoke": 1}
 """Searches of a network, which the spread is over."""
-SLOW = ("random-search", "guided-cma", PATIENT.name)
+SLOW = ("random-search", "guided-cma", black_boxes.PATIENT.name)
 """Rows that tier local lacks on the small network and for further random costs."""
 
 
 def unseen_images(tier: str) -> Table:
     """Return the table of black boxes on images at a tier."""
     networks = SMOKE_NETWORKS if tier == "smoke" else NETWORKS
-    size, tests = SIZES[tier], TESTS[tier]
-    sized = replace(size, search_queries=QUERIES[tier], search_tests=tests, seeds=tests)
-    problem = cifar10(tier, size=sized, adapter=FILM_AND_OFFSETS)
-    boxes = black_boxes(tier, classes=10)
+    size, tests = tiers.SIZES[tier], TESTS[tier]
+    sized = replace(
+        size, search_queries=black_boxes.QUERIES[tier], search_tests=tests, seeds=tests
+    )
+    problem = tiers.cifar10(tier, size=sized, adapter=tiers.FILM_AND_OFFSETS)
+    boxes = black_boxes.black_boxes(tier, classes=10)
     places = (
         Place(
             network,
-            replace(problem, network=TrainedNetwork(network)),
+            replace(problem, network=tiers.TrainedNetwork(network)),
             box.unit,
             f"{problem.name}/{box.name}",
             rows=shown(tier, network, box),
-            asks=ASKS,
+            asks=black_boxes.ASKS,
         )
         for network, box in product(networks, boxes)
     )
@@ -64,14 +47,14 @@ def unseen_images(tier: str) -> Table:
         title="Black boxes that no statistic was made for, on images",
         caption=(
             "FiLM on the last batch norm and an offset for every output, "
-            f"T = {size.steps}. {CAPTION}"
+            f"T = {size.steps}. {black_boxes.CAPTION}"
         ),
-        convention=CONVENTION,
+        convention=tiers.CONVENTION,
         blocks=tuple(Block(*item) for item in networks.items()),
-        columns=columns(problem, boxes),
+        columns=black_boxes.columns(problem, boxes),
         untouched_row="cross-entropy",
-        query_budgets=BUDGETS,
-        notes=(*NOTES, *_notes(tests)),
+        query_budgets=black_boxes.BUDGETS,
+        notes=(*black_boxes.NOTES, *_notes(tests)),
     )
 
 
@@ -97,16 +80,16 @@ def _notes(tests: int) -> tuple[str, ...]:
     )
 
 
-def shown(tier: str, network: str, box: BlackBox) -> tuple[Row, ...]:
+def shown(tier: str, network: str, box: black_boxes.BlackBox) -> tuple[Row, ...]:
     """Return the rows of a column; none for a column left out, to save time."""
-    small, further = network == "small", box in FURTHER_COSTS
+    small, further = network == "small", box in black_boxes.FURTHER_COSTS
     if tier != "local":
-        return rows(tier)
+        return black_boxes.rows(tier)
     if small and further:
         return ()
-    hard = box.name in HARD_TO_IDENTIFY
-    left_out = SLOW if small or further else () if hard else (PATIENT.name,)
-    return tuple(row for row in rows(tier) if row.name not in left_out)
+    hard = box.name in black_boxes.HARD_TO_IDENTIFY
+    left_out = SLOW if small or further else () if hard else (black_boxes.PATIENT.name,)
+    return tuple(row for row in black_boxes.rows(tier) if row.name not in left_out)
 
 
 EXPERIMENTS.register("unseen-images")(experiment_of("unseen-images", unseen_images))
