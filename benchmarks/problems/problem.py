@@ -182,6 +182,11 @@ class DataProblem(Problem):
     data: Any
     deviation: float | None = DEVIATION
 
+    @property
+    def test_per_train(self) -> float:
+        """Test examples per training example in random splits; 0 for a shared test."""
+        return getattr(self.data, "test_per_train", 0.0)
+
     def here(self, offline: bool | None) -> Self:
         """Return the problem with the data that is here.
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,13 +188,8 @@ def _try_all(images: ReadImages) -> None:
     mark = cache_root() / "decoded" / f"{images.label}-{images.digest[:16]}.tried"
     if mark.exists():
         return
-    failures: list[str] = []
-    about = f"trying {images.label}"
-    with tqdm(total=len(images), unit="image", desc=about) as bar:
-        for start in range(0, len(images), AT_ONCE):
-            places = range(start, min(start + AT_ONCE, len(images)))
-            failures += _decode(images, places, 1)[1]
-            bar.update(len(places))
+    tried = _batches(images, 1, f"trying {images.label}")
+    failures = [failure for _, failed in tried for failure in failed]
     if failures:
         raise _refusal(images, failures)
     write_atomically(mark, b"")
@@ -242,21 +237,16 @@ def _write(images: ReadImages, shape: tuple[int, ...], path: Path) -> None:
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     failures: list[str] = []
-    digest, about = hashlib.sha256(), f"decoding {images.label}"
+    digest = hashlib.sha256()
     try:
         # Written and not mapped: a map on a full disk would end the process.
-        with (
-            os.fdopen(handle, "wb") as file,
-            tqdm(total=len(images), unit="image", desc=about) as bar,
-        ):
+        with os.fdopen(handle, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for start in range(0, len(images), AT_ONCE):
-                places = range(start, min(start + AT_ONCE, len(images)))
-                found, failed = _decode(images, places, shape[1])
+            about = f"decoding {images.label}"
+            for found, failed in _batches(images, shape[1], about):
                 file.write(found)
                 digest.update(found)
                 failures += failed
-                bar.update(len(found))
             file.write(digest.digest())
             file.flush()
             os.fsync(file.fileno())
@@ -266,6 +256,17 @@ def _write(images: ReadImages, shape: tuple[int, ...], path: Path) -> None:
         os.replace(part, path)
     finally:
         Path(part).unlink(missing_ok=True)
+
+
+def _batches(
+    images: ReadImages, side: int, about: str
+) -> Iterator[tuple[Array, list[str]]]:
+    """Yield all images and what does not decode, some at a time, with a bar."""
+    with tqdm(total=len(images), unit="image", desc=about) as bar:
+        for start in range(0, len(images), AT_ONCE):
+            places = range(start, min(start + AT_ONCE, len(images)))
+            yield _decode(images, places, side)
+            bar.update(len(places))
 
 
 def _decode(

@@ -186,11 +186,6 @@ class Images(DataProblem):
         """Number of classes of the data set."""
         return len(find_source(self.data.dataset).classes)
 
-    @property
-    def test_per_train(self) -> float:
-        """Test images per training image in random splits; 0 for a shared test."""
-        return self.data.test_per_train
-
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
         used = self.finetuning or SIZES[self.tier]

@@ -108,11 +108,6 @@ class Binary(DataProblem):
         """Return the problem at a tier, with other fields changed."""
         return replace(self, **{"tier": tier, "size": SIZES[tier], **changes})
 
-    @property
-    def test_per_train(self) -> float:
-        """Test examples per training example in the random splits."""
-        return self.data.test_per_train
-
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it."""
         trained = SIZES[self.tier]
