@@ -4,7 +4,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -73,8 +72,8 @@ class Pipeline(ABC):
     device = torch.device("cpu")
     shares_columns: ClassVar[bool] = True
     examples_at_once: ClassVar[int] = 8_192
-    own_losses: Portfolio = MappingProxyType({})
-    network_data: Mapping[str, str] = MappingProxyType({})
+    own_losses: ClassVar[Portfolio] = {}
+    network_data: ClassVar[Mapping[str, str]] = {}
     network_cost = NetworkCost()
     training_shares: Tensor | None = None
     prerequisites: Sequence[Prerequisite] = ()

@@ -117,6 +117,15 @@ class FinetuningSize(Size):
         return {} if method == LITERAL else {"steps": STEP_CANDIDATES}
 
 
+PAPER = {"steps": 200, "observations": 10, "tasks": 1_000}
+"""Fine-tuning at tier paper, of all but the largest networks."""
+SMOKE = {
+    **{"meta_tests": 2, "search_tests": 1, "seeds": 1},
+    **{"steps": 10, "observations": 2},
+}
+"""Fine-tuning at tier smoke."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem(ABC):
     """One problem at a tier, as tables and rows ask for it.

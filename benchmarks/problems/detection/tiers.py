@@ -17,7 +17,7 @@ from benchmarks.problems.detection.pipeline import (
 )
 from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
 from benchmarks.problems.pretrained.settings import FilmSettings
-from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.problems.problem import PAPER, SMOKE, DataProblem, FinetuningSize
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Unit
 
@@ -33,13 +33,7 @@ FILM = FilmSettings("generator", size=128)
 
 SIZES = {
     "paper": FinetuningSize(
-        replicates=10,
-        value_functions=1,
-        seeds=3,
-        steps=200,
-        observations=10,
-        tasks=1_000,
-        batch_size=32,
+        **PAPER, replicates=10, value_functions=1, seeds=3, batch_size=32
     ),
     "local": FinetuningSize(
         replicates=5,
@@ -52,17 +46,7 @@ SIZES = {
         tasks=120,
         batch_size=16,
     ),
-    "smoke": FinetuningSize(
-        replicates=1,
-        value_functions=1,
-        seeds=1,
-        search_tests=1,
-        meta_tests=2,
-        steps=10,
-        observations=2,
-        tasks=6,
-        batch_size=8,
-    ),
+    "smoke": FinetuningSize(**SMOKE, value_functions=1, tasks=6, batch_size=8),
 }
 PROBLEMS = {
     "paper": {
@@ -85,58 +69,53 @@ DATA = {
     ),
     "smoke": "on drawn cells",
 }
-NETWORKS: dict[tuple[BackEnd, str], str] = {
+IMAGENET = BaseWeights("torchvision")
+C4 = "Faster R-CNN R50-C4"
+NETWORKS: dict[tuple[BackEnd, str], tuple[str, str, BaseWeights, DetectorTraining]] = {
     ("torchvision", "paper"): (
         "Faster R-CNN with ResNet-50 and a feature pyramid; the paper's network is "
-        "R50-C4 of detectron2, which `table6-detectron2` runs"
-    ),
-    ("torchvision", "local"): "Faster R-CNN on SqueezeNet 1.1 up to stride 8",
-    ("torchvision", "smoke"): "a tiny Faster R-CNN",
-    ("detectron2", "paper"): "Faster R-CNN R50-C4",
-    ("detectron2", "local"): "Faster R-CNN R50-C4",
-    ("detectron2", "smoke"): "Faster R-CNN R50-C4 with an eighth of the channels",
-}
-
-
-def caption(back_end: BackEnd, tier: str) -> str:
-    """Return what numbers of a tier are labelled with: back end, network and data."""
-    network = NETWORKS[back_end, tier]
-    return f"Back end {back_end}, {network}, {DATA[tier]}"
-
-
-def backbone(back_end: BackEnd, tier: str, loss: ClassLoss) -> DetectorBackbone:
-    """Return the detector of a back end and tier, trained with a loss."""
-    of_tier = _of_detectron2 if back_end == "detectron2" else _of_torchvision
-    network, base, training = of_tier(tier)
-    return DetectorBackbone(network, base, loss, training, PRETRAINING_REVISION)
-
-
-def _of_torchvision(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
-    if tier == "paper":
-        training = DetectorTraining(
+        "R50-C4 of detectron2, which `table6-detectron2` runs",
+        "resnet50-fpn",
+        IMAGENET,
+        DetectorTraining(
             12,
             batch_size=16,
             rate=1e-4,
             precision="bfloat16",
             frozen=("conv1", "bn1", "layer1"),
-        )
-        return "resnet50-fpn", BaseWeights("torchvision"), training
-    if tier == "local":
-        # Chosen by AP50 on observe, one replicate.
-        training = DetectorTraining(15, upside_down=True, frozen=("features.0",))
-        return "squeezenet1_1", SQUEEZENET, training
-    return "tiny", BaseWeights(), DetectorTraining(10, rate=1e-2)
+        ),
+    ),
+    # Chosen by AP50 on observe, one replicate.
+    ("torchvision", "local"): (
+        "Faster R-CNN on SqueezeNet 1.1 up to stride 8",
+        "squeezenet1_1",
+        SQUEEZENET,
+        DetectorTraining(15, upside_down=True, frozen=("features.0",)),
+    ),
+    ("torchvision", "smoke"): (
+        *("a tiny Faster R-CNN", "tiny"),
+        *(BaseWeights(), DetectorTraining(10, rate=1e-2)),
+    ),
+    # The detector of the paper keeps its first two stages frozen itself.
+    ("detectron2", "paper"): (
+        *(C4, "r50-c4", IMAGENET),
+        DetectorTraining(17, batch_size=16, rate=1e-4, precision="bfloat16"),
+    ),
+    ("detectron2", "local"): (
+        *(C4, "r50-c4", IMAGENET),
+        DetectorTraining(15, rate=1e-4, upside_down=True),
+    ),
+    ("detectron2", "smoke"): (
+        *(f"{C4} with an eighth of the channels", "r50-c4-narrow"),
+        *(BaseWeights(), DetectorTraining(10, rate=3e-3)),
+    ),
+}
+"""What captions call a detector, its name, what it starts from and is trained by."""
 
 
-def _of_detectron2(tier: str) -> tuple[str, BaseWeights, DetectorTraining]:
-    """Return the detector of the paper; it keeps its first two stages frozen itself."""
-    base = BaseWeights("torchvision")
-    if tier == "paper":
-        training = DetectorTraining(17, batch_size=16, rate=1e-4, precision="bfloat16")
-        return "r50-c4", base, training
-    if tier == "local":
-        return "r50-c4", base, DetectorTraining(15, rate=1e-4, upside_down=True)
-    return "r50-c4-narrow", BaseWeights(), DetectorTraining(10, rate=3e-3)
+def caption(back_end: BackEnd, tier: str) -> str:
+    """Return what numbers of a tier are labelled with: back end, network and data."""
+    return f"Back end {back_end}, {NETWORKS[back_end, tier][0]}, {DATA[tier]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +125,6 @@ class Detection(DataProblem):
     Attributes:
         data: the images.
         network: the detector with its training.
-        size: how often, how long and with how many queries rows are run.
         proposals: regions of an image that reach the box head.
     """
 
@@ -162,10 +140,13 @@ class Detection(DataProblem):
         cls, tier: str, data: DetectionProblem, back_end: BackEnd, loss: ClassLoss
     ) -> Self:
         """Return some images at a tier with the detector that a loss trains."""
+        _, network, base, training = NETWORKS[back_end, tier]
         return cls(
             name=data.dataset,
             data=data,
-            network=backbone(back_end, tier, loss),
+            network=DetectorBackbone(
+                network, base, loss, training, PRETRAINING_REVISION
+            ),
             size=SIZES[tier],
             proposals=PROPOSALS.get(tier, 100),
         )

@@ -17,7 +17,14 @@ from benchmarks.problems.images.settings import (
     ImageTraining,
 )
 from benchmarks.problems.pretrained.settings import FilmSettings
-from benchmarks.problems.problem import UNRESOLVED, DataProblem, FinetuningSize, Problem
+from benchmarks.problems.problem import (
+    PAPER,
+    SMOKE,
+    UNRESOLVED,
+    DataProblem,
+    FinetuningSize,
+    Problem,
+)
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Unit
 
@@ -43,18 +50,10 @@ class ImageSize(FinetuningSize):
 
 
 SIZES = {
-    "paper": ImageSize(steps=200, observations=10, tasks=1_000, examples=45_000),
+    "paper": ImageSize(**PAPER, examples=45_000),
     "local": ImageSize(),
     "smoke": ImageSize(
-        meta_tests=2,
-        search_tests=1,
-        value_functions=2,
-        seeds=1,
-        steps=10,
-        observations=2,
-        tasks=16,
-        examples=500,
-        batch_size=32,
+        **SMOKE, value_functions=2, tasks=16, examples=500, batch_size=32
     ),
 }
 
@@ -149,7 +148,6 @@ class Images(DataProblem):
 
     Attributes:
         data: the images.
-        size: how often, how long and with how many queries rows are run.
         tier: decides pre-training.
         network: the network with its training.
         adapter: FiLM, its form and place.

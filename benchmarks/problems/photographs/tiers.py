@@ -14,7 +14,7 @@ from benchmarks.problems.photographs.pipeline import (
     PhotographSettings,
 )
 from benchmarks.problems.pretrained.settings import FilmSettings
-from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.problems.problem import SMOKE, DataProblem, FinetuningSize
 from benchmarks.runs.codec import changed, encode
 from benchmarks.runs.spec import Settings, Unit
 
@@ -49,16 +49,7 @@ SIZES = {
     "local": PhotographSize(
         search_tests=1, meta_tests=5, seeds=3, tasks=240, batch_size=64
     ),
-    "smoke": PhotographSize(
-        meta_tests=2,
-        search_tests=1,
-        seeds=1,
-        steps=10,
-        observations=2,
-        tasks=8,
-        batch_size=16,
-        replicates=1,
-    ),
+    "smoke": PhotographSize(**SMOKE, tasks=8, batch_size=16, replicates=1),
 }
 
 
@@ -72,9 +63,7 @@ class ImageNet(DataProblem):
     Attributes:
         data: the photographs.
         network: the network with its training.
-        size: how often, how long and with how many queries rows are run.
         examples: training images that fine-tuning uses; None for all.
-        phi_size: number of parameters d of the adapter, without offsets.
     """
 
     data: PhotographProblem

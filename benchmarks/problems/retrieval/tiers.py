@@ -9,7 +9,7 @@ from typing import Self
 
 from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
 from benchmarks.problems.pretrained.settings import FilmSettings
-from benchmarks.problems.problem import DataProblem, FinetuningSize
+from benchmarks.problems.problem import PAPER, SMOKE, DataProblem, FinetuningSize
 from benchmarks.problems.retrieval.pipeline import (
     EmbeddingBackbone,
     EmbeddingTraining,
@@ -46,7 +46,7 @@ class RetrievalSize(FinetuningSize):
 
 
 SIZES = {
-    "paper": RetrievalSize(steps=200, observations=10, tasks=1_000, replicates=10),
+    "paper": RetrievalSize(**PAPER, replicates=10),
     "local": RetrievalSize(
         search_tests=1,
         seeds=1,
@@ -58,15 +58,7 @@ SIZES = {
         ranks=(1, 10, 100),
     ),
     "smoke": RetrievalSize(
-        meta_tests=2,
-        search_tests=1,
-        seeds=1,
-        steps=10,
-        observations=2,
-        tasks=8,
-        batch_size=16,
-        replicates=2,
-        ranks=(1, 10),
+        **SMOKE, tasks=8, batch_size=16, replicates=2, ranks=(1, 10)
     ),
 }
 
@@ -93,13 +85,13 @@ LABELS = {
 def backbone(tier: str, loss: str) -> EmbeddingBackbone:
     """Return the network of a tier, trained with a loss."""
     if tier == "paper":
+        network, size, base = "resnet50", 512, BaseWeights("torchvision")
         hierarchical = loss == "fastap"
         training = EmbeddingTraining(
             epochs=30, hierarchical=hierarchical, precision="bfloat16"
         )
-        base = BaseWeights("torchvision")
-        return _backbone("resnet50", 512, base, loss, training)
-    if tier == "local":
+    elif tier == "local":
+        network, size, base = "squeezenet1_1", 128, SQUEEZENET
         # Chosen by recall and mAP@R on observe, one replicate.
         training = EmbeddingTraining(
             20,
@@ -110,14 +102,9 @@ def backbone(tier: str, loss: str) -> EmbeddingBackbone:
             frozen=("features.0", "features.3", "features.4"),
             principal=True,
         )
-        return _backbone("squeezenet1_1", 128, SQUEEZENET, loss, training)
-    training = EmbeddingTraining(4, batch_size=16, rate=3e-3, head_factor=1.0)
-    return _backbone("tiny", 16, BaseWeights(), loss, training)
-
-
-def _backbone(
-    network: str, size: int, base: BaseWeights, loss: str, training: EmbeddingTraining
-) -> EmbeddingBackbone:
+    else:
+        network, size, base = "tiny", 16, BaseWeights()
+        training = EmbeddingTraining(4, batch_size=16, rate=3e-3, head_factor=1.0)
     return EmbeddingBackbone(network, size, base, loss, training, PRETRAINING_REVISION)
 
 
@@ -128,7 +115,6 @@ class Retrieval(DataProblem):
     Attributes:
         data: the photographs.
         network: the network with its training.
-        size: how often, how long and with how many queries rows are run.
     """
 
     data: RetrievalProblem
