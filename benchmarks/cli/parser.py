@@ -79,6 +79,13 @@ IDLE: Option = (
     "--idle",
     {"action": "store_true", "help": "use only what other processes leave (Linux)"},
 )
+TRIALS: Option = (
+    "--trials",
+    {
+        "action": "store_true",
+        "help": "the short trainings by which settings are chosen, instead",
+    },
+)
 KIND: Option = (
     "kind",
     {"nargs": "?", "metavar": "KIND", "help": "such as methods, losses or metrics"},
@@ -147,7 +154,7 @@ def _add_report_verbs(verbs: Verbs, known: dict[str, Any]) -> None:
     _add(verbs, "plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
     named: Option = ("experiments", known | {"nargs": "+"})
-    options = TIER, REPLICATES, RELEASE, MISSING, IDLE
+    options = TIER, REPLICATES, RELEASE, MISSING, IDLE, TRIALS
     _add(verbs, "pretrain", about, "pretrain", named, *options)
 
 

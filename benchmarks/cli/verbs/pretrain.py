@@ -7,6 +7,7 @@ from baselines.training.team import joined
 from benchmarks.cli.jobs import jobs_of
 from benchmarks.execution.processes import give_way
 from benchmarks.execution.runner import networks_of, release_all, train_all
+from benchmarks.problems.images.trials import keep, read_trials, trials
 from benchmarks.problems.pretrained.weights import RELEASED
 from benchmarks.runs.paths import cache_root, ensure_writable
 
@@ -20,16 +21,28 @@ def run(options: Namespace) -> int:
     ensure_writable("the cache", cache_root())
     if options.release:
         ensure_writable("the folder of released networks", RELEASED)
+    if options.idle:
+        give_way()
     with joined() as team:
+        if options.trials:
+            _run_trials()
+            return 0
         jobs = jobs_of(options, offline=False)
         specs = [spec for job in jobs for spec in job.specs]
         # All of the first replicate first: they can be compared then.
         networks = networks_of(sorted(specs, key=attrgetter("replicate")))
         if options.missing:
             networks = [network for network in networks if not network.is_ready]
-        if options.idle:
-            give_way()
         train_all(networks, released=options.release)
         if options.release and team.leads:
             print(release_all(networks))
     return 0
+
+
+def _run_trials() -> None:
+    """Train what was not tried yet, and keep what each trial reached."""
+    done = {line["spec"] for line in read_trials()}
+    for trial in trials():
+        if trial.network.digest not in done:
+            train_all([trial.network])
+            keep(trial)

@@ -33,6 +33,19 @@ METRIC_FREE = (CE, "self-paced", "self-paced-global")
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """What is chosen for a method by short trainings; see `trials`.
+
+    Attributes:
+        rate: greatest learning rate; None for the usual one.
+        settings: of the method, beside its usual ones.
+    """
+
+    rate: float | None = None
+    settings: Settings = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class MethodSize(ImageSize):
     """How large a tier is.
 
@@ -42,6 +55,7 @@ class MethodSize(ImageSize):
         pretraining: how each network is trained.
         methods: settings of the network methods at this tier, by registered name.
         children: networks of ALA that share a controller.
+        tuned: what is chosen for a method, by a name of ours.
     """
 
     network: str = "resnet32"
@@ -49,6 +63,11 @@ class MethodSize(ImageSize):
     pretraining: ImageTraining = CLASSIC
     methods: Mapping[str, Settings] = field(default_factory=dict, hash=False)
     children: int = 10
+    tuned: Mapping[str, Tuned] = field(default_factory=dict, hash=False)
+
+    def chosen(self, name: str) -> Tuned:
+        """Return what is chosen for a method, or for the one whose form it is."""
+        return self.tuned.get(FORM_OF.get(name, name), Tuned())
 
 
 SIZES = {
@@ -136,7 +155,8 @@ def unit_of(name: str, size: MethodSize) -> Unit:
         size: of the tier.
     """
     method, changes = variants(size).get(name, (name, {}))
-    return Unit(method, merged(size.methods.get(method, {}), changes))
+    usual = merged(size.methods.get(method, {}), changes)
+    return Unit(method, merged(usual, size.chosen(name).settings))
 
 
 def variants(size: MethodSize) -> Mapping[str, tuple[str, Settings]]:
@@ -168,6 +188,15 @@ VARIANTS: dict[str, tuple[str, Settings]] = {
     "reloss-anchored": _reloss(anchored=True),
     "reloss-regression": _reloss(objective="regression"),
 }
+FORM_OF = {
+    "ala-noise": "ala",
+    "ala-confusion": "ala",
+    "ala-multi": "ala",
+    "ala-reuse": "ala",
+    "ala-finetune": "ala",
+    "ala-literal-multi": "ala-literal",
+}
+"""Methods that have what is chosen for another one."""
 
 
 @dataclass(frozen=True)
@@ -196,13 +225,19 @@ class MethodNetwork:
 
     def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier."""
-        size = (WHOLE if self.whole else SIZES)[tier]
+        return self.sized((WHOLE if self.whole else SIZES)[tier], problem)
+
+    def sized(self, size: MethodSize, problem: ImageProblem) -> ImageBackbone:
+        """Return the network with its training at a size."""
+        pretraining, rate = size.pretraining, size.chosen(self.method).rate
+        if rate is not None:
+            pretraining = replace(pretraining, rate=rate)
         plain = ImageBackbone(
             network=self.network or size.network,
             classes=len(find_source(problem.dataset).classes),
             loss=tiers.CROSS_ENTROPY,
             loss_settings={},
-            pretraining=size.pretraining,
+            pretraining=pretraining,
             revision=PRETRAINING_REVISION,
         )
         if self._by_loss:

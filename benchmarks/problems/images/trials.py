@@ -1,0 +1,130 @@
+"""Short trainings by which settings of network methods are chosen, on observe alone.
+
+Every method that is tuned has as many: its usual settings at three rates, and one
+alternative at the usual rate. A trial lasts a third of the epochs. What each reached is
+a line of a file; what is chosen stands in `method_networks`, and a test compares both.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.problems.images.method_networks import (
+    CE,
+    WHOLE,
+    MethodImages,
+    MethodNetwork,
+    MethodSize,
+    Tuned,
+)
+from benchmarks.problems.images.theta import ImageThetaSpec
+from benchmarks.problems.images.tiers import cifar10
+from benchmarks.runs.paths import ROOT
+from metricopt.errors import DivergedError
+from metricopt.files import read_text, write_atomically
+
+FILE = ROOT / "results" / "learned-losses" / "trials.jsonl"
+SHARE = 3
+"""A trial lasts one epoch in so many."""
+RATES = (0.5, 1.0, 2.0)
+"""Rates that are tried, in units of the usual one."""
+PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4, "updates": 1})
+PAPERS_SLOPE = Tuned(settings={"fitting": {"unit_slope": False}})
+ALTERNATIVES: Mapping[str, Tuned] = {
+    CE: Tuned(rate=0.05),
+    "self-paced": Tuned(settings={"start": 0.8}),
+    "self-paced-global": Tuned(settings={"start": 0.8}),
+    "large-margin": Tuned(rate=0.05),
+    "l2t-dlf": Tuned(settings={"literal": True}),
+    "ala-literal": PAPERS_ALA,
+    "ala": PAPERS_ALA,
+    "reloss": PAPERS_SLOPE,
+    "reloss-anchored": PAPERS_SLOPE,
+    "reloss-regression": PAPERS_SLOPE,
+}
+"""What is tried beside the rates, for the methods that are tuned.
+
+Methods in `FORM_OF` have what is chosen for another one. MOEW, whose 40 trials are a
+search of their own, has the settings of cross-entropy.
+"""
+KEPT = (
+    "observe_mcr",
+    "diverged",
+    "seconds",
+    "core_seconds",
+    "precision",
+    "environment",
+)
+"""What is kept of a trial, of the facts of its network."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short training.
+
+    Attributes:
+        method: name of the method, see `method_networks`.
+        tuned: what is tried.
+        network: what trains.
+    """
+
+    method: str
+    tuned: Tuned
+    network: ImageThetaSpec
+
+    @property
+    def line(self) -> str:
+        """What is kept of it: settings, the error on observe, time and machine."""
+        own = {"method": self.method, "spec": self.network.digest}
+        try:
+            facts = self.network.trained_here().facts
+        except DivergedError as error:
+            facts = {"observe_mcr": 1.0, "diverged": str(error)}
+        said = {name: facts[name] for name in KEPT if name in facts}
+        return json.dumps(own | asdict(self.tuned) | said, sort_keys=True)
+
+
+def trials(tier: str = "local", size: MethodSize | None = None) -> list[Trial]:
+    """Return the trials of all methods that are tuned, on the first replicate.
+
+    Args:
+        tier: of the data.
+        size: of the whole trainings; None for that of `WHOLE`.
+    """
+    whole = size or WHOLE[tier]
+    data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
+    epochs = max(1, whole.pretraining.epochs // SHARE)
+    short = replace(whole.pretraining, epochs=epochs)
+    found = []
+    for method, alternative in ALTERNATIVES.items():
+        rates = [Tuned(rate=factor * short.rate) for factor in RATES]
+        for tuned in (*rates, alternative):
+            sized = replace(whole, pretraining=short, tuned={method: tuned})
+            network = MethodNetwork(method, whole=True).sized(sized, data)
+            found.append(Trial(method, tuned, ImageThetaSpec(data, network, 0)))
+    return found
+
+
+def read_trials(path: Path = FILE) -> list[dict[str, Any]]:
+    """Return what trials have reached, in the order in which they ended."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in read_text(path).splitlines()]
+
+
+def keep(trial: Trial, path: Path = FILE) -> None:
+    """Add a trial that is over to those on file."""
+    before = read_text(path) if path.exists() else ""
+    write_atomically(path, f"{before}{trial.line}\n".encode())
+
+
+def best(method: str, tried: Sequence[Mapping[str, Any]]) -> Tuned | None:
+    """Return what had the least error of a method; None where none was tried."""
+    own = [line for line in tried if line["method"] == method]
+    if not own:
+        return None
+    line = min(own, key=itemgetter("observe_mcr"))
+    return Tuned(line["rate"], line["settings"])

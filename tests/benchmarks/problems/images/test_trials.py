@@ -1,0 +1,58 @@
+"""Short trainings by which settings of network methods are chosen."""
+
+from collections import Counter
+from dataclasses import replace
+
+from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
+from benchmarks.problems.images.trials import best, keep, read_trials, trials
+from benchmarks.tables.learned_losses.learned_losses import TABLE
+from metricopt.errors import DivergedError
+
+
+def test_every_method_has_as_many_trials_or_says_whose_choice_it_has():
+    every = trials("smoke")
+    counts = Counter(trial.method for trial in every)
+    assert set(counts.values()) == {4}
+    assert set(TABLE.methods) == {*counts, *FORM_OF, "moew"}
+    assert set(FORM_OF.values()) < set(counts)
+    assert len({trial.network.digest for trial in trials("smoke")}) == sum(
+        counts.values()
+    )
+
+
+def test_a_trial_is_a_third_of_the_training_from_the_same_weights():
+    whole = WHOLE["smoke"].pretraining
+    for trial in trials("smoke"):
+        short = trial.network.backbone.pretraining
+        assert short == replace(whole, epochs=1, rate=trial.tuned.rate or whole.rate)
+    # What a loss alone trains begins with other weights.
+    seeds = {t.network.seed for t in trials("smoke") if t.network.backbone.taught}
+    assert len(seeds) == 1
+
+
+def test_what_trials_reached_is_kept_line_by_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+    path, (first, second, *_) = tmp_path / "folder" / "trials.jsonl", trials("smoke")
+    assert (read_trials(path), best("ce", [])) == ([], None)
+    keep(first, path)
+
+    def diverge(*arguments):
+        raise DivergedError("the loss became nan")
+
+    monkeypatch.setattr(type(second.network), "train", diverge)
+    keep(second, path)
+    done, diverged = read_trials(path)
+    assert done["spec"] == first.network.digest
+    assert (done["method"], done["rate"], done["settings"]) == ("ce", 0.1, {})
+    assert 0 < done["observe_mcr"] < 1 and done["core_seconds"] > 0
+    assert diverged["diverged"] == "the loss became nan"
+    assert best("ce", [diverged, done]) == first.tuned
+
+
+def test_settings_of_the_table_are_those_of_the_best_trials():
+    tried, chosen = read_trials(), WHOLE["local"].tuned
+    methods = {trial.method for trial in trials("smoke")}
+    for method in methods:
+        if sum(line["method"] == method for line in tried) == 4:
+            assert chosen.get(method, Tuned()) == best(method, tried)
+    assert set(chosen) <= {line["method"] for line in tried}
