@@ -2,11 +2,8 @@
 
 import sys
 
-from benchmarks.cli.process import begin
+from benchmarks.cli.main import begin, main
 
 if __name__ == "__main__":
     begin()
-    # Only now, when an interrupt does no harm. Worker processes do not need it.
-    from benchmarks.cli.main import main
-
     sys.exit(main())

@@ -16,9 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cli.committed import committed, layout_of
 from benchmarks.cli.manifest import write_manifest
-from benchmarks.cli.page_tables import TABLES
+from benchmarks.cli.page_tables import TABLES, committed, layout_of
 from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.report import stats
 from benchmarks.report.columns import find_column

@@ -1,18 +1,24 @@
-"""The verbs and options of the command line.
+"""The options of the command line, and the one sentence that a wrong command gets.
 
 The parser imports no verb and no experiment, so that help and errors come at once.
 """
 
 import argparse
+import difflib
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 from benchmarks.cli import catalogue
-from benchmarks.cli.usage import UsageError, at_least_one, check_name
 from benchmarks.runs.paths import TIERS
 
 PROGRAM = "./reproduce.sh"
+
+
+class UsageError(Exception):
+    """The command line is wrong; the message is one sentence for the user.
+
+    It is no `MetricOptError`, because importing metricopt takes seconds.
+    """
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,80 +29,88 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; {self.prog} --help shows how")
 
 
-Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
-"""What verbs are added to."""
+def check_name(kind: str, name: str, known: Sequence[str], hint: str = "") -> str:
+    """Return a name if it is known.
+
+    Args:
+        kind: what has this name, such as `experiment`.
+        name: what the user typed.
+        known: all valid names.
+        hint: where to find the names; without it the message lists them.
+
+    Raises:
+        UsageError: if the name is unknown; the message suggests the nearest name.
+    """
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    suggestion = f"did you mean {near[0]!r}? " if near else ""
+    names = hint or f"known: {', '.join(known)}"
+    raise UsageError(f"unknown {kind} {name!r}; {suggestion}{names}")
 
 
-Option: TypeAlias = tuple[str, dict[str, Any]]
-"""Name of an argument and its settings, as argparse takes them."""
+Settings: TypeAlias = dict[str, Any]
+"""Settings of an argument, as argparse takes them."""
+Option: TypeAlias = dict[str, Settings]
+"""Arguments by name; several exclude each other."""
 
 
-def _names(
-    kind: str, known: Callable[[], Sequence[str]], metavar: str = ""
-) -> dict[str, Any]:
+def _one_of(kind: str, known: Callable[[], Sequence[str]], **more: Any) -> Settings:
     """Return the settings of an argument that is one of some names."""
-
-    def checked(text: str) -> str:
-        return check_name(kind, text, known())
-
-    return {"type": checked, "metavar": metavar or kind.upper()}
+    checked = {"type": lambda text: check_name(kind, text, known())}
+    return {**checked, "metavar": kind.upper().replace(" ", ""), **more}
 
 
-def _folder(about: str) -> dict[str, Any]:
+def _folder(about: str) -> Settings:
     return {"metavar": "DIR", "help": about}
 
 
+def _flag(about: str) -> Settings:
+    return {"action": "store_true", "help": about}
+
+
 def _number(option: str, about: str) -> Option:
-    checked = partial(at_least_one, option)
-    return option, {"type": checked, "metavar": "N", "help": about}
+    def checked(text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise UsageError(
+                f"{option} must be a whole number of at least 1, got {text!r}"
+            )
+        return int(text)
+
+    return {option: {"type": checked, "metavar": "N", "help": about}}
 
 
-DATA: Option = ("--data", _folder("folder of the data sets (or METRICOPT_DATA)"))
-STORE: Option = ("--store", _folder("folder of the run records (or METRICOPT_STORE)"))
-TIER: Option = ("--tier", _names("tier", lambda: TIERS) | {"help": ", ".join(TIERS)})
+DATA = {"--data": _folder("folder of the data sets (or METRICOPT_DATA)")}
+STORE = {"--store": _folder("folder of the run records (or METRICOPT_STORE)")}
+TIER = {"--tier": _one_of("tier", lambda: TIERS, help=", ".join(TIERS))}
 REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
 WORKERS = _number("--workers", "number of processes (default: one per core)")
-OFFLINE: Option = ("--offline", {"action": "store_true", "help": "never download"})
-FRESH: Option = (
-    "--fresh",
-    {
-        "action": "store_true",
-        "help": "repeat finished runs; an old record stays until the new one is there",
-    },
-)
-RELEASE: Option = (
-    "--release",
-    {
-        "action": "store_true",
-        "help": "write the networks to results/weights, which git tracks",
-    },
-)
-MISSING: Option = (
-    "--missing",
-    {"action": "store_true", "help": "only networks that are not released"},
-)
-IDLE: Option = (
-    "--idle",
-    {"action": "store_true", "help": "use only what other processes leave (Linux)"},
-)
-TRIALS: Option = (
-    "--trials",
-    {
-        "action": "store_true",
-        "help": "the short trainings by which settings are chosen, instead",
-    },
-)
-KIND: Option = (
-    "kind",
-    {"nargs": "?", "metavar": "KIND", "help": "such as methods, losses or metrics"},
-)
-NAMES: Option = ("--names", {"metavar": "KIND", "help": argparse.SUPPRESS})
+OFFLINE = {"--offline": _flag("never download")}
+FRESH = {
+    "--fresh": _flag(
+        "repeat finished runs; an old record stays until the new one is there"
+    )
+}
+RELEASE = {
+    "--release": _flag("write the networks to results/weights, which git tracks")
+}
+MISSING = {"--missing": _flag("only networks that are not released")}
+IDLE = {"--idle": _flag("use only what other processes leave (Linux)")}
+TRIALS = {
+    "--trials": _flag("the short trainings by which settings are chosen, instead")
+}
+RESULTS = {
+    "--results": _folder("folder of the report (default: results/own)"),
+    "--commit-results": _flag("write the report to results, which git tracks"),
+}
+CHECKED = {"--results": _folder("check the reports in this folder instead")}
+DATA_ACTIONS, CACHE_ACTIONS = ("fetch", "verify", "status"), ("show", "clear")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command.
 
-    The attribute `module` is the module in `benchmarks.cli.verbs` that runs the verb.
+    The attributes `module` and `function` name what runs it in `benchmarks.cli.verbs`.
 
     Raises:
         UsageError: if the command is wrong.
@@ -111,75 +125,61 @@ def make_parser() -> tuple[Parser, list[str]]:
     """Return the parser and the names of all verbs."""
     parser = Parser(prog=PROGRAM, description="Reproduce tables and figures.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(name: str, about: str, run: str, *options: Option, **fixed: Any) -> None:
+        # argparse formats help texts with the % operator.
+        about = about.replace("%", "%%")
+        verb = verbs.add_parser(name, help=about, description=about)
+        for option in (DATA, STORE, *options):
+            place = verb.add_mutually_exclusive_group() if len(option) > 1 else verb
+            for flag, settings in option.items():
+                place.add_argument(flag, **settings)
+        module, _, function = run.partition(".")
+        verb.set_defaults(module=module, function=function or "run", **fixed)
+
     experiments = catalogue.experiments()
     runs = {name: (about, [name]) for name, about in experiments.items()}
     runs["all"] = "run all experiments, one after the other", []
     for name, (about, wanted) in runs.items():
-        verb = _add(verbs, name, about, "run", TIER, REPLICATES)
-        _add_results(verb)
-        _add_options(verb, OFFLINE, FRESH, WORKERS)
-        verb.set_defaults(experiments=wanted)
-    _add_report_verbs(verbs, _names("experiment", lambda: list(experiments)))
-    _add_data_verbs(verbs)
-    about = "list experiments, data sets, methods, losses and metrics"
-    _add(verbs, "list", about, "listing", KIND, NAMES)
-    _add(verbs, "doctor", "show what this machine has and what is missing", "doctor")
-    _add(verbs, "test", "run the tests", "testing")
+        options = (TIER, REPLICATES, RESULTS, OFFLINE, FRESH, WORKERS)
+        add(name, about, "experiments", *options, experiments=wanted)
+    _add_others(add, list(experiments))
     return parser, list(verbs.choices)
 
 
-def _add(verbs: Verbs, name: str, about: str, module: str, *options: Option) -> Parser:
-    """Add a verb with the options that all verbs have."""
-    # argparse formats help texts with the % operator.
-    about = about.replace("%", "%%")
-    verb: Parser = verbs.add_parser(name, help=about, description=about)
-    _add_options(verb, DATA, STORE, *options)
-    verb.set_defaults(module=module)
-    return verb
-
-
-def _add_options(verb: Parser, *options: Option) -> None:
-    for name, settings in options:
-        verb.add_argument(name, **settings)
-
-
-def _add_report_verbs(verbs: Verbs, known: dict[str, Any]) -> None:
-    some: Option = ("experiments", known | {"nargs": "*", "help": "default: all"})
+def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
+    """Add the verbs that are no experiments."""
+    named = _one_of("experiment", lambda: experiments)
+    some = {"experiments": {**named, "nargs": "*", "help": "default: all"}}
     about = "write reports from the finished runs"
-    _add_results(_add(verbs, "report", about, "report", some, TIER, REPLICATES))
+    add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
     about = "rebuild the committed reports from their records and compare"
-    own: Option = ("--results", _folder("check the reports in this folder instead"))
-    _add(verbs, "verify", about, "verify", some, TIER, own)
+    add("verify", about, "verify", some, TIER, CHECKED)
     about = "show runs, hours and disk space in advance"
-    _add(verbs, "plan", about, "plan", some, TIER, REPLICATES)
+    add("plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
-    named: Option = ("experiments", known | {"nargs": "+"})
+    wanted = {"experiments": {**named, "nargs": "+"}}
     options = TIER, REPLICATES, RELEASE, MISSING, IDLE, TRIALS
-    _add(verbs, "pretrain", about, "pretrain", named, *options)
-
-
-def _add_data_verbs(verbs: Verbs) -> None:
-    actions = ("fetch", "verify", "status")
-    action = _names("action", lambda: actions) | {"help": ", ".join(actions)}
-    names = _names("data set", catalogue.data_sets, metavar="DATASET")
-    names |= {"nargs": "*", "help": "default: all"}
+    add("pretrain", about, "pretrain", wanted, *options)
     about = "fetch, verify or show data sets"
-    _add(verbs, "data", about, "data", ("action", action), ("names", names))
-    action = _names("action", lambda: ("show", "clear"))
-    action |= {"nargs": "?", "default": "show", "help": "show (default) or clear"}
-    kinds = {"nargs": "*", "metavar": "KIND"}
-    kinds["help"] = "what to clear (default: everything but runs)"
-    about = "show or clear the cache"
-    _add(verbs, "cache", about, "cache", ("action", action), ("kinds", kinds))
-
-
-def _add_results(verb: Parser) -> None:
-    places = verb.add_mutually_exclusive_group()
-    places.add_argument(
-        "--results", **_folder("folder of the report (default: results/own)")
+    actions = _one_of("action", lambda: DATA_ACTIONS, help=", ".join(DATA_ACTIONS))
+    sets = _one_of("data set", catalogue.data_sets, nargs="*", help="default: all")
+    add("data", about, "data", {"action": actions}, {"names": sets})
+    actions = _one_of("action", lambda: CACHE_ACTIONS, nargs="?", default="show")
+    actions["help"] = "show (default) or clear"
+    about = "what to clear (default: everything but runs)"
+    kinds = {"nargs": "*", "metavar": "KIND", "help": about}
+    add(
+        "cache",
+        "show or clear the cache",
+        "cache",
+        {"action": actions},
+        {"kinds": kinds},
     )
-    places.add_argument(
-        "--commit-results",
-        action="store_true",
-        help="write the report to results, which git tracks",
-    )
+    about = "list experiments, data sets, methods, losses and metrics"
+    kind = {"nargs": "?", "metavar": "KIND"}
+    kind["help"] = "such as methods, losses or metrics"
+    names = {"--names": {"metavar": "KIND", "help": argparse.SUPPRESS}}
+    add("list", about, "listing", {"kind": kind}, names)
+    add("doctor", "show what this machine has and what is missing", "doctor")
+    add("test", "run the tests", "testing")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli import method_table
 from benchmarks.cli.main import main
+from benchmarks.cli.verbs import listing
 from benchmarks.cli.verbs import plan as _plan  # noqa: F401 - before its parts are stood in for
 from benchmarks.report.page import terminal_page
 from benchmarks.runs.record import RunRecord
@@ -100,7 +100,7 @@ def test_a_damaged_record_or_line_is_named_and_stays(tmp_path, name):
 @pytest.fixture
 def suite(tmp_path, monkeypatch):
     suite = install(monkeypatch, tmp_path)
-    monkeypatch.setattr(method_table, "ROOT", suite.checkout)
+    monkeypatch.setattr(listing, "ROOT", suite.checkout)
     return suite
 
 

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from collections.abc import Sequence
 
-from benchmarks.cli.usage import UsageError, check_name
+from benchmarks.cli.parser import UsageError, check_name
 from benchmarks.report.render import align
 from benchmarks.runs.artifacts import RUNS, cache_kinds, clear, size_limit
 from benchmarks.runs.paths import cache_root, store_root

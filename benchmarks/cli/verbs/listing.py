@@ -1,11 +1,15 @@
-"""The verb `list`: everything that has a name."""
+"""The verb `list`: everything that has a name; methods with what they cost."""
 
+import ast
+import re
 from argparse import Namespace
+from statistics import median
 
 from tabulate import tabulate
 
 from benchmarks.cli import catalogue
-from benchmarks.cli.usage import check_name
+from benchmarks.cli.parser import check_name
+from benchmarks.runs.paths import ROOT
 
 METHODS = "methods"
 ALIGNED = ("left", "left", "right", "right", "right", "left")
@@ -14,6 +18,19 @@ COSTS = (
     "meta-training, unless its value function was in the cache, and the training of "
     "the network. A dot: no run is committed."
 )
+
+CONTRACTS = {
+    "method": "chooses phi",
+    "rival": "chooses phi",
+    "network method": "trains the network",
+    "kind of arm": "moves outputs",
+}
+"""What methods do, by kind of the registry."""
+NO_METHODS = ("method", "network", "no-harm", "oracle", "second-run", "theta")
+"""Kinds of arm that run a method, and are none."""
+HEADERS = ("method", "contract", "queries", "steps", "s", "paper")
+NOTHING = "·"
+SOURCE = re.compile(r"Source: (.+?)(?:(?<!Alg)(?<!Sec)(?<!Fig)(?<!Eq)\.(?:\s|$)|;)")
 
 
 def run(options: Namespace) -> int:
@@ -43,9 +60,6 @@ def run(options: Namespace) -> int:
 
 def _print_kind(name: str, kind: catalogue.Kind) -> None:
     if name == METHODS:
-        # Not above: it reads records, and the list of all units is to be instant.
-        from benchmarks.cli.method_table import HEADERS, method_table
-
         print(tabulate(method_table(), HEADERS, colalign=ALIGNED))
         print(COSTS)
         return
@@ -53,3 +67,52 @@ def _print_kind(name: str, kind: catalogue.Kind) -> None:
     width = max(map(len, units))
     for unit, about in units.items():
         print(f"{unit.ljust(width)}  {about}")
+
+
+def method_table() -> list[tuple[str, ...]]:
+    """Return a line for every method, with the fields of `HEADERS`.
+
+    Costs are medians over all committed runs of tier local, in all tables.
+    """
+    spent = _costs()
+    lines = []
+    for kind in catalogue.kinds():
+        contract = CONTRACTS.get(kind.name)
+        if contract is None:
+            continue
+        for name in catalogue.units(kind):
+            if kind.name == "kind of arm" and name in NO_METHODS:
+                continue
+            runs = spent.get(name, [])
+            costs = [f"{median(column):,.0f}" for column in zip(*runs, strict=True)]
+            lines.append(
+                (name, contract, *(costs or 3 * [NOTHING]), _paper(kind, name))
+            )
+    return lines
+
+
+def _paper(kind: catalogue.Kind, name: str) -> str:
+    file = ROOT / "baselines" / "post_hoc" / f"{name.replace('-', '_')}.py"
+    if kind.name == "kind of arm" and file.exists():
+        about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    else:
+        about = catalogue.about(kind, name)
+    found = SOURCE.search(" ".join(about.split()))
+    return found[1] if found else NOTHING
+
+
+def _costs() -> dict[str, list[tuple[float, ...]]]:
+    """Return queries, steps and seconds of every committed run, by its method."""
+    # Here, as they take a second to import: the list of all units is to be instant.
+    from benchmarks.runs.record import NETWORK
+    from benchmarks.runs.store import read_jsonl
+
+    found: dict[str, list[tuple[float, ...]]] = {}
+    for path in sorted((ROOT / "results").glob("*/local/records.jsonl")):
+        for record in read_jsonl(path):
+            arm = record.spec.arm
+            if record.status == "done" and arm.kind != "oracle":
+                seconds = record.total_seconds + record.seconds.get(NETWORK, 0.0)
+                cost = (record.queries, record.gradient_steps, seconds)
+                found.setdefault(arm.name or arm.kind, []).append(cost)
+    return found

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from benchmarks.cli.jobs import (
+from benchmarks.cli.verbs.experiments import (
     Job,
     committed_records,
     default_workers,

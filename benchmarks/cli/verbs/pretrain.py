@@ -4,7 +4,7 @@ from argparse import Namespace
 from operator import attrgetter
 
 from baselines.training.team import joined
-from benchmarks.cli.jobs import jobs_of
+from benchmarks.cli.verbs.experiments import jobs_of
 from benchmarks.execution.processes import give_way
 from benchmarks.execution.runner import networks_of, release_all, train_all
 from benchmarks.problems.images.trials import keep, read_trials, trials

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from benchmarks.cli.jobs import reference
 from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
+from benchmarks.cli.verbs.experiments import reference
 from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, TIERS, store_root

@@ -5,9 +5,8 @@ import os
 
 import pytest
 
-from benchmarks.cli import jobs
 from benchmarks.cli.main import main
-from benchmarks.cli.verbs import verify
+from benchmarks.cli.verbs import experiments, verify
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.report.small_table import small_experiment
@@ -22,9 +21,9 @@ def places(tmp_path, monkeypatch, tmp_path_factory):
     monkeypatch.setenv("METRICOPT_CACHE", str(cache))
     monkeypatch.setenv("METRICOPT_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("METRICOPT_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(jobs, "COMMITTED_RESULTS", tmp_path / "results")
+    monkeypatch.setattr(experiments, "COMMITTED_RESULTS", tmp_path / "results")
     monkeypatch.setattr(verify, "COMMITTED_RESULTS", tmp_path / "results")
-    monkeypatch.setattr(jobs, "OWN_RESULTS", tmp_path / "results" / "own")
+    monkeypatch.setattr(experiments, "OWN_RESULTS", tmp_path / "results" / "own")
     monkeypatch.chdir(tmp_path)
 
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks.cli import jobs, pages, rebuild
+from benchmarks.cli import pages, rebuild
 from benchmarks.cli.main import main
-from benchmarks.cli.verbs import verify
+from benchmarks.cli.verbs import experiments, verify
 from benchmarks.problems.pretrained import weights as released
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.report.page import write_report
@@ -36,7 +36,7 @@ def project(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(EXPERIMENTS, "_units", {"table3": unit})
     monkeypatch.setattr(EXPERIMENTS, "_filled", True)
-    for module in (jobs, verify, rebuild):
+    for module in (experiments, verify, rebuild):
         monkeypatch.setattr(module, "COMMITTED_RESULTS", tmp_path / "results")
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     monkeypatch.setattr(released, "RELEASED", tmp_path / "results" / "weights")

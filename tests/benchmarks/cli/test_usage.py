@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from benchmarks.cli.main import main
-from benchmarks.cli.parser import make_parser
-from benchmarks.cli.usage import UsageError, check_name
+from benchmarks.cli.parser import UsageError, check_name, make_parser
 from benchmarks.runs.paths import ROOT, TIERS
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from benchmarks.cli import jobs
 from benchmarks.cli.main import main
-from benchmarks.cli.verbs import verify
+from benchmarks.cli.verbs import experiments, verify
 from benchmarks.runs.store import RunStore, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
 from tests.benchmarks.runs.record_cases import make_record, make_spec
@@ -92,9 +91,9 @@ def install(monkeypatch, folder):
         ("report.page", report),
     ):
         monkeypatch.setitem(sys.modules, f"benchmarks.{name}", part)
-    monkeypatch.setattr(jobs, "COMMITTED_RESULTS", checkout / "results")
+    monkeypatch.setattr(experiments, "COMMITTED_RESULTS", checkout / "results")
     monkeypatch.setattr(verify, "COMMITTED_RESULTS", checkout / "results")
-    monkeypatch.setattr(jobs, "OWN_RESULTS", checkout / "results" / "own")
+    monkeypatch.setattr(experiments, "OWN_RESULTS", checkout / "results" / "own")
     monkeypatch.setenv("METRICOPT_STORE", str(store))
     monkeypatch.setenv("METRICOPT_CACHE", str(folder / "cache"))
     monkeypatch.setenv("METRICOPT_DATA", str(folder / "data"))
