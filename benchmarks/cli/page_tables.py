@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.report.columns import NOTHING, Column, Reading, find_column
-from benchmarks.report.curves import at_budget, of_arm, of_row
+from benchmarks.report.curves import at_budget, of_entry, of_row
 from benchmarks.report.fair_summary import (
     HEADINGS,
     Match,
@@ -81,10 +81,10 @@ SHOWN = (*SHARP, "trust-region-bo", "cma-es")
 def summary_table(results: Path) -> str:
     """Return the regret in every group, and shares and harm over all, as Markdown."""
     groups = _matches(results, FIRST_BUDGET)
-    found = {name: _by_arm(group) for name, group in groups.items()}
+    found = {name: _by_entry(group) for name, group in groups.items()}
     lines = []
-    for arm in sorted(SHOWN, key=lambda arm: _order(found, arm)):
-        own = [group.get(arm) for group in found.values()]
+    for entry in sorted(SHOWN, key=lambda entry: _order(found, entry)):
+        own = [group.get(entry) for group in found.values()]
         regrets = [fraction(each.regret) if each else NOTHING for each in own]
         rest = own[-1].texts[4:] if own[-1] else [NOTHING] * 4
         row, queries = next((each.row, each.queries) for each in own if each)
@@ -137,13 +137,13 @@ def _matches(results: Path, budget: int) -> dict[str, list[Match]]:
     return {**found, TOGETHER: [match for group in found.values() for match in group]}
 
 
-def _by_arm(group: list[Match]) -> dict[str, Standing]:
+def _by_entry(group: list[Match]) -> dict[str, Standing]:
     return {standing.row.name: standing for standing in standings(group)}
 
 
-def _order(found: dict[str, dict[str, Standing]], arm: str) -> float:
+def _order(found: dict[str, dict[str, Standing]], entry: str) -> float:
     """Return the mean regret of a row over the groups that it is in."""
-    own = (found[name].get(arm) for name in GROUPS)
+    own = (found[name].get(entry) for name in GROUPS)
     return fmean(standing.regret for standing in own if standing)
 
 
@@ -241,7 +241,7 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Return black boxes, untouched and after so many queries, as Markdown.
 
     Args:
-        layout: of an experiment with the arms of `UNSEEN`.
+        layout: of an experiment with the entries of `UNSEEN`.
         records: all its records of one tier.
     """
     lines = []
@@ -251,9 +251,11 @@ def unseen_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
         if own:
             reading = layout.reading(column)
             untouched = reading.all_finals(of_row(own, "cross-entropy"))
-            found = (at_budget(own, arm, queries, reading) for arm, queries in UNSEEN)
+            found = (
+                at_budget(own, entry, queries, reading) for entry, queries in UNSEEN
+            )
             lines.append([column.heading, *map(column.summary, (untouched, *found))])
-    after = (f"{layout.arms[arm]}, {queries}" for arm, queries in UNSEEN)
+    after = (f"{layout.entries[entry]}, {queries}" for entry, queries in UNSEEN)
     return to_markdown(text_table(lines, ["on test", "untouched", *after]))
 
 
@@ -299,26 +301,26 @@ def _first_lines(
     layout: TableLayout, records: Sequence[RunRecord], column: Column
 ) -> list[list[str]]:
     lines, reading = [], Reading(column, rows=layout.rows)
-    for arm in SEARCHES:
-        found = (at_budget(records, arm, q, reading) for q in layout.query_budgets)
+    for entry in SEARCHES:
+        found = (at_budget(records, entry, q, reading) for q in layout.query_budgets)
         texts = [column.summary(values) for values in found]
-        lines.append([layout.arms[arm], *texts])
+        lines.append([layout.entries[entry], *texts])
     if all(text == NOTHING for line in lines for text in line[1:]):
         raise DataError(f"there is no finished run of a search in {column.name!r} yet")
     return lines
 
 
 def _remark(layout: TableLayout, records: Sequence[RunRecord], column: Column) -> str:
-    """Return the data, and what the arms reach that the table has no place for."""
+    """Return the data, and what the entries reach that the table has no place for."""
     parts, reading = [], Reading(column, rows=layout.rows)
-    for arm in REFERENCES:
+    for entry in REFERENCES:
         runs = [
             record
-            for record in of_arm(records, arm, reading)
+            for record in of_entry(records, entry, reading)
             if reading.finished(record)
         ]
         values = reading.all_finals(runs)
-        parts.append(f"{layout.arms[arm]} {column.summary(values)}")
+        parts.append(f"{layout.entries[entry]} {column.summary(values)}")
     replicates = count_range(list(Counter(r.spec.row for r in records).values()))
     variants = ", ".join(sorted(data_variants(records, column)))
     return f"{variants}, {replicates} replicates. To compare with: {'; '.join(parts)}."

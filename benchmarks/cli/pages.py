@@ -71,7 +71,7 @@ def value(results: Path, what: str) -> str:
         raise DataError(
             f"a value needs an experiment, a block, a column and a row, got {what!r}"
         )
-    experiment, block, name, arm = parts
+    experiment, block, name, entry = parts
     layout = layout_of(experiment)
     column = find_column(layout.columns, name)
     records = [
@@ -80,7 +80,7 @@ def value(results: Path, what: str) -> str:
         if (record.spec.block, record.spec.column) == (block, column.source)
     ]
     reading = layout.fitted(records).reading(column)
-    row, _, queries = arm.partition("@")
+    row, _, queries = entry.partition("@")
     if queries:
         found = at_budget(records, row, int(queries), reading)
     else:

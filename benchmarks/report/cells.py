@@ -19,7 +19,7 @@ NOT_SHOWN, UNTESTED = "not shown", "not tested"
 
 @dataclass(frozen=True)
 class Cell:
-    """What the runs of one arm say, and how it is judged.
+    """What the runs of one entry say, and how it is judged.
 
     Attributes:
         block, row, column: its place.
@@ -147,8 +147,8 @@ def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]
     """Make and judge every cell that has a record, in the order of the layout.
 
     A question is one row against its base over the columns of a block; p values are
-    adjusted over it. Rows `<arm>-q<N>` are not tested: they belong to the comparison at
-    equal queries.
+    adjusted over it. Rows `<entry>-q<N>` are not tested: they belong to the comparison
+    at equal queries.
 
     Raises:
         DataError: if the records may not share one table.
@@ -267,8 +267,10 @@ def _gap(cell: Cell, loss_only: Cell | None, shift: Cell | None) -> float | None
         # The share is of the same replicates above and below.
         shared = set(loss_only.values) & set(cell.values) & set(shift.values)
         loss_only, cell, shift = (
-            replace(arm, values={r: v for r, v in arm.values.items() if r in shared})
-            for arm in (loss_only, cell, shift)
+            replace(
+                entry, values={r: v for r, v in entry.values.items() if r in shared}
+            )
+            for entry in (loss_only, cell, shift)
         )
     reached, whole = against(loss_only, cell), against(loss_only, shift)
     if reached is None or whole is None:

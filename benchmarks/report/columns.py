@@ -168,13 +168,13 @@ class Reading:
     def _variants(self) -> dict[str, Row]:
         return {row.name: row for row in self.rows if row.budget is not None}
 
-    def arm(self, record: RunRecord) -> str:
-        """Return the name of the arm of a run, whatever its budget."""
+    def entry(self, record: RunRecord) -> str:
+        """Return the name of the entry of a run, whatever its budget."""
         name = record.spec.row
-        return self._variants[name].arm if name in self._variants else name
+        return self._variants[name].entry if name in self._variants else name
 
     def budget(self, record: RunRecord) -> int | None:
-        """Return the budget that tells a run from others of its arm; None for none."""
+        """Return the budget that tells a run from others of its entry, if any."""
         row = self._variants.get(record.spec.row)
         return None if row is None else row.budget
 

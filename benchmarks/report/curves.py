@@ -46,9 +46,11 @@ def of_row(records: Sequence[RunRecord], row: str) -> list[RunRecord]:
     return sort_records(record for record in records if record.spec.row == row)
 
 
-def of_arm(records: Sequence[RunRecord], arm: str, reading: Reading) -> list[RunRecord]:
-    """Return the records of an arm, its variants with other budgets included."""
-    return [record for record in records if reading.arm(record) == arm]
+def of_entry(
+    records: Sequence[RunRecord], entry: str, reading: Reading
+) -> list[RunRecord]:
+    """Return the records of an entry, its variants with other budgets included."""
+    return [record for record in records if reading.entry(record) == entry]
 
 
 def without_budget(records: Sequence[RunRecord], reading: Reading) -> list[RunRecord]:
@@ -83,23 +85,23 @@ def values_at(
 
 def at_budget(
     records: Sequence[RunRecord],
-    arm: str,
+    entry: str,
     queries: int,
     reading: Reading,
     split: Split = "test",
 ) -> list[float]:
-    """Return the values of all finished runs of an arm at a budget of queries.
+    """Return the values of all finished runs of an entry at a budget of queries.
 
     If there are variants with that budget, only they count: they were tuned for it.
 
     Args:
         records: runs of one block and column.
-        arm: name of the arm.
+        entry: name of the entry.
         queries: the budget.
         reading: which metric, and what counts as one value.
         split: which values.
     """
-    own = of_arm(records, arm, reading)
+    own = of_entry(records, entry, reading)
     runs = [record for record in own if reading.finished(record)]
     tuned = [record for record in runs if reading.budget(record) == queries]
     found = (values_at(record, split, queries, reading) for record in tuned or runs)
@@ -144,14 +146,14 @@ def curve(
 
 
 def budget_curve(
-    records: Sequence[RunRecord], arm: str, reading: Reading, split: Split = "test"
+    records: Sequence[RunRecord], entry: str, reading: Reading, split: Split = "test"
 ) -> Curve | None:
-    """Join the final values of an arm's variants to one curve over their budgets.
+    """Join the final values of an entry's variants to one curve over their budgets.
 
     The row without a budget, if there is one, stands at the queries it spent. None
-    below two points, or for an arm without variants.
+    below two points, or for an entry without variants.
     """
-    runs = of_arm(records, arm, reading)
+    runs = of_entry(records, entry, reading)
     budgets = [reading.budget(record) for record in runs]
     if not any(budgets):
         return None
@@ -168,23 +170,23 @@ def budget_curve(
 
 
 def query_curve(
-    records: Sequence[RunRecord], arm: str, reading: Reading, split: Split = "test"
+    records: Sequence[RunRecord], entry: str, reading: Reading, split: Split = "test"
 ) -> Curve | None:
-    """Return what an arm reaches over queries, from what its records know of it.
+    """Return what an entry reaches over queries, from what its records know of it.
 
     These are its variants with other budgets, else its traces, else its end alone, as a
     curve of one point. None if there are no values.
 
     Args:
         records: finished runs of one block and column.
-        arm: name of the arm.
+        entry: name of the entry.
         reading: which metric, and what counts as one value.
         split: which values.
     """
-    runs = of_arm(records, arm, reading)
+    runs = of_entry(records, entry, reading)
     plain = without_budget(runs, reading)
     return (
-        budget_curve(runs, arm, reading, split)
+        budget_curve(runs, entry, reading, split)
         or curve(plain, reading, axis="queries", split=split)
         or _end(plain, reading, split)
     )

@@ -11,7 +11,7 @@ from functools import cached_property
 from statistics import fmean, median
 
 from benchmarks.report.columns import NOTHING, Reading, find_column
-from benchmarks.report.curves import at_budget, of_arm, of_place, of_row, values_at
+from benchmarks.report.curves import at_budget, of_entry, of_place, of_row, values_at
 from benchmarks.report.layout import TableLayout
 from benchmarks.rows.contract import Row
 from benchmarks.runs.record import RunRecord
@@ -29,7 +29,7 @@ class Place:
 
     Attributes:
         reading: of the column.
-        rows: what is compared, by arm.
+        rows: what is compared, by entry.
         untouched: records of the untouched network.
         records: finished runs of the rows, all on the untouched network.
     """
@@ -39,24 +39,24 @@ class Place:
     untouched: tuple[RunRecord, ...]
     records: tuple[RunRecord, ...]
 
-    def arms(self, queries: int) -> set[str]:
-        """Return the arms that have a value within a budget."""
+    def entries(self, queries: int) -> set[str]:
+        """Return the entries that have a value within a budget."""
         return {
-            arm
-            for arm in self.rows
-            if at_budget(self.records, arm, queries, self.reading)
+            entry
+            for entry in self.rows
+            if at_budget(self.records, entry, queries, self.reading)
         }
 
 
 @dataclass(frozen=True)
 class Match:
-    """Costs of all arms in one column within one budget.
+    """Costs of all entries in one column within one budget.
 
     Attributes:
         untouched: mean cost of the untouched network.
-        costs: mean cost of every arm.
-        queries: the most queries that a run made by then, of every arm.
-        rows: the row of every arm.
+        costs: mean cost of every entry.
+        queries: the most queries that a run made by then, of every entry.
+        rows: the row of every entry.
     """
 
     untouched: float
@@ -71,20 +71,20 @@ class Match:
 
     @property
     def has_room(self) -> bool:
-        """Whether the best arm is clearly ahead of the untouched network."""
+        """Whether the best entry is clearly ahead of the untouched network."""
         return self.untouched - self.best >= ROOM
 
-    def reached(self, arm: str) -> float:
-        """Return the gain of an arm as a share of the best gain; below 0 is harm."""
-        return (self.untouched - self.costs[arm]) / (self.untouched - self.best)
+    def reached(self, entry: str) -> float:
+        """Return the gain of an entry as a share of the best gain; below 0 is harm."""
+        return (self.untouched - self.costs[entry]) / (self.untouched - self.best)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How an arm does over all columns of a group.
+    """How an entry does over all columns of a group.
 
     Attributes:
-        row: of the arm.
+        row: of the entry.
         queries: the most queries that a run made.
         regret: mean distance to the best cost, over all columns.
         reached: gain as a share of the best gain, of every column with room.
@@ -136,8 +136,8 @@ def places(
     """
     layout = layout.fitted(records)
     (block,) = (block for block in layout.blocks if block.name == block_name)
-    rows = {row.name: row for row in layout.rows if row.name in layout.arms}
-    compared = {arm: row for arm, row in rows.items() if row.sees in LEVELS}
+    rows = {row.name: row for row in layout.rows if row.name in layout.entries}
+    compared = {entry: row for entry, row in rows.items() if row.sees in LEVELS}
     found = []
     for column in (find_column(layout.columns, name) for name in column_names):
         own = of_place(records, block, column)
@@ -152,23 +152,23 @@ def places(
 
 
 def matches(group: Sequence[Place], queries: int) -> list[Match]:
-    """Compare the arms that have a value in every column of a group within a budget."""
-    arms = set.intersection(*(place.arms(queries) for place in group))
-    return [_match(place, arms, queries) for place in group]
+    """Compare entries that have a value in every column of a group within a budget."""
+    entries = set.intersection(*(place.entries(queries) for place in group))
+    return [_match(place, entries, queries) for place in group]
 
 
 def standings(group: Sequence[Match]) -> list[Standing]:
-    """Return the standing of every arm that is in all matches, the best first."""
-    arms = set.intersection(*(set(match.costs) for match in group))
+    """Return the standing of every entry that is in all matches, the best first."""
+    entries = set.intersection(*(set(match.costs) for match in group))
     found = [
         Standing(
-            row=group[0].rows[arm],
-            queries=max(match.queries[arm] for match in group),
-            regret=fmean(match.costs[arm] - match.best for match in group),
-            reached=tuple(match.reached(arm) for match in group if match.has_room),
-            harm=max(0.0, *(match.costs[arm] - match.untouched for match in group)),
+            row=group[0].rows[entry],
+            queries=max(match.queries[entry] for match in group),
+            regret=fmean(match.costs[entry] - match.best for match in group),
+            reached=tuple(match.reached(entry) for match in group if match.has_room),
+            harm=max(0.0, *(match.costs[entry] - match.untouched for match in group)),
         )
-        for arm in sorted(arms)
+        for entry in sorted(entries)
     ]
     return sorted(found, key=lambda standing: standing.regret)
 
@@ -178,20 +178,20 @@ def fraction(value: float) -> str:
     return f"{value:.4f}".replace("0.", ".", 1)
 
 
-def _match(place: Place, arms: Iterable[str], queries: int) -> Match:
-    """Compare some arms in one column, on the replicates that all of them have."""
-    runs = {arm: of_arm(place.records, arm, place.reading) for arm in arms}
+def _match(place: Place, entries: Iterable[str], queries: int) -> Match:
+    """Compare some entries in one column, on the replicates that all of them have."""
+    runs = {entry: of_entry(place.records, entry, place.reading) for entry in entries}
     groups = [place.untouched, *runs.values()]
     numbers = [{record.spec.replicate for record in own} for own in groups]
     common = set.intersection(*numbers)
     shared = [r for r in place.records if r.spec.replicate in common]
     base = [r for r in place.untouched if r.spec.replicate in common]
     costs, spent = {}, {}
-    for arm in arms:
-        costs[arm] = _cost(place, at_budget(shared, arm, queries, place.reading))
-        spent[arm] = max(
+    for entry in entries:
+        costs[entry] = _cost(place, at_budget(shared, entry, queries, place.reading))
+        spent[entry] = max(
             _spent(record, queries)
-            for record in of_arm(shared, arm, place.reading)
+            for record in of_entry(shared, entry, place.reading)
             if values_at(record, "test", queries, place.reading)
         )
     untouched = _cost(place, place.reading.all_finals(base))

@@ -31,12 +31,12 @@ class Block:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What a reader is shown first: an arm beside others in columns, each with a word.
+    """What a reader is shown first: a row beside others in columns, each with a word.
 
     The word is what the reader should see there.
     """
 
-    arm: str
+    entry: str
     others: tuple[str, ...]
     columns: Mapping[str, str]
 
@@ -123,15 +123,15 @@ class TableLayout:
         return tuple(row.name for row in self.rows)
 
     @property
-    def arms(self) -> dict[str, str]:
-        """Label of each arm by name; variants with other budgets belong to theirs."""
-        return {row.arm: row.label for row in self.rows if not self._varies(row)}
+    def entries(self) -> dict[str, str]:
+        """Label of each entry, a row with its variants of other budgets, by name."""
+        return {row.entry: row.label for row in self.rows if not self._varies(row)}
 
     @property
-    def compared_arms(self) -> dict[str, str]:
-        """Label of each arm that is compared at equal queries, by name."""
-        compared = {row.arm for row in self.rows if row.compared}
-        return {arm: label for arm, label in self.arms.items() if arm in compared}
+    def compared_entries(self) -> dict[str, str]:
+        """Label of each entry that is compared at equal queries, by name."""
+        compared = {row.entry for row in self.rows if row.compared}
+        return {name: label for name, label in self.entries.items() if name in compared}
 
     def _varies(self, row: Row) -> bool:
         """Whether a row is a variant of another row of the table."""
@@ -139,7 +139,7 @@ class TableLayout:
 
     @property
     def sees(self) -> dict[str, str]:
-        """What each row and arm knows of a problem, by label; see `Row.sees`."""
+        """What each row and entry knows of a problem, by label; see `Row.sees`."""
         return {row.label: row.sees for row in self.rows}
 
     def fitted(self, records: Sequence[RunRecord]) -> "TableLayout":

@@ -112,9 +112,9 @@ def compare(
     paired: bool,
     test_per_train: float = 0.0,
 ) -> Comparison | None:
-    """Compare the costs of two arms.
+    """Compare the costs of two rows.
 
-    Values that belong together are paired. An arm without chance has a single value,
+    Values that belong together are paired. A row without chance has a single value,
     against which all values of the other are held. Anything else is Welch's test.
 
     Args:

@@ -134,8 +134,8 @@ class Row:
             )
 
     @property
-    def arm(self) -> str:
-        """Name of the row that this one belongs to where budgets are compared."""
+    def entry(self) -> str:
+        """Name it goes by where budgets are compared: that of the row it varies."""
         return self.variant_of or self.name
 
     def why_not(self, problem: Problem, metric: Unit) -> str:

@@ -7,7 +7,7 @@ from benchmarks.report import stats
 from benchmarks.report.cells import note_value
 from benchmarks.report.columns import Column, Reading
 from benchmarks.report.curves import of_row
-from benchmarks.report.figures.panels import COLOURS, arm_styles, draw_mark, draw_panels
+from benchmarks.report.figures.panels import COLOURS, draw_mark, draw_panels, row_styles
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -92,7 +92,7 @@ def ablation_scatter(
 
     Source: Huang et al., CVPR 2021, Fig. 3(b).
     """
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
 
     def read(own: list[RunRecord], reading: Reading) -> Noted | None:
         tries = ((note, _ablation(layout, own, note, reading)) for note in WORDED)

@@ -1,4 +1,4 @@
-"""A first look: one arm in colour, others in grey, in a few columns."""
+"""A first look: one entry in colour, others in grey, in a few columns."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report import stats
 from benchmarks.report.columns import Column, Reading
-from benchmarks.report.curves import Curve, of_arm, of_place, of_row, query_curve
+from benchmarks.report.curves import Curve, of_entry, of_place, of_row, query_curve
 from benchmarks.report.figures.panels import make_panels, titled
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
@@ -33,9 +33,11 @@ def first_look(
     if chosen is None or block != layout.blocks[0]:
         return None
     columns = [column for column in layout.columns if column.name in chosen.columns]
-    arms = (layout.untouched_row or "", chosen.arm, *chosen.others)
+    entries = (layout.untouched_row or "", chosen.entry, *chosen.others)
     shown = {
-        column: _of_all(of_place(records, block, column), arms, layout.reading(column))
+        column: _of_all(
+            of_place(records, block, column), entries, layout.reading(column)
+        )
         for column in columns
     }
     panels = make_panels(column for column, own in shown.items() if own)
@@ -66,17 +68,17 @@ def _draw(
     if untouched is not None:
         panel.axhline(untouched, color="0.8", linewidth=0.8)
         ends.append((untouched, "untouched", "0.6"))
-    for place, arm in enumerate((*chosen.others, chosen.arm)):
-        line = _until(query_curve(records, arm, reading, "test"), FARTHEST)
+    for place, entry in enumerate((*chosen.others, chosen.entry)):
+        line = _until(query_curve(records, entry, reading, "test"), FARTHEST)
         if line is not None:
-            ours = arm == chosen.arm
+            ours = entry == chosen.entry
             colour = COLOUR if ours else GREYS[place % len(GREYS)]
             width = 2.5 if ours else 1.2
             panel.plot(line.x, line.mean, color=colour, linewidth=width)
             if ours:
                 low, high = _band(line)
                 panel.fill_between(line.x, low, high, color=colour, alpha=0.15, lw=0)
-            ends.append((line.mean[-1], layout.arms[arm], colour))
+            ends.append((line.mean[-1], layout.entries[entry], colour))
     panel.set_xscale("log")
     panel.set_xlim(1, FARTHEST * ROOM)
     panel.set_xlabel("evaluations of the metric")
@@ -118,12 +120,12 @@ def _band(line: Curve) -> tuple[list[float], list[float]]:
 
 
 def _of_all(
-    records: Sequence[RunRecord], arms: Sequence[str], reading: Reading
+    records: Sequence[RunRecord], entries: Sequence[str], reading: Reading
 ) -> list[RunRecord]:
-    """Return the records of the replicates that all arms have which have any."""
+    """Return the records of the replicates that all entries have which have any."""
     found = [
-        {record.spec.replicate for record in of_arm(records, arm, reading)}
-        for arm in arms
+        {record.spec.replicate for record in of_entry(records, entry, reading)}
+        for entry in entries
     ]
     known = [replicates for replicates in found if replicates]
     common = set.intersection(*known) if known else set()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.panels import (
-    arm_styles,
     draw_mark,
     finish,
     make_single_panel,
+    row_styles,
     units,
 )
 from benchmarks.report.layout import Block, TableLayout
@@ -67,7 +67,7 @@ def gain_over_mismatch(
         return None
     figure, panel = make_single_panel()
     panel.axhline(0.0, color="0.6", linewidth=0.8)
-    for label, style in arm_styles(layout).items():
+    for label, style in row_styles(layout).items():
         drawn = [(p.spearman, *p.gains[label]) for p in shown if label in p.gains]
         if drawn:
             x, mean, half = zip(*drawn, strict=True)
@@ -155,7 +155,7 @@ def gain_over_size(
             marks.setdefault(cell.row.label, []).append((x, *gain))
     figure, panel = make_single_panel()
     panel.axhline(0.0, color="0.6", linewidth=0.8)
-    for label, style in arm_styles(layout).items():
+    for label, style in row_styles(layout).items():
         if label in marks:
             x, mean, half = zip(*marks[label], strict=True)
             draw_mark(panel, (x, mean, half), label=label, style=style)

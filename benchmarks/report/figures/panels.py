@@ -1,4 +1,4 @@
-"""How every figure looks: looks of arms, panels, lines, PNG bytes."""
+"""How every figure looks: looks of entries, panels, lines, PNG bytes."""
 
 import io
 import textwrap
@@ -31,8 +31,8 @@ COLOURS = (
     "#999999",
 )
 FORMS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
-"""Dash and marker, in the order in which arms get them."""
-FIXED_ARMS = (
+"""Dash and marker, in the order in which entries get them."""
+FIXED_ROWS = (
     "metricopt",
     "cma-es",
     "guided-cma",
@@ -43,22 +43,22 @@ FIXED_ARMS = (
     "loss-only",
     "metricopt-outputs",
 )
-"""Arms that look the same in the figures of every experiment; append, never insert."""
+"""Rows that look the same in the figures of every experiment; append, never insert."""
 
 Dash = str | tuple[int, tuple[int, ...]]
 Marker = str | tuple[int, int, int]
 Style = tuple[str, Dash, Marker]
-"""Colour, dash and marker of an arm."""
+"""Colour, dash and marker of an entry."""
 
 
-def arm_styles(layout: TableLayout) -> dict[str, Style]:
-    """Return the look of each row and arm by label, the same in every figure."""
-    named = {label: name for name, label in layout.arms.items()}
+def row_styles(layout: TableLayout) -> dict[str, Style]:
+    """Return the look of each row and entry by label, the same in every figure."""
+    named = {label: name for name, label in layout.entries.items()}
     named |= {row.label: row.name for row in layout.rows}
     fixed = {
-        name: look(FIXED_ARMS.index(name))
+        name: look(FIXED_ROWS.index(name))
         for name in named.values()
-        if name in FIXED_ARMS
+        if name in FIXED_ROWS
     }
     taken = set(fixed.values())
     free = (found for found in map(look, count()) if found not in taken)
@@ -81,7 +81,7 @@ PANELS_PER_LINE = 3
 NARROW = 78
 """Characters in a line of the title beside one or two panels."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
-"""Headings of a legend, by what the arms below them see; in the order of `SEES`."""
+"""Headings of a legend, by what the entries below them see; in the order of `SEES`."""
 
 Content = TypeVar("Content")
 """What a figure shows of one column; empty or None for no panel."""
@@ -198,7 +198,7 @@ def draw_mark(
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":
     """Add the title and, beside the panels, one legend for all of them.
 
-    Arms stand below what they see, where the layout tells it.
+    Entries stand below what they see, where the layout tells it.
     """
     # Few panels leave less room before the legend.
     grid = figure.axes[0].get_gridspec()
@@ -228,7 +228,7 @@ def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "F
 def _legend_entries(
     figure: "Figure", layout: TableLayout
 ) -> "list[tuple[str, Artist]]":
-    """Return each label once with its handle: arms under a heading by what they see.
+    """Return each label once with its handle: entries under a heading by what they see.
 
     Labels of which that is not told stand first, without a heading.
     """

@@ -1,4 +1,4 @@
-"""What arms reach along fine-tuning and over metric queries, and queries to a goal."""
+"""What rows reach along fine-tuning and over metric queries, and queries to a goal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,19 +8,19 @@ from benchmarks.report.columns import Column, Reading, Split
 from benchmarks.report.curves import (
     Curve,
     curve,
-    of_arm,
+    of_entry,
     of_row,
     query_curve,
     without_budget,
 )
 from benchmarks.report.figures.panels import (
     Style,
-    arm_styles,
     draw_band,
     draw_mark,
     draw_panels,
     finish,
     make_single_panel,
+    row_styles,
 )
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.sections.queries import Goal, goals
@@ -37,18 +37,18 @@ def cost_curves(
 ) -> "Figure | None":
     """Draw the test metric along fine-tuning: mean and one deviation.
 
-    One line per arm whose trace has more than one step. If the layout singles rows out,
-    only they are drawn, with loss-only fine-tuning.
+    One line per entry whose trace has more than one step. If the layout singles rows
+    out, only they are drawn, with loss-only fine-tuning.
     """
-    styles = arm_styles(layout)
-    chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.arms))
+    styles = row_styles(layout)
+    chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.entries))
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Curve]:
         plain = without_budget(own, reading)
         lines = {
-            label: curve(of_arm(plain, arm, reading), reading, axis="step")
-            for arm, label in layout.arms.items()
-            if arm in chosen
+            label: curve(of_entry(plain, entry, reading), reading, axis="step")
+            for entry, label in layout.entries.items()
+            if entry in chosen
         }
         return {label: line for label, line in lines.items() if line}
 
@@ -85,18 +85,18 @@ def query_curves(
 ) -> "Figure | None":
     """Draw test (thick, with spread) and observe (thin) metric over queries.
 
-    One pair of lines per arm that spends queries, or of points if only the end of an
-    arm is known. The axis of queries is logarithmic. A grey line is the untouched
+    One pair of lines per entry that spends queries, or of points if only the end of an
+    entry is known. The axis of queries is logarithmic. A grey line is the untouched
     network, if the layout names its row. None if the layout compares no budgets.
     """
     if not layout.query_budgets:
         return None
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
 
     def read(own: list[RunRecord], reading: Reading) -> Shown | None:
         lines = {
-            (label, split): _curve(own, arm, reading, split)
-            for arm, label in layout.compared_arms.items()
+            (label, split): _curve(own, entry, reading, split)
+            for entry, label in layout.compared_entries.items()
             for split in SPLITS
         }
         known = {key: line for key, line in lines.items() if line}
@@ -145,10 +145,10 @@ def _draw_thin(panel: "Axes", line: Curve, style: Style) -> None:
 
 
 def _curve(
-    runs: Sequence[RunRecord], arm: str, reading: Reading, split: Split
+    runs: Sequence[RunRecord], entry: str, reading: Reading, split: Split
 ) -> Curve | None:
     """Return a curve without its point at 0 queries, which no log axis can show."""
-    line = query_curve(runs, arm, reading, split)
+    line = query_curve(runs, entry, reading, split)
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
@@ -156,8 +156,8 @@ def _curve(
     return Curve(*parts) if keep else None
 
 
-ARM_INCHES, FRAME_INCHES = 0.09, 1.8
-"""Height of an arm within a column, and of what is above and below all columns."""
+ENTRY_INCHES, FRAME_INCHES = 0.09, 1.8
+"""Height of an entry within a column, and of what is above and below all columns."""
 BAND = 0.8
 """Share of a column's height that its marks are spread over."""
 
@@ -165,25 +165,25 @@ BAND = 0.8
 def queries_to_reach(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
-    """Draw for each column with a goal the queries that each arm needed, one mark each.
+    """Draw for each column with a goal the queries that entries needed, a mark each.
 
-    Arms stand in the order of the legend. Hollow marks are arms that never got there,
-    at what they count with: all queries they made, or those of CMA-ES if these are
-    more. The axis of queries is logarithmic; 0 stands at 1.
+    Entries stand in the order of the legend. Hollow marks are entries that never got
+    there, at what they count with: all queries they made, or those of CMA-ES if these
+    are more. The axis of queries is logarithmic; 0 stands at 1.
     """
     found = [goal for goal in goals(layout, records) if goal.block == block]
     if not found:
         return None
     figure, panel = make_single_panel()
     _draw_columns(panel, found)
-    known = {arm for goal in found for arm in goal.efforts}
-    arms = [item for item in layout.compared_arms.items() if item[0] in known]
-    words, styles = ("", *SEES), arm_styles(layout)
-    arms.sort(key=lambda item: words.index(layout.sees[item[1]]))
-    for place, (arm, label) in enumerate(arms):
-        shift = BAND * ((place + 0.5) / len(arms) - 0.5)
-        _draw_arm(panel, found, arm, label=label, shift=shift, style=styles[label])
-    high = FRAME_INCHES + ARM_INCHES * len(found) * (len(arms) + 1)
+    known = {entry for goal in found for entry in goal.efforts}
+    entries = [item for item in layout.compared_entries.items() if item[0] in known]
+    words, styles = ("", *SEES), row_styles(layout)
+    entries.sort(key=lambda item: words.index(layout.sees[item[1]]))
+    for place, (entry, label) in enumerate(entries):
+        shift = BAND * ((place + 0.5) / len(entries) - 0.5)
+        _draw_entry(panel, found, entry, label=label, shift=shift, style=styles[label])
+    high = FRAME_INCHES + ENTRY_INCHES * len(found) * (len(entries) + 1)
     figure.set_figheight(max(figure.get_figheight(), high))
     what = "metric queries for the test value\nof CMA-ES at 500, or at all it made"
     return finish(figure, layout, block, what)
@@ -205,24 +205,24 @@ def _draw_columns(panel: "Axes", found: Sequence[Goal]) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def _draw_arm(
+def _draw_entry(
     panel: "Axes",
     found: Sequence[Goal],
-    arm: str,
+    entry: str,
     *,
     label: str,
     shift: float,
     style: Style,
 ) -> None:
-    """Draw the marks of an arm, each a little off the middle of its column."""
+    """Draw the marks of an entry, each a little off the middle of its column."""
     colour, _, marker = style
-    own = [(n + shift, goal) for n, goal in enumerate(found) if arm in goal.efforts]
-    points = [(goal.counted(arm), y) for y, goal in own]
+    own = [(n + shift, goal) for n, goal in enumerate(found) if entry in goal.efforts]
+    points = [(goal.counted(entry), y) for y, goal in own]
     for reached, face in ((True, colour), (False, "none")):
         drawn = [
             point
             for point, (_, goal) in zip(points, own, strict=True)
-            if (goal.efforts[arm].needed is not None) == reached
+            if (goal.efforts[entry].needed is not None) == reached
         ]
         x, y = [x for x, _ in drawn], [y for _, y in drawn]
         name = label if reached else ""

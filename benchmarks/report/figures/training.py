@@ -9,12 +9,12 @@ from benchmarks.report import stats
 from benchmarks.report.columns import Column, Reading
 from benchmarks.report.curves import Curve, of_row
 from benchmarks.report.figures.panels import (
-    arm_styles,
     draw_band,
     draw_mark,
     draw_panels,
     finish,
     make_single_panel,
+    row_styles,
     titled,
 )
 from benchmarks.report.layout import Block, TableLayout
@@ -61,7 +61,7 @@ def _over(
     """Draw the figure; the cost is named in the title, then on the axis."""
     title, axis = names
     trained = [record for record in records if NETWORK in record.seconds]
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Point]:
         found = {}
@@ -123,7 +123,7 @@ def training_course(
     Source: Huang et al., ICML 2019, Fig. 5. Differs: on observe, as the test split is
     read once.
     """
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
 
     def read(
         own: list[RunRecord], reading: Reading
@@ -247,7 +247,7 @@ def policy_course(
         return None
     figure, panel = make_single_panel()
     panel.remove()
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
     for place, (name, axis) in enumerate(LINES.items(), 1):
         panel = figure.add_subplot(2, 2, place)
         panel.grid(alpha=0.25, linewidth=0.5)

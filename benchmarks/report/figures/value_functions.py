@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.report.columns import Column, Reading
 from benchmarks.report.curves import of_row
-from benchmarks.report.figures.panels import COLOURS, arm_styles, draw_panels
+from benchmarks.report.figures.panels import COLOURS, draw_panels, row_styles
 from benchmarks.report.layout import Block, TableLayout
 from benchmarks.runs.record import RunRecord
 
@@ -95,7 +95,7 @@ def predicted_against_true(
 
     Source: Huang et al., CVPR 2021, Fig. 3(a).
     """
-    styles = arm_styles(layout)
+    styles = row_styles(layout)
     names = ("health_true", "health_predicted")
 
     def read(own: list[RunRecord], reading: Reading) -> dict[str, Points]:

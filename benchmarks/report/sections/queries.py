@@ -2,7 +2,7 @@
 
 The least number of queries for the test cost CMA-ES has at 500 is read from the mean
 curve on test, which rises and falls: it tells methods apart, and is not a rule when to
-stop. CMA-ES is itself an arm here.
+stop. CMA-ES is itself an entry here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from benchmarks.report.columns import NOTHING, Column, Reading
 from benchmarks.report.curves import (
     Curve,
     at_budget,
-    of_arm,
+    of_entry,
     of_place,
     of_row,
     query_curve,
@@ -23,7 +23,7 @@ from benchmarks.report.layout import Block, TableLayout
 from benchmarks.report.render import section, text_table, to_markdown
 from benchmarks.runs.record import RunRecord
 
-REFERENCE_ARM, REFERENCE_QUERIES = "cma-es", 500
+REFERENCE_ROW, REFERENCE_QUERIES = "cma-es", 500
 
 EQUAL_QUERIES = "## At equal queries"
 EQUAL_LEGEND = (
@@ -47,7 +47,7 @@ REACH_LEGEND = (
 
 
 def equal_queries(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
-    """Return what each arm reaches within each budget, a table per block and column."""
+    """Return what entries reach within each budget, a table per block and column."""
     parts = []
     names = ["method", *(f"{q:,} queries" for q in layout.query_budgets)]
     for block in layout.blocks:
@@ -64,13 +64,13 @@ def equal_queries(layout: TableLayout, records: Sequence[RunRecord]) -> list[str
 def _at_budgets(
     layout: TableLayout, records: Sequence[RunRecord], reading: Reading
 ) -> list[list[str]]:
-    """Return `mean±std on test / mean on observe` at every budget, a line per arm."""
+    """Return `mean±std on test / mean on observe` at every budget, a line per entry."""
     lines = []
-    for arm, label in layout.compared_arms.items():
+    for entry, label in layout.compared_entries.items():
         texts = []
         for queries in layout.query_budgets:
-            test = at_budget(records, arm, queries, reading)
-            seen = stats.mean(at_budget(records, arm, queries, reading, "observe"))
+            test = at_budget(records, entry, queries, reading)
+            seen = stats.mean(at_budget(records, entry, queries, reading, "observe"))
             text = reading.column.summary(test)
             if test and seen is not None:
                 text += f" / {reading.column.format(seen)}"
@@ -82,7 +82,7 @@ def _at_budgets(
 
 @dataclass(frozen=True)
 class Effort:
-    """What an arm needed to reach a goal.
+    """What an entry needed to reach a goal.
 
     Attributes:
         needed: least queries at which its mean on test is as good; None if it never is.
@@ -101,7 +101,7 @@ class Goal:
         block, column: its place.
         value: mean of CMA-ES on test after `queries`, native unit.
         queries: 500, or all queries CMA-ES made if they were fewer.
-        efforts: what each arm that was run there needed, by name.
+        efforts: what each entry that was run there needed, by name.
     """
 
     block: Block
@@ -110,27 +110,27 @@ class Goal:
     queries: int
     efforts: Mapping[str, Effort]
 
-    def counted(self, arm: str) -> float:
-        """Return the queries that an arm which was run there counts with.
+    def counted(self, entry: str) -> float:
+        """Return the queries that an entry which was run there counts with.
 
-        0 queries count as 1. An arm that never reached the goal counts with all it
+        0 queries count as 1. An entry that never reached the goal counts with all it
         spent, or with the queries of CMA-ES if these are more.
         """
-        effort = self.efforts[arm]
+        effort = self.efforts[entry]
         if effort.needed is None:
             return max(self.queries, effort.spent)
         return max(effort.needed, 1.0)
 
-    def times_fewer(self, arm: str) -> float:
-        """Return the queries of CMA-ES over those that an arm counts with."""
-        return self.queries / self.counted(arm)
+    def times_fewer(self, entry: str) -> float:
+        """Return the queries of CMA-ES over those that an entry counts with."""
+        return self.queries / self.counted(entry)
 
 
 def goals(layout: TableLayout, records: Sequence[RunRecord]) -> list[Goal]:
     """Return the columns with something to gain, by block.
 
     None in a layout that compares no budgets, or has no untouched row. All means are
-    over the replicates that CMA-ES has, so that all arms face the same problems.
+    over the replicates that CMA-ES has, so that all entries face the same problems.
     """
     if not layout.query_budgets or layout.untouched_row is None:
         return []
@@ -145,23 +145,25 @@ def _goal(
 ) -> Goal | None:
     """Return the goal of a column, None if CMA-ES gains too little or is not there."""
     own, reading = of_place(records, block, column), layout.reading(column)
-    searches = of_arm(own, REFERENCE_ARM, reading)
+    searches = of_entry(own, REFERENCE_ROW, reading)
     replicates = {record.spec.replicate for record in searches}
     own = [record for record in own if record.spec.replicate in replicates]
-    line = query_curve(own, REFERENCE_ARM, reading)
+    line = query_curve(own, REFERENCE_ROW, reading)
     value = None if line is None else _at(line, REFERENCE_QUERIES)
     before = stats.mean(reading.all_finals(of_row(own, layout.untouched_row or "")))
     if value is None or before is None:
         return None
     if column.sign * (before - value) <= column.equal_within:
         return None
-    curves = {arm: query_curve(own, arm, reading) for arm in layout.compared_arms}
+    curves = {
+        entry: query_curve(own, entry, reading) for entry in layout.compared_entries
+    }
     efforts = {
-        arm: Effort(_needed(curve, value, column), _spent(own, arm, reading))
-        for arm, curve in curves.items()
+        entry: Effort(_needed(curve, value, column), _spent(own, entry, reading))
+        for entry, curve in curves.items()
         if curve is not None
     }
-    queries = min(REFERENCE_QUERIES, _spent(own, REFERENCE_ARM, reading))
+    queries = min(REFERENCE_QUERIES, _spent(own, REFERENCE_ROW, reading))
     return Goal(block, column, value, queries, efforts)
 
 
@@ -178,22 +180,22 @@ def _needed(line: Curve, value: float, column: Column) -> float | None:
     return next((x for x, mean in points if column.sign * mean <= worst), None)
 
 
-def _spent(records: Sequence[RunRecord], arm: str, reading: Reading) -> int:
-    return max(record.queries for record in of_arm(records, arm, reading))
+def _spent(records: Sequence[RunRecord], entry: str, reading: Reading) -> int:
+    return max(record.queries for record in of_entry(records, entry, reading))
 
 
 def queries_to_reach(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
-    """Return the section with one line per arm and one column per goal."""
+    """Return the section with one line per entry and one column per goal."""
     found, lines = goals(layout, records), []
     several = len({goal.block for goal in found}) > 1
-    compared = layout.compared_arms
+    compared = layout.compared_entries
     told = any(layout.sees[label] for label in compared.values())
-    for arm, label in compared.items():
-        own = [goal for goal in found if arm in goal.efforts]
+    for entry, label in compared.items():
+        own = [goal for goal in found if entry in goal.efforts]
         if own:
             seen = [layout.sees[label]] * told
-            texts = (_needed_text(goal, arm) for goal in found)
-            lines.append([label, *seen, *texts, *_over(own, arm)])
+            texts = (_needed_text(goal, entry) for goal in found)
+            lines.append([label, *seen, *texts, *_over(own, entry)])
     headings = (
         " ".join([goal.block.name] * several + [goal.column.heading]) for goal in found
     )
@@ -202,18 +204,18 @@ def queries_to_reach(layout: TableLayout, records: Sequence[RunRecord]) -> list[
     return section(QUERIES_TO_REACH, REACH_LEGEND, lines, names)
 
 
-def _needed_text(goal: Goal, arm: str) -> str:
-    if arm not in goal.efforts:
+def _needed_text(goal: Goal, entry: str) -> str:
+    if entry not in goal.efforts:
         return ""
-    needed = goal.efforts[arm].needed
+    needed = goal.efforts[entry].needed
     return NOTHING if needed is None else f"{needed:,.0f}"
 
 
-def _over(tried: Sequence[Goal], arm: str) -> list[str]:
-    """Return how an arm does over its goals: reached, times fewer there and in all."""
-    reached = [goal for goal in tried if goal.efforts[arm].needed is not None]
+def _over(tried: Sequence[Goal], entry: str) -> list[str]:
+    """Return how an entry does over goals: reached, times fewer there and in all."""
+    reached = [goal for goal in tried if goal.efforts[entry].needed is not None]
     means = (
-        f"{geometric_mean([goal.times_fewer(arm) for goal in own]):.2f}"
+        f"{geometric_mean([goal.times_fewer(entry) for goal in own]):.2f}"
         if own
         else NOTHING
         for own in (reached, tried)

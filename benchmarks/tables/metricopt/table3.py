@@ -134,7 +134,7 @@ def _place(tier: str, problem: tiers.Binary, metric: Unit) -> Place:
 
 
 FIRST_LOOK = FirstLook(
-    arm="metricopt-outputs",
+    entry="metricopt-outputs",
     others=(
         "prior-correction",
         "threshold-grid",

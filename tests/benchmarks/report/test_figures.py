@@ -10,10 +10,10 @@ from benchmarks.report.columns import Column
 from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.gains import gain_over_mismatch
 from benchmarks.report.figures.panels import (
-    FIXED_ARMS,
+    FIXED_ROWS,
     NARROW,
-    arm_styles,
     look,
+    row_styles,
     to_png,
 )
 from benchmarks.report.figures.query_curves import query_curves
@@ -219,14 +219,14 @@ def test_query_curves_of_one_meta_test_reach_all_queries():
 
 @pytest.mark.parametrize("count", [1, 8, 9, 40, 100])
 def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
-    names = [*FIXED_ARMS, *(f"arm-{number}" for number in range(100))][:count]
+    names = [*FIXED_ROWS, *(f"arm-{number}" for number in range(100))][:count]
     layout = dataclasses.replace(
         LAYOUT,
         rows=tuple(make_row(name, name.title()) for name in names),
         loss_only_row=None,
         mismatch_rows=(),
     )
-    looks = arm_styles(layout)
+    looks = row_styles(layout)
     assert len(set(looks.values())) == len(looks) == count
     records = [_record(name, [0.1], queries=90) for name in names]
     (panel,) = query_curves(layout, records, BLOCK).axes
@@ -234,17 +234,17 @@ def test_any_number_of_arms_looks_different_and_can_be_drawn(count):
 
 
 def test_a_further_fixed_arm_gets_the_next_look(monkeypatch):
-    more = (*FIXED_ARMS, "class-offsets")
-    monkeypatch.setattr("benchmarks.report.figures.panels.FIXED_ARMS", more)
+    more = (*FIXED_ROWS, "class-offsets")
+    monkeypatch.setattr("benchmarks.report.figures.panels.FIXED_ROWS", more)
     rows = tuple(make_row(name) for name in (*more, "free"))
     layout = dataclasses.replace(LAYOUT, rows=rows, mismatch_rows=())
-    looks = arm_styles(layout)
+    looks = row_styles(layout)
     assert [looks[name] for name in more] == list(map(look, range(len(more))))
     assert looks["free"] == look(len(more))
 
 
 def test_arms_look_the_same_in_every_experiment():
-    looks = arm_styles(LAYOUT)
+    looks = row_styles(LAYOUT)
     colours = {"MetricOpt": "#0072B2", "CMA-ES": "#D55E00"}
     colours |= {"loss only": "#999999", "offsets": "#009E73"}
     for label, colour in colours.items():

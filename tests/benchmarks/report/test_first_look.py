@@ -8,7 +8,7 @@ from benchmarks.report.figures.first_look import first_look
 from benchmarks.report.layout import FirstLook
 from tests.benchmarks.report.report_cases import LAYOUT, make_arm
 
-LOOK = FirstLook(arm="shift", others=("metricopt",), columns={"a9a/mcr": "it pays"})
+LOOK = FirstLook(entry="shift", others=("metricopt",), columns={"a9a/mcr": "it pays"})
 LOOKED = replace(LAYOUT, first_look=LOOK, untouched_row="loss-only")
 TRACE = [(0, 10, [0.3], [0.3])]
 

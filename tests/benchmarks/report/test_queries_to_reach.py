@@ -1,4 +1,4 @@
-"""Queries for the test cost of CMA-ES: goals, what arms need, means over goals."""
+"""Queries for the test cost of CMA-ES: goals, what entries need, means over goals."""
 
 import dataclasses
 
@@ -80,7 +80,7 @@ def test_a_goal_is_what_cma_es_has_at_500_queries():
         "cma-es": Effort(400.0, 900),
         "metricopt": Effort(1000.0, 1000),
     }
-    times = [goal.times_fewer(arm) for arm in goal.efforts]
+    times = [goal.times_fewer(entry) for entry in goal.efforts]
     assert times == [500.0, 500 / 400, 0.5]
 
 
@@ -93,7 +93,7 @@ def test_a_shorter_search_counts_with_all_it_made():
         "metricopt": Effort(None, 1200),
     }
     # What never gets there counts with what it spent, but never as fewer queries.
-    assert [goal.times_fewer(arm) for arm in goal.efforts] == [1.0, 2.0, 0.25]
+    assert [goal.times_fewer(entry) for entry in goal.efforts] == [1.0, 2.0, 0.25]
 
 
 def test_nothing_is_to_be_reached_where_cma_es_gains_no_more_than_the_margin():

@@ -1,11 +1,11 @@
-"""Figures over metric queries: legends by what arms see, references, marks."""
+"""Figures over metric queries: legends by what entries see, references, marks."""
 
 import dataclasses
 
 import pytest
 
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.panels import arm_styles
+from benchmarks.report.figures.panels import row_styles
 from benchmarks.report.figures.query_curves import queries_to_reach, query_curves
 from tests.benchmarks.report.report_cases import F1, MCR, make_record, make_row
 from tests.benchmarks.report.test_queries_to_reach import LAYOUT, OTHERS, RECORDS
@@ -73,7 +73,7 @@ def test_query_curves_show_the_untouched_network_as_a_grey_line():
 def test_queries_to_reach_has_one_mark_per_arm_and_column():
     figure = queries_to_reach(LAYOUT, [*RECORDS, *OTHERS], BLOCK)
     (panel,) = figure.axes
-    colours = {label: style[0] for label, style in arm_styles(LAYOUT).items()}
+    colours = {label: style[0] for label, style in row_styles(LAYOUT).items()}
     points = _points(panel)
     expected = {
         ("CMA-ES", True): [[400.0, 0], [150.0, 1]],

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from benchmarks.report.figures.ablations import ablation_rows, ablation_scatter
 from benchmarks.report.figures.drawing import draw_all
-from benchmarks.report.figures.panels import arm_styles, to_png
+from benchmarks.report.figures.panels import row_styles, to_png
 from benchmarks.report.figures.query_curves import cost_curves, query_curves
 from benchmarks.report.figures.value_functions import (
     embedding_tsne,
@@ -200,7 +200,7 @@ def test_ablated_rows_are_named_and_loss_only_is_a_line():
 
 def test_figures_without_data_are_none_and_every_row_looks_different():
     assert draw_all(LAYOUT, make_arm("loss-only", [0.2, 0.3])) == {}
-    looks = arm_styles(LAYOUT)
+    looks = row_styles(LAYOUT)
     assert len(set(looks.values())) == len(looks) == len(LAYOUT.rows)
 
 

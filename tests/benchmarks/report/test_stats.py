@@ -173,7 +173,7 @@ def test_adjust_leaves_out_what_is_not_tested():
 
 
 def _share(loss_only, method, shift):
-    return stats.gap_closed(*(paired(loss_only, arm) for arm in (shift, method)))
+    return stats.gap_closed(*(paired(loss_only, entry) for entry in (shift, method)))
 
 
 def test_gap_closed_by_hand():

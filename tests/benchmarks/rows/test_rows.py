@@ -53,11 +53,11 @@ def test_rows_are_registered_once_and_stand_family_by_family():
 
 def test_budgets_are_fields_of_variants():
     varied = [row for row in all_rows() if row.budget is not None]
-    assert {row.arm for row in varied} == {"metricopt", "metricopt-outputs"}
+    assert {row.entry for row in varied} == {"metricopt", "metricopt-outputs"}
     for row in varied:
-        assert row.arm == row.variant_of != row.name
+        assert row.entry == row.variant_of != row.name
         assert row.run(BINARY, MCR).queries == row.budget
-    assert controls.CMA_ES.arm == "cma-es"
+    assert controls.CMA_ES.entry == "cma-es"
 
 
 def test_brief_rows_stand_for_their_families():
