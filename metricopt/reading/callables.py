@@ -3,14 +3,15 @@
 import copy
 import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from torch import Tensor
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_choice
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.expected import probabilities
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -24,6 +25,23 @@ from metricopt.reading.other_packages import (
 )
 from metricopt.reading.outputs import Outputs, Targets, each
 
+Order = Literal["outputs, targets", "targets, outputs"]
+OUTPUTS_FIRST: Order = "outputs, targets"
+TARGETS_FIRST: Order = "targets, outputs"
+TARGETS = re.compile(
+    "y_?(true|test)|targets?|labels?|label_ids|references?|(ground_?)?truth|true|gt|"
+    "gold|actuals?|annotations?",
+    re.IGNORECASE,
+)
+"""Names of parameters that are targets: of scikit-learn, Keras, torchmetrics, Hugging
+Face, and by habit."""
+OUTPUTS = re.compile(
+    "y_?(pred|hat|scores?|proba?)|outputs?|logits?|preds?|predict(ed|ions?)|"
+    "prob(a|s|abilities)?|scores?|pred_.*|input",
+    re.IGNORECASE,
+)
+"""Names of parameters that are outputs."""
+PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
 
@@ -37,12 +55,14 @@ class Declaration:
         low: least possible native value.
         high: greatest possible native value.
         name: short name, as in tables.
+        arguments: order of the arguments of a plain callable.
     """
 
     higher_is_better: bool | None = None
     low: float | None = None
     high: float | None = None
     name: str | None = None
+    arguments: Order | None = None
 
 
 class CallableMetric(Metric):
@@ -57,6 +77,8 @@ class CallableMetric(Metric):
         higher_is_better: direction of the native value.
         low: least possible native value.
         high: greatest possible native value.
+
+        targets_first: whether the function takes targets before outputs.
 
     Raises:
         ConfigError: if `low` and `high` are not finite with low < high.
@@ -75,6 +97,7 @@ class CallableMetric(Metric):
         higher_is_better: bool,
         low: float = 0.0,
         high: float = 1.0,
+        targets_first: bool = False,
     ) -> None:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ConfigError(
@@ -83,6 +106,7 @@ class CallableMetric(Metric):
             )
         self._function = function
         self._meaning: Meaning | None = None
+        self._targets_first = targets_first
         self.name = name
         self.higher_is_better = higher_is_better
         self.low = low
@@ -101,9 +125,8 @@ class CallableMetric(Metric):
 
     def _called(self, outputs: Outputs, targets: Targets) -> object:
         meaning = self._meaning or PLAIN
-        return self._function(
-            meaning.outward(outputs), meaning.outward_targets(targets)
-        )
+        own, given = meaning.outward(outputs), meaning.outward_targets(targets)
+        return self._function(*((given, own) if self._targets_first else (own, given)))
 
 
 class ForeignMetric(CallableMetric):
@@ -125,6 +148,7 @@ def make_metric(
     low: float | None = None,
     high: float | None = None,
     name: str | None = None,
+    arguments: Order | None = None,
     **settings: object,
 ) -> Metric:
     """Make a metric from a name, a metric of another package, or a callable.
@@ -148,7 +172,9 @@ def make_metric(
             an own object with `update(predictions, targets)`, `compute()` and
             `reset()`: it gets probabilities, [N] for C <= 2, and [N, C] for C > 2 or
             where it has `num_classes` > 1; predicted numbers where targets are numbers;
-            any callable of the outputs, as the network returns them, and the targets.
+            any callable of the outputs, as the network returns them, and the targets;
+            of the targets and the outputs if its parameters have names such as
+            `y_true` and `y_pred`.
             A `functools.partial` of a function is treated like the function; it gives
             further arguments, such as `average`.
         higher_is_better: direction of the value. Needed for a plain callable; known
@@ -159,6 +185,9 @@ def make_metric(
             Cohen's kappa of another package.
         high: greatest possible value; by default 1.
         name: short name; by default the name of the function or class.
+        arguments: "outputs, targets" or "targets, outputs", the order in which a plain
+            callable takes them; by default that of the names of its parameters, and
+            outputs first where these say nothing.
         **settings: settings of a registered metric, such as `k` of "top-k".
 
     Returns:
@@ -170,7 +199,9 @@ def make_metric(
             empty, a setting is not one of the metric's, or what is declared contradicts
             a finished metric.
     """
-    declared = Declaration(higher_is_better, low, high, name)
+    declared = Declaration(higher_is_better, low, high, name, arguments)
+    if arguments is not None:
+        require_choice("arguments", arguments, Order)
     if isinstance(spec, str):
         return _finished(_registered(spec, settings), declared)
     if settings:
@@ -198,6 +229,7 @@ def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
         found = from_torchmetrics(spec)
     else:
         return None
+    _check_no_order(_name(spec), declared)
     complete = _completed(spec, declared, found.low)
     return _declared(ForeignMetric, found.function, complete, found.higher_is_better)
 
@@ -208,7 +240,52 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             "a metric must be a Metric, a registered name, an object with update, "
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
-    return _declared(CallableMetric, spec, _completed(spec, declared, 0.0), None)
+    complete = _completed(spec, declared, 0.0)
+    first = (declared.arguments or _order(spec, _name(spec))) == TARGETS_FIRST
+    make = partial(CallableMetric, targets_first=first)
+    return _declared(make, spec, complete, None)
+
+
+def _order(function: Callable[..., object], name: str) -> Order:
+    """Return the order of arguments that the names of parameters tell.
+
+    Raises:
+        ConfigError: if one of the names is that of the other's place, and the other
+            name says nothing.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions in C tell nothing
+        return OUTPUTS_FIRST
+    placed = [each.name for each in parameters if each.kind in PLACED][:2]
+    if len(placed) < 2:
+        return OUTPUTS_FIRST
+    first, second = placed
+    # A `y` is either: it is the targets where the outputs come second.
+    is_target = bool(TARGETS.fullmatch(first)) or first == "y"
+    if is_target and OUTPUTS.fullmatch(second):
+        return TARGETS_FIRST
+    doubtful = TARGETS.fullmatch(first) or OUTPUTS.fullmatch(second)
+    if not doubtful or OUTPUTS.fullmatch(first) or TARGETS.fullmatch(second):
+        return OUTPUTS_FIRST
+    raise ConfigError(
+        f"metric {name!r} takes {first!r} and {second!r}, which do not tell whether "
+        "targets come first: pass make_metric(..., arguments="
+        f"{TARGETS_FIRST!r}) or arguments={OUTPUTS_FIRST!r}"
+    )
+
+
+def _check_no_order(name: str, declared: Declaration) -> None:
+    """Refuse an order of arguments for a metric whose order is known.
+
+    Raises:
+        ConfigError: if one was declared.
+    """
+    if declared.arguments is not None:
+        raise ConfigError(
+            f"arguments is for a callable of your own; the order of metric {name!r} is "
+            "known"
+        )
 
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
@@ -226,6 +303,7 @@ def _registered(name: str, settings: dict[str, object]) -> Metric:
 
 def _finished(metric: Metric, declared: Declaration) -> Metric:
     """Return a complete metric, unless the declaration contradicts it."""
+    _check_no_order(metric.name, declared)
     own = Declaration(metric.higher_is_better, metric.low, metric.high, metric.name)
     if (
         declared.higher_is_better not in (None, own.higher_is_better)
@@ -249,7 +327,7 @@ def _completed(spec: object, declared: Declaration, least: float) -> Declaration
 
 
 def _declared(
-    kind: type[CallableMetric],
+    kind: Callable[..., CallableMetric],
     function: Callable[..., object],
     declared: Declaration,
     known: bool | None,

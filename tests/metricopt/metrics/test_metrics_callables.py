@@ -1,6 +1,7 @@
 """Metrics made of names, scikit-learn functions, accumulating objects, callables."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -168,3 +169,68 @@ def test_metrics_travel_to_worker_processes(spec):
     metric = make_metric(spec, higher_is_better=True)
     copy = pickle.loads(pickle.dumps(metric))
     assert copy.value(ONE, BINARY) == metric.value(ONE, BINARY)
+
+
+PREDICTED = torch.tensor([[1.0], [3.0]])
+TRUE = torch.tensor([[2.0], [2.0]])
+
+
+def share(truth, outputs):
+    """An error relative to the truth: .5 of these, .67 the other way round."""
+    return float(((truth - outputs).abs() / truth).mean())
+
+
+def relative(form):
+    """Return the same function with parameters of other names, in this order."""
+    space = {"share": share}
+    first, second = form.split()
+    exec(f"def f({first}, {second}): return share({first}, {second})", space)
+    return space["f"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "y_true y_pred",
+        "y_true y_score",
+        "Y_true y_prob",
+        "targets outputs",
+        "labels preds",
+        "references predictions",
+        "target input",
+        "y y_hat",
+        "ground_truth probabilities",
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, partial])
+def test_targets_come_first_where_the_names_of_parameters_say_so(form, wrap):
+    metric = make_metric(wrap(relative(form)), higher_is_better=False)
+    assert metric.value(PREDICTED, TRUE) == 0.5
+
+
+@pytest.mark.parametrize(
+    "form", ["a b", "outputs targets", "y t", "preds labels", "x y"]
+)
+def test_outputs_come_first_elsewhere(form):
+    metric = make_metric(relative(form), higher_is_better=False)
+    assert metric.value(TRUE, PREDICTED) == 0.5
+
+
+@pytest.mark.parametrize("form", ["targets x", "t y_pred"])
+def test_half_a_name_is_asked_about(form):
+    function = relative(form)
+    with pytest.raises(ConfigError, match="do not tell whether targets come first"):
+        make_metric(function, higher_is_better=False)
+    known = {"higher_is_better": False, "low": 0.0}
+    found = make_metric(function, arguments="targets, outputs", **known)
+    assert found.value(PREDICTED, TRUE) == 0.5
+    found = make_metric(function, arguments="outputs, targets", **known)
+    assert found.value(TRUE, PREDICTED) == 0.5
+
+
+def test_the_order_of_a_known_metric_is_not_declared():
+    for known in ("mcr", sk.log_loss):
+        with pytest.raises(ConfigError, match="arguments is for a callable of your"):
+            make_metric(known, arguments="targets, outputs")
+    with pytest.raises(ConfigError, match="arguments must be"):
+        make_metric(share, arguments="y, x", higher_is_better=False)
