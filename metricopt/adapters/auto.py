@@ -11,11 +11,7 @@ from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.batched import by_row
 from metricopt.adapters.dynamic_bias import DynamicBias, first_linear
 from metricopt.adapters.film import FiLM, Form
-from metricopt.adapters.output_offsets import (
-    OutputOffsets,
-    Unmodulated,
-    columns,
-)
+from metricopt.adapters.output_offsets import OutputOffsets, Unmodulated, columns
 from metricopt.adapters.sites import Shapes, find_sites, is_scripted, record_run
 from metricopt.errors import ConfigError, require_kind
 from metricopt.reading.inputs import Inputs, count_of, form_of

@@ -7,13 +7,7 @@ from torch import Tensor, nn
 
 from metricopt.adapters.network_cut import in_order
 from metricopt.adapters.site_adapter import SiteAdapter
-from metricopt.adapters.sites import (
-    Modulation,
-    Shapes,
-    Site,
-    find_module,
-    record_run,
-)
+from metricopt.adapters.sites import Modulation, Shapes, Site, find_module, record_run
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Form, Inputs, form_of

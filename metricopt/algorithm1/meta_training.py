@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from metricopt.algorithm1.interpolation import Interpolator
-from metricopt.algorithm1.objective import (
-    Points,
-    equal_weight,
-    join_points,
-    objective,
-)
+from metricopt.algorithm1.objective import Points, equal_weight, join_points, objective
 from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
 from metricopt.algorithm1.recipe import MetaTrained, Progress, Recipe
 from metricopt.algorithm1.trajectories import (

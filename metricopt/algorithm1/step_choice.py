@@ -59,10 +59,7 @@ Finetune = Callable[[float, int, Streams], Tensor]
 
 
 def choose_step(
-    task: Task,
-    steps: Sequence[float],
-    finetune: Finetune,
-    generator: torch.Generator,
+    task: Task, steps: Sequence[float], finetune: Finetune, generator: torch.Generator
 ) -> tuple[float, int]:
     """Return the step with the least mean cost of the last phi, and the queries spent.
 

@@ -147,12 +147,7 @@ def collect_kinds(
     """
     return {
         kind: collect(
-            task,
-            optimizer,
-            rollout,
-            rows=rows[kind],
-            generator=generator,
-            query=query,
+            task, optimizer, rollout, rows=rows[kind], generator=generator, query=query
         )
         for kind, optimizer in optimizers.items()
         if rows[kind]

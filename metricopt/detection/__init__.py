@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from metricopt.losses.detection import DetectionLoss
     from metricopt.metrics.detection import DetectionMetric
 
-__all__ = [
-    "DetectionLoss",
-    "DetectionMetric",
-    "DetectorHead",
-    "Kept",
-    "Regions",
-]
+__all__ = ["DetectionLoss", "DetectionMetric", "DetectorHead", "Kept", "Regions"]
 
 _LATE = {
     "DetectionLoss": "metricopt.losses.detection",

@@ -7,11 +7,7 @@ import platform
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields
 from functools import partial
-from importlib.metadata import (
-    PackageNotFoundError,
-    packages_distributions,
-    version,
-)
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
 
 import numpy as np

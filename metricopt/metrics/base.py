@@ -9,13 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metricopt.errors import (
-    DataError,
-    MetricError,
-    MetricOptError,
-    ShapeError,
-    said,
-)
+from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError, said
 from metricopt.reading.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 

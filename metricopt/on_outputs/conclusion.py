@@ -46,10 +46,7 @@ class Proposal:
 
 
 def conclude(
-    task: Task,
-    archive: Archive,
-    proposals: list[Proposal],
-    generator: torch.Generator,
+    task: Task, archive: Archive, proposals: list[Proposal], generator: torch.Generator
 ) -> FinetuneResult:
     """Return what was proposed, as far as the last queries confirm it.
 
@@ -168,17 +165,12 @@ def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
 
 
 def _checked(
-    proposals: list[Proposal],
-    task: Task,
-    generator: torch.Generator,
-    *,
-    possible: bool,
+    proposals: list[Proposal], task: Task, generator: torch.Generator, *, possible: bool
 ) -> list[Proposal]:
     """Return phi = 0 for unchecked rows whose gain is not seen on parts of observe."""
     if not possible:
         return _unchecked(
-            proposals,
-            f"Fewer than the {QUERIES} queries that check it were left.",
+            proposals, f"Fewer than the {QUERIES} queries that check it were left."
         )
     phi = torch.stack([each.phi for each in proposals])
     try:

@@ -18,12 +18,7 @@ from metricopt.errors import ConfigError
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.known import Known
 from metricopt.methods.result import Archive, Budget, Evidence, FinetuneResult
-from metricopt.on_outputs.conclusion import (
-    Proposal,
-    conclude,
-    propose,
-    unexplained,
-)
+from metricopt.on_outputs.conclusion import Proposal, conclude, propose, unexplained
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.folds import QUERIES

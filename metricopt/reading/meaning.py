@@ -199,11 +199,7 @@ IGNORED = -100
 
 
 def meaning_of(
-    outputs: Outputs,
-    targets: Targets,
-    *,
-    loss: object,
-    told: Kind | None = None,
+    outputs: Outputs, targets: Targets, *, loss: object, told: Kind | None = None
 ) -> Meaning:
     """Decide what the outputs of a network mean.
 

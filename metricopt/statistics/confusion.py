@@ -31,12 +31,7 @@ class ConfusionStatistics(Statistics):
     near: ClassVar[str] = "rates"
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the decisions, or of random ones as likely as they."""
         decisions = self._random(outputs) if smooth else _decided(outputs)

@@ -172,12 +172,7 @@ class Statistics(ABC):
 
     @abstractmethod
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return what `exact` returns, or `smooth`."""
 

@@ -52,12 +52,7 @@ class DetectionStatistics(Statistics):
         return {"objects": int(counted(targets).sum()), "images": len(targets)}
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups, if wanted with smooth steps in the scores.
 

@@ -31,12 +31,7 @@ class ProbabilityStatistics(Statistics):
     near = "right"
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the softmax, if wanted with smooth steps at levels."""
         logs = class_logits(outputs).log_softmax(-1)

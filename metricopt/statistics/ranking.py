@@ -37,12 +37,7 @@ class RankingStatistics(Statistics):
         return outputs.shape[-1] <= MOST_CLASSES
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the rankings, if wanted with smooth steps."""
         scores = _scores(outputs, smooth=smooth)

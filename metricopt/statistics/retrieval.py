@@ -99,12 +99,7 @@ class RetrievalStatistics(Statistics):
         return _means(views, _partners(targets), weights)
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups; weights are of queries, each has the whole gallery."""
         found = self._found(outputs, targets, smooth=smooth)

@@ -67,12 +67,7 @@ class SeveralStatistics(Statistics):
         return tuple(kind.name for kind in self.kinds)
 
     def groups(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        weights: Tensor | None,
-        *,
-        smooth: bool,
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of all kinds."""
         return self._joined(

@@ -69,10 +69,7 @@ class Judge:
         return self.evaluate(phi, {metric.name: metric}, known)[metric.name]
 
     def evaluate(
-        self,
-        phi: Tensor,
-        metrics: Mapping[str, Metric],
-        known: Outputs | None = None,
+        self, phi: Tensor, metrics: Mapping[str, Metric], known: Outputs | None = None
     ) -> dict[str, Tensor]:
         """Return several metrics of every row, by name; outputs are computed once.
 

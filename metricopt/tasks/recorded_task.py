@@ -31,11 +31,7 @@ class RecordedTask(Task):
     """
 
     def __init__(
-        self,
-        inner: Task,
-        *,
-        rows: int | None = None,
-        on_query: OnQuery | None = None,
+        self, inner: Task, *, rows: int | None = None, on_query: OnQuery | None = None
     ) -> None:
         super().__init__(inner.size, seeds=inner.seeds)
         self.meter, self.rates = inner.meter, inner.rates
