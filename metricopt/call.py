@@ -158,14 +158,14 @@ class FinetuneCall:
         best = self.best()
         if best is None:
             return None
-        told = (
+        warning = (
             f"interrupted after {best.spent.queries} of {self.options.queries} "
             "queries; phi is the best one observed until then, and nothing shows that "
             "it is better on other data"
         )
         if self._journal is not None:
-            told += f"; the same call goes on from {self._journal.path}"
-        return replace(best, warnings=(f"{told}.",))
+            warning += f"; the same call goes on from {self._journal.path}"
+        return replace(best, warnings=(f"{warning}.",))
 
     @property
     def _framing(self) -> int:

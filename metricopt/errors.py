@@ -84,11 +84,6 @@ class DataError(MetricOptError):
 def require_choice(name: str, value: object, kind: Any) -> None:
     """Check that a setting is one of the values of a `Literal`.
 
-    Args:
-        name: name of the setting.
-        value: what it was set to.
-        kind: the `Literal`.
-
     Raises:
         ConfigError: if it is not; the message lists the values.
     """
@@ -99,17 +94,11 @@ def require_choice(name: str, value: object, kind: Any) -> None:
 
 
 def require_kind(name: str, value: object, kind: Any, expected: str) -> None:
-    """Check that an argument is an object of a kind.
-
-    Args:
-        name: name of the argument.
-        value: what was passed.
-        kind: a class, or a union of some.
-        expected: the kind in words.
+    """Check that an argument is an object of a class, or of a union of some.
 
     Raises:
-        ConfigError: if it is not. Where the class was passed instead of an object, the
-            message says so.
+        ConfigError: if it is not; the message has the kind in words, `expected`. Where
+            the class was passed instead of an object, the message says so.
     """
     if isinstance(value, kind):
         return
@@ -160,13 +149,7 @@ def _is_within(value: float, expected: str) -> bool:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error of a name that is not known; it says which are near.
-
-    Args:
-        kind: what is named ("metric", "method", ...).
-        name: what was asked for.
-        known: all names there are.
-    """
+    """Return the error of a name that is not known; it says which are near."""
     names = list(known)
     near = difflib.get_close_matches(name.lower(), names, n=3)
     text = f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}"

@@ -152,7 +152,7 @@ def _read(
 
 @torch.no_grad()
 def _meaning(
-    model: nn.Module, observe: Examples, loss: Loss, metric: Metric, told: Kind | None
+    model: nn.Module, observe: Examples, loss: Loss, metric: Metric, given: Kind | None
 ) -> Meaning:
     """Return what the outputs of a model mean, judged by some of them.
 
@@ -161,7 +161,7 @@ def _meaning(
         observe: examples with all their targets.
         loss: the training loss.
         metric: says what it reads.
-        told: what the user says that outputs are; None to decide.
+        given: what the user says that outputs are; None to decide.
 
     Raises:
         ConfigError: if it is not clear, or not what the user says.
@@ -172,7 +172,7 @@ def _meaning(
     few = selected(some, slice(FEW))
     evaluating(model)
     run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
-    return meaning_of(logits_of(run), observe.targets, loss=loss, told=told)
+    return meaning_of(logits_of(run), observe.targets, loss=loss, given=given)
 
 
 def _adapter(

@@ -11,11 +11,8 @@ CONSTANT = 1e-12
 def rank_correlation(first: Tensor, second: Tensor) -> float:
     """Return Spearman's rank correlation, in [-1, 1]; NaN where either is constant.
 
-    Equal values share the mean of their ranks.
-
-    Args:
-        first: values, any shape, at least one.
-        second: as many values.
+    Any two shapes with as many values, at least one; equal values share the mean of
+    their ranks.
     """
     # Imported here: it takes a while, and few users of the library need it.
     from scipy.stats import spearmanr

@@ -144,11 +144,7 @@ class NetworkAdapter(Adapter):
 
     @abstractmethod
     def merged(self, phi: Tensor) -> nn.Module:
-        """Return a copy of the network, in evaluation mode, that needs no adapter.
-
-        Args:
-            phi: adapter parameters that it behaves as modulated by, shape [d].
-        """
+        """Return a copy of the network with phi [d] in it, in evaluation mode."""
 
     @abstractmethod
     def describe(self) -> dict[str, str]:

@@ -92,13 +92,13 @@ def batch_network(
     """Return the network cut at its first site, or whole with hooks.
 
     The cut is taken if two phi at once give the outputs of hooks with one phi at a
-    time, the second on half of the examples at a time.
+    time, the second on half of the examples at a time. A few examples are enough.
 
     Args:
         network: the network, in evaluation mode.
         sites: the sites.
         modulations: the modulation of two phi together, then of each alone.
-        sample: network inputs, each [N, ...]; a few are enough.
+        sample: network inputs, each [N, ...].
 
     Raises:
         ConfigError: if the network does not call a site, returns anything but one
@@ -162,12 +162,7 @@ def outputs_of(network: nn.Module, inputs: Inputs) -> Outputs:
 
 
 def by_row(returned: Any, rows: int, examples: int) -> Outputs:
-    """Reshape outputs [B * N, ...] to [B, N, ...], and [B * N] to [B, N, 1].
-
-    Args:
-        returned: what the network returned, see `logits_of`.
-        rows: number of rows B.
-        examples: number of examples N.
+    """Reshape what a network returned to [B, N, ...], and [B * N] to [B, N, 1].
 
     Raises:
         ConfigError: if it is not clear which tensor of it counts.

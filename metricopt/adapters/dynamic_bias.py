@@ -89,13 +89,10 @@ def _linear(
 
 
 def first_linear(network: nn.Module, form: Form, shapes: Shapes | None = None) -> str:
-    """Return the name of the linear layer that runs first.
+    """Return the name of the linear layer that runs first, for inputs of a form.
 
-    Args:
-        network: the network.
-        form: form of its inputs.
-        shapes: what `record_run` found; attention reads the weights of some layers
-            without calling them.
+    With the shapes that `record_run` found, layers that nothing calls are left out:
+    attention reads the weights of some.
 
     Raises:
         ConfigError: if there is none.

@@ -84,12 +84,10 @@ def fingerprint(network: nn.Module) -> str:
 def state_digest(
     state: Mapping[str, object], heading: str = "{name} {dtype} {shape}\n"
 ) -> str:
-    """Return the SHA-256 of the tensors of a state, in hexadecimal.
+    """Return the SHA-256 of the tensors of a state, in hexadecimal; skip other values.
 
-    Args:
-        state: tensors by name, in any order; other values are skipped.
-        heading: format of the text hashed before the bytes of each tensor. Digests
-            made with another format can be checked with that format only.
+    The heading is the format of the text hashed before the bytes of each tensor.
+    Digests made with another format can be checked with that format only.
     """
     digest = hashlib.sha256()
     for name in sorted(state):

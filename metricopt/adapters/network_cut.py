@@ -127,9 +127,8 @@ class GraphCut:
     def decode(self, values: Sequence[Tensor], modulation: Modulation) -> Any:
         """Return the network outputs, [B * n, ...].
 
-        Args:
-            values: crossing values, each [B * n, ...]; sites are modulated already.
-            modulation: what to do at the sites of the suffix.
+        The values that cross the cut are [B * n, ...] each, sites among them modulated
+        already; the sites of the suffix are modulated here.
         """
         return self._suffix.forward(*values, modulation)
 
@@ -171,9 +170,7 @@ def hook_sites(
 ) -> list[RemovableHandle]:
     """Modulate the sites of a network in place, until the handles are removed.
 
-    Args:
-        sites: the sites.
-        modulation: called at every site, so that it may follow a phi that changes.
+    The modulation is asked for at every site, so that it may follow a phi that changes.
     """
 
     def hook_with(change: Change) -> Callable[[nn.Module, Any, Any], Any]:
@@ -209,10 +206,7 @@ def cut_network(
 ) -> GraphCut | None:
     """Cut a network at its first site; return None if its graph cannot be traced.
 
-    Args:
-        network: the network, in evaluation mode.
-        sites: the sites; all their modules must show up in the graph.
-        form: form of its inputs.
+    All modules of the sites must show up in the graph for inputs of this form.
     """
     traced = _trace(network, [site.module for site in sites], form)
     if traced is None:

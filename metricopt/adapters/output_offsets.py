@@ -184,12 +184,7 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
 
 
 def columns(outputs: Outputs, meaning: Meaning = PLAIN) -> int:
-    """Return the number of outputs C of an adapted network; 0 if it returns a tuple.
-
-    Args:
-        outputs: what an adapter gives for one example or more, [n, ...].
-        meaning: says where the classes are.
-    """
+    """Return the number of outputs C of outputs [n, ...]; 0 if they are a tuple."""
     if not isinstance(outputs, Tensor):
         return 0
     return outputs.shape[-1 if meaning.layout == "tokens" else 1]

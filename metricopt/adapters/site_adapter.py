@@ -70,14 +70,7 @@ class SiteAdapter(NetworkAdapter):
         return isinstance(self._settled().cut, GraphCut)
 
     def encode(self, inputs: Inputs) -> Features:
-        """Run the network up to the first site, without gradient.
-
-        Args:
-            inputs: network inputs, each [N, ...].
-
-        Returns:
-            Features of the N examples; the inputs themselves if the network cannot
-            be cut.
+        """Run the network up to the first site, without gradient; see `Adapter`.
 
         Raises:
             ConfigError: if, at the first call, the network turns out not to call a
@@ -95,16 +88,9 @@ class SiteAdapter(NetworkAdapter):
             return self._settled().cut.encode(inputs)
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
-        """Return the outputs of every phi on the same N examples.
+        """Return the outputs of every phi on the same N examples; see `Adapter`.
 
-        Args:
-            features: what `encode` returned for N examples.
-            phi: adapter parameters, shape [B, d].
-
-        Returns:
-            Network outputs, shape [B, N, C], differentiable in phi; C = 1 for a
-            network that returns [N], and dense outputs are [B, N, C, ...]. A tuple
-            of such tensors for a network that returns a tuple.
+        C = 1 for a network that returns [N]; dense outputs are [B, N, C, ...].
 
         Raises:
             ShapeError: if phi is not [B, d]; the message names both shapes.
@@ -115,16 +101,7 @@ class SiteAdapter(NetworkAdapter):
             return self._settled().shared(features, self._modulation(phi))
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
-        """Return the outputs of every phi on its own n examples.
-
-        Args:
-            features: features of B * n examples, the n of phi[0] first.
-            phi: adapter parameters, shape [B, d].
-
-        Returns:
-            Network outputs, shape [B, n, C], differentiable in phi; C = 1 for a
-            network that returns [N], and dense outputs are [B, n, C, ...]. A tuple
-            of such tensors for a network that returns a tuple.
+        """Return the outputs of every phi on its own n examples; see `predict`.
 
         Raises:
             ShapeError: if phi is not [B, d] or B does not divide the examples.

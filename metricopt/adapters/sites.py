@@ -49,12 +49,7 @@ class Site:
 
 
 def record_run(network: nn.Module, inputs: Inputs) -> RecordedRun:
-    """Run the network once, in evaluation mode, and record every output shape.
-
-    Args:
-        network: the network, called with the inputs alone.
-        inputs: network inputs, each [N, ...].
-    """
+    """Run the network once, in evaluation mode, and record every output shape."""
     shapes: Shapes = {}
 
     def record(module: nn.Module, _: object, output: Any) -> None:
@@ -113,8 +108,8 @@ def find_sites(
         shapes: what `record_run` found, if the network ran on the input before.
 
     Raises:
-        ConfigError: if a name is unknown, repeated, never called by the network, or
-            the output of its module is no tensor with channels; or no layer is fit.
+        ConfigError: if a name is unknown, repeated, never called by the network, or the
+            output of its module is no tensor with channels; or no layer is fit.
     """
     if isinstance(names, str) and names != "stages":
         raise ConfigError(
@@ -204,25 +199,12 @@ class Modulation:
     def shared(self, hidden: Tensor, site: int) -> Tensor:
         """Modulate the same N examples by every row; only the output is B times as big.
 
-        Args:
-            hidden: output of the site, shape [N, ...].
-            site: index of the site.
-
-        Returns:
-            Modulated outputs, shape [B * N, ...], the N of row 0 first.
+        From [N, ...], the output of a site, to [B * N, ...], the N of row 0 first.
         """
         return self._modulate(hidden.unsqueeze(0), site)
 
     def grouped(self, hidden: Tensor, site: int) -> Tensor:
-        """Modulate each row's own n examples.
-
-        Args:
-            hidden: output of the site, shape [B * n, ...], the n of row 0 first.
-            site: index of the site.
-
-        Returns:
-            Modulated outputs, shape [B * n, ...].
-        """
+        """Modulate each row's own n examples [B * n, ...], the n of row 0 first."""
         examples = len(hidden) // self.rows
         by_row = hidden.reshape(self.rows, examples, *hidden.shape[1:])
         return self._modulate(by_row, site)

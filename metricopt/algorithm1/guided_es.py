@@ -15,16 +15,10 @@ COLLINEAR = 1e-6
 
 
 def subspace_basis(history: Tensor) -> Tensor:
-    """Return an orthonormal basis U of the span of past gradients (line 11).
+    """Return an orthonormal basis U of the span of past gradients [B, k, d] (line 11).
 
-    Zero and collinear gradients are dropped by zeroing their column, so that U U' is
-    the projector on what is really spanned.
-
-    Args:
-        history: past gradients, shape [B, k, d].
-
-    Returns:
-        Columns, orthonormal or zero, shape [B, d, k]; at most d are not zero.
+    Columns [B, d, k], at most d not zero. Zero and collinear gradients are dropped by
+    zeroing their column, so that U U' is the projector on what is really spanned.
     """
     length = history.norm(dim=2, keepdim=True)
     directions = history / length.clamp_min(torch.finfo(history.dtype).tiny)
@@ -54,16 +48,11 @@ def search_covariance(basis: Tensor) -> Tensor:
 def perturbations(
     basis: Tensor, noise: Tensor, subspace_noise: Tensor, variance: float
 ) -> Tensor:
-    """Return delta ~ N(0, s^2 Sigma) from standard normal noise, without forming Sigma.
+    """Return delta ~ N(0, s^2 Sigma) [B, P, d], without forming Sigma.
 
-    Args:
-        basis: orthonormal or zero columns, shape [B, d, k].
-        noise: standard normal, shape [B, P, d].
-        subspace_noise: standard normal, shape [B, P, k].
-        variance: s^2.
-
-    Returns:
-        Perturbations, shape [B, P, d]; |delta| has root mean square s.
+    |delta| has root mean square s, the root of the variance. The noise is standard
+    normal, [B, P, d] and [B, P, k]; the columns of the basis [B, d, k] are orthonormal
+    or zero.
     """
     isotropic, guided = ((variance * share).sqrt() for share in _shares(basis))
     return isotropic * noise + guided * (subspace_noise @ basis.transpose(1, 2))
@@ -72,19 +61,11 @@ def perturbations(
 def descent_estimate(
     function: Callable[[Tensor], Tensor], phi: Tensor, delta: Tensor, variance: float
 ) -> Tensor:
-    """Return the descent direction u_t of eq. (4) (line 13).
+    """Return the descent direction u_t [B, d] of eq. (4) at phi [B, d] (line 13).
 
-    u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)].
-    To minimise f, step along minus u. E[u] is 2 Sigma grad f for small s.
-
-    Args:
-        function: f on phi [M, d] -> [M]; deterministic.
-        phi: adapter parameters, shape [B, d].
-        delta: perturbations, shape [B, P, d].
-        variance: s^2.
-
-    Returns:
-        The estimate u, shape [B, d].
+    u = 1/(s^2 P) sum_i delta_i [f(phi + delta_i) - f(phi - delta_i)]. To minimise f,
+    step along minus u. E[u] is 2 Sigma grad f for small s. The function f, of phi [M,
+    d] -> [M], is deterministic; delta is [B, P, d], and s^2 the variance.
     """
     rows, count, size = delta.shape
     centre = phi[:, None, :]

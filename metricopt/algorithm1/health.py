@@ -41,9 +41,7 @@ class Health:
 def check_health(value_function: ValueFunction, held_out: Trajectories) -> Health:
     """Compare a value function with the observations of trajectories it never saw.
 
-    Args:
-        value_function: in evaluation mode.
-        held_out: trajectories of one kind.
+    It is in evaluation mode; the trajectories are of one kind.
     """
     rows = torch.arange(len(held_out))[:, None]
     phi = held_out.phi[rows, held_out.steps].flatten(0, 1)
@@ -71,10 +69,8 @@ def health_notes(kind: Kind, health: Health) -> dict[str, float]:
 def verdict(notes: Mapping[str, float]) -> str | None:
     """Return a plain sentence: whether to trust the value function, and why.
 
-    It is trusted as far as it ranks the kind of trajectory that it ranks worse.
-
-    Args:
-        notes: notes of a result; None is returned if they have no figures of health.
+    It is trusted as far as it ranks the kind of trajectory that it ranks worse. None if
+    the notes of a result have no figures of health.
     """
     kinds = [kind for kind in KINDS if f"spearman_{kind}" in notes]
     if not kinds:

@@ -73,16 +73,10 @@ class _Process(gpytorch.models.ExactGP):
 def posterior(
     steps: Tensor, costs: Tensor, grid: Tensor, kernel: Kernel
 ) -> tuple[Tensor, Tensor]:
-    """Return mean and variance of the noise-free cost on a grid, for each row.
+    """Return mean and variance of the noise-free cost on a grid, for each row, [B, G].
 
-    Args:
-        steps: observed times t / T, shape [B, K], float64.
-        costs: observed costs minus the prior mean, shape [B, K], float64.
-        grid: times to predict, shape [G], float64.
-        kernel: hyper-parameters shared by all rows.
-
-    Returns:
-        Mean (minus the prior mean) and variance, each [B, G].
+    Observed times t / T and costs, [B, K], and the grid [G] are float64; the prior mean
+    is taken off the costs, and so off the mean.
     """
     process = _Process(steps[..., None], costs, kernel).eval()
     times = grid.expand(len(steps), -1)[..., None]
@@ -99,14 +93,9 @@ def posterior(
 def fit_kernel(steps: Tensor, costs: Tensor, iterations: int = 40) -> Kernel:
     """Fit one kernel to all rows by their summed marginal likelihood.
 
-    Args:
-        steps: observed times t / T, shape [B, K], float64.
-        costs: observed costs, shape [B, K], float64.
-        iterations: Adam steps on the logarithms of the three hyper-parameters.
-
-    Returns:
-        Hyper-parameters within `LENGTH_SCALE` and `NOISE_SHARE` of the observed
-        variance; a fixed kernel where every row is constant or K = 1.
+    Observed times t / T and costs are [B, K], float64. The hyper-parameters are within
+    `LENGTH_SCALE` and `NOISE_SHARE` of the observed variance; the kernel is a fixed one
+    where every row is constant or K = 1.
     """
     centred = costs - costs.mean(1, keepdim=True)
     freedom = max(costs.shape[1] - 1, 1) / costs.shape[1]

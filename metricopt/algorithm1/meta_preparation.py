@@ -26,10 +26,7 @@ def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
 def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
     """Return the recipe with as many tasks as the budget's queries allow.
 
-    Args:
-        recipe: how to train.
-        budget: limits the queries.
-        kept: queries reserved for what follows meta-training.
+    Of these, `kept` are reserved for what follows meta-training.
 
     Raises:
         ConfigError: if the rest does not pay for a single trajectory.
@@ -51,14 +48,7 @@ def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
 def trajectory_factory(
     task: Task, budget: Budget, *, trajectories: str, rate: float | None
 ) -> OptimizerFactory:
-    """Return the loss optimizer of the trajectories.
-
-    Args:
-        task: has the rate, where none is given.
-        budget: the gradient steps in it decide that rate.
-        trajectories: name of the optimizer.
-        rate: learning rate; None for the one found for the task.
-    """
+    """Return the loss optimizer of the trajectories; None is the task's own rate."""
     if rate is None:
         rate = loss_rate(task, trajectories, budget.gradient_steps)
     return loss_optimizer(trajectories, rate)
@@ -74,12 +64,7 @@ def recipe_key(
 ) -> dict[str, object]:
     """Return a JSON-able key of all that determines the value function of a task.
 
-    Args:
-        recipe: fitted to the budget.
-        budget: the gradient steps in it decide the rate, if none is given.
-        trajectories: optimizer of the loss trajectories.
-        rate: their learning rate; None for the one found for the task.
-        literal: whether it is trained for the published algorithm.
+    The gradient steps of the budget decide the rate if it is None.
     """
     key = {
         "recipe": asdict(recipe),
@@ -101,11 +86,7 @@ def pack(trained: MetaTrained) -> Preparation:
 
 
 def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:
-    """Return the value function of a preparation.
-
-    Args:
-        prepared: what `pack` returned.
-        recipe: how it was trained; the preparation gives the number of tasks.
+    """Return the value function that `pack` made a preparation of.
 
     Raises:
         ConfigError: if the preparation holds no value function.

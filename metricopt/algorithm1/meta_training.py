@@ -36,12 +36,8 @@ def meta_train(
 ) -> MetaTrained:
     """Learn a value function of phi from trajectories of a task.
 
-    Args:
-        task: gives losses and is queried for the metric.
-        recipe: how to train.
-        optimizer: makes the optimizer that steps the trajectories' phi on the loss.
-        generator: source of all randomness.
-        progress: called after every block of trajectories.
+    The optimizer steps the trajectories' phi on the loss; progress is called after
+    every block of trajectories.
     """
     training = MetaTraining(task, recipe, optimizer, generator)
     while not training.finished:

@@ -56,11 +56,7 @@ def fisher_ratio(mean: Tensor, deviation: Tensor) -> Tensor:
 
 
 def fisher_sets(mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
-    """Return masks of the positives (r < 2, not itself) and negatives (r >= 2).
-
-    Returns:
-        Two boolean masks, shape [N, N], row = anchor.
-    """
+    """Return masks [N, N] of positives (r < 2, not itself) and negatives (r >= 2)."""
     ratio = fisher_ratio(mean, deviation)
     itself = torch.eye(len(mean), dtype=torch.bool, device=mean.device)
     return (ratio < FISHER_THRESHOLD) & ~itself, ratio >= FISHER_THRESHOLD
@@ -77,13 +73,7 @@ def embedding_distances(embedding: Tensor) -> Tensor:
 def hardest_triplets(distance: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Return the farthest positive and nearest negative of every anchor that has both.
 
-    Args:
-        distance: shape [N, N].
-        positive: mask of positives, shape [N, N].
-        negative: mask of negatives, shape [N, N].
-
-    Returns:
-        Triplets (anchor, positive, negative), shape [M, 3].
+    Distances and masks are [N, N], triplets (anchor, positive, negative) [M, 3].
     """
     far = distance.masked_fill(~positive, -torch.inf).argmax(1)
     near = distance.masked_fill(~negative, torch.inf).argmin(1)
@@ -182,12 +172,8 @@ def value_loss(
 ) -> Tensor:
     """Return L_v = gamma L_regress + L_oe, eq. (2).
 
-    Args:
-        prediction: f(phi_t), shape [T] or [B, T].
-        embedding: g(phi_t), shape [N, E].
-        target: mean and deviation of the interpolated cost, each like the prediction.
-        triplets: mined triplets, shape [M, 3].
-        gamma: weight of the regression term.
+    The target is mean and deviation of the interpolated cost, each of the shape of the
+    prediction, [T] or [B, T]; embeddings are [N, E], triplets [M, 3].
     """
     return gamma * regression_term(prediction, *target) + ordinal_term(
         embedding, triplets
@@ -197,13 +183,8 @@ def value_loss(
 def regression_term(prediction: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     """Return L_regress = sum_t |f_t - M_t| / sigma_t / sum_t 1 / sigma_t.
 
-    It is the mean over trajectories: one whose costs vary little, and are sure for that
-    reason, weighs no more than another.
-
-    Args:
-        prediction: f(phi_t), shape [T] or [B, T].
-        mean: interpolated cost M_t, of that shape.
-        deviation: standard deviation sigma_t of M_t, of that shape, positive.
+    All of one shape, [T] or [B, T]. It is the mean over trajectories: one whose costs
+    vary little, and are sure for that reason, weighs no more than another.
     """
     weight = 1.0 / deviation
     error = (prediction - mean).abs() * weight
@@ -211,11 +192,9 @@ def regression_term(prediction: Tensor, mean: Tensor, deviation: Tensor) -> Tens
 
 
 def ordinal_term(embedding: Tensor, triplets: Tensor) -> Tensor:
-    """Return L_oe = mean log(1 + exp(D(t, t_p) - D(t, t_n))) over triplets.
+    """Return L_oe = mean log(1 + exp(D(t, t_p) - D(t, t_n))) over triplets [M, 3].
 
-    Args:
-        embedding: g(phi_t), shape [N, E].
-        triplets: anchor, positive, negative, shape [M, 3]; zero if M = 0.
+    Embeddings are [N, E]; it is zero if M = 0.
     """
     if len(triplets) == 0:
         return embedding.sum() * 0.0
@@ -235,12 +214,7 @@ def objective(
 ) -> Tensor:
     """Return L_v of a batch of points, in standardised costs.
 
-    Args:
-        value_function: in training mode, where it is trained.
-        batch: what it is to predict.
-        recipe: how triplets are mined, and whether deviations weigh the points.
-        generator: draws the triplets.
-        gamma: weight of the regression term.
+    The recipe says how triplets are mined, and whether deviations weigh the points.
     """
     return value_loss(*_terms(value_function, batch, recipe, generator), gamma)
 
@@ -256,13 +230,8 @@ def equal_weight(
 
     The paper chose gamma for that purpose, but for costs in their own units. Where no
     triplet is found, the size of the ordinal term is log 2, its value where positives
-    are as far away as negatives.
-
-    Args:
-        value_function: at the start of its training; it is left as it is.
-        batch: points it has not seen.
-        recipe: as in `objective`.
-        generator: draws the triplets.
+    are as far away as negatives. The value function is at the start of its training,
+    and left as it is.
     """
     fresh = copy.deepcopy(value_function).train()
     prediction, embedding, target, triplets = _terms(fresh, batch, recipe, generator)

@@ -63,11 +63,7 @@ def choose_step(
 ) -> tuple[float, int]:
     """Return the step with the least mean cost of the last phi, and the queries spent.
 
-    Args:
-        task: the task to query.
-        steps: candidates; a single one is taken without a query.
-        finetune: takes guided steps.
-        generator: source of the trials; all candidates have the same ones.
+    A single candidate is taken without a query. All have the same trials.
     """
     if len(steps) == 1:
         return steps[0], 0

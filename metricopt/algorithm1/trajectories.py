@@ -105,18 +105,10 @@ def collect(
     generator: torch.Generator,
     query: Query | None = None,
 ) -> Trajectories:
-    """Fine-tune phi from `rows` random starts and observe each K times.
+    """Fine-tune phi from `rows` random starts B and observe each K times.
 
-    Args:
-        task: gives the losses and is queried for the metric.
-        optimizer: makes an optimizer over phi [B, d].
-        rollout: length, number of observations and start.
-        rows: number of trajectories B.
-        generator: source of starts, mini-batches and query times.
-        query: observes phi [M, d] -> costs [M]; `task.observe` if None.
-
-    Returns:
-        The trajectories; B * K queries were counted.
+    B * K queries are made, by `query` or else by `task.observe`. The generator is the
+    source of starts, mini-batches and query times.
     """
     start = starts(task.size, rows, rollout.start_deviation, generator)
     path, losses = run(task, optimizer, start, rollout.steps, generator)
@@ -135,15 +127,9 @@ def collect_kinds(
     generator: torch.Generator,
     query: Query | None = None,
 ) -> dict[Kind, Trajectories]:
-    """Collect some trajectories of every kind, and keep the kinds apart.
+    """Collect some trajectories of every kind, and keep the kinds apart; see `collect`.
 
-    Args:
-        task: gives the losses and is queried for the metric.
-        optimizers: the factory of every kind.
-        rollout: length, observations and start of all trajectories.
-        rows: trajectories of every kind; a kind without any is left out.
-        generator: source of starts, mini-batches and query times.
-        query: as in `collect`.
+    A kind without any rows is left out.
     """
     return {
         kind: collect(

@@ -87,14 +87,10 @@ class ValueFunction(nn.Module):
 
     @torch.no_grad()
     def rescale(self, mean: Tensor, deviation: Tensor) -> None:
-        """Standardise costs with other constants, without changing a prediction.
+        """Standardise costs with other constants [], without changing a prediction.
 
-        Source: van Hasselt et al., NeurIPS 2016, "Learning values across many orders
-        of magnitude" (Pop-Art).
-
-        Args:
-            mean: mean of the costs from now on, shape [].
-            deviation: standard deviation of these costs, shape [], positive.
+        Source: van Hasselt et al., NeurIPS 2016, "Learning values across many orders of
+        magnitude" (Pop-Art).
         """
         ratio = self.cost_deviation / deviation
         self.head.weight.mul_(ratio)

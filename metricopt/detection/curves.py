@@ -130,12 +130,9 @@ def curves(
 
 
 def objects_of(truths: Tensor, classes: int, weights: Tensor) -> Tensor:
-    """Return the weight of the objects that count, by class, shape [B, C].
+    """Return the weight [B, C] of the objects that count, by class.
 
-    Args:
-        truths: objects of N images, shape [N, G, 6].
-        classes: their number, C.
-        weights: weights of the images, shape [B, N].
+    Objects of N images are [N, G, 6], weights of the images [B, N].
     """
     labels = truths[..., 4].long() * counted(truths)
     every = torch.arange(1, classes + 1, device=truths.device)
@@ -161,8 +158,7 @@ def judged(
     Args:
         outputs: outputs of the regions of N images, packed, shape [B, N, P, 5 C + 6].
         truths: objects of the images, shape [N, G, 6].
-        weights: weights of the images in every row, shape [B, N]; None weighs all
-            alike.
+        weights: weights of the images in every row, shape [B, N]; None for equal ones.
         kept: which detections are kept.
         overlap: intersection over union from which a detection is right.
         rule: see `matching.matched`.

@@ -211,13 +211,10 @@ def pack_regions(
 ) -> Tensor:
     """Return the regions of n images as a head takes them, shape [n, P, F + 8].
 
-    Args:
-        features: features of the regions of all images, [R, F].
-        proposals: proposals of every image, in pixels as the network sees it, [r, 4]
-            each.
-        images: as they were given, [3, H, W] each.
-        sizes: heights and widths as the network sees them.
-        count: regions P of every image; missing ones are zeros.
+    Features of the regions of all images are [R, F], proposals of an image [r, 4], in
+    pixels as the network sees it. Images [3, H, W] are as they were given, sizes their
+    heights and widths as the network sees them. Of `count` = P regions, missing ones
+    are zeros.
     """
     parts = features.split([len(boxes) for boxes in proposals])
     pairs = zip(images, sizes, strict=True)

@@ -70,12 +70,7 @@ def heading(facts: dict[str, str]) -> tuple[bytes, str]:
 
 
 def line(answer: Answer, before: str) -> tuple[bytes, str]:
-    """Return the line of an answer, and its checksum.
-
-    Args:
-        answer: what the metric said.
-        before: checksum of the line before.
-    """
+    """Return the line of an answer, and its checksum, after that of the line before."""
     held = {name: part for name, part in vars(answer).items() if part is not None}
     return _line(held, before)
 
@@ -83,13 +78,9 @@ def line(answer: Answer, before: str) -> tuple[bytes, str]:
 def read(raw: bytes, name: str) -> Content | None:
     """Return the complete lines of a journal; None if not even the heading is complete.
 
-    Args:
-        raw: the whole file.
-        name: name of the file, for messages.
-
     Raises:
-        DataError: if it is no journal, or a complete line is damaged; the message says
-            which, and what to do.
+        DataError: if the file is no journal, or a complete line is damaged; the message
+            names it, the line, and what to do.
     """
     complete, newline, rest = raw.rpartition(b"\n")
     own = FORMAT.encode()

@@ -72,10 +72,6 @@ class Journal:
     def answer(self, question: str, ask: Callable[[], float]) -> float:
         """Return the recorded answer to a question, or else ask and record it.
 
-        Args:
-            question: digest of all that the metric is asked about.
-            ask: evaluates the metric.
-
         Raises:
             ConfigError: if another question is recorded here, or the answer cannot be
                 written.

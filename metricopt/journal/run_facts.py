@@ -44,18 +44,11 @@ def run_facts(
     metric: Metric,
     given: object,
 ) -> dict[str, str]:
-    """Return what decides a run, by name.
+    """Return what decides a run, by name; all examples are read once.
 
-    What a function computes is not known. Of a loss or metric of the user, the name and
-    the settings are told apart, see `plain`; a message shows no setting of theirs.
-
-    Args:
-        adapter: adapter of the network theta.
-        splits: examples by the name of their split; all are read once.
-        options: everything that has a default.
-        loss: the training loss.
-        metric: the black box.
-        given: what the user gave as the metric.
+    What a function computes is not known. Of a loss or metric of the user, `given`, the
+    name and the settings are told apart, see `plain`; a message shows no setting of
+    theirs.
     """
     unit = "higher" if metric.higher_is_better else "lower"
     facts = {
@@ -127,11 +120,7 @@ DEEPEST = 12
 
 
 def digest(value: object) -> str:
-    """Return a digest that is the same for equal values, in every process.
-
-    Args:
-        value: see `plain` for what is told apart.
-    """
+    """Return a digest, the same for equal values in every process; see `plain`."""
     text = json.dumps(plain(value), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
@@ -145,10 +134,8 @@ def plain(value: object, depth: int = DEEPEST, above: tuple[int, ...] = ()) -> A
     out: counters and logs change from call to call. An object that holds nothing by
     name, such as a path or a date, becomes what `pickle` makes of it.
 
-    Args:
-        value: tensors, arrays, numbers, texts, functions, containers or objects.
-        depth: levels to look into; below, only classes are told apart.
-        above: what holds the value, by identity; a part that leads back to it is named.
+    Below `depth` levels only classes are told apart. A part that leads back to what
+    holds it, whose identities are `above`, is named.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value

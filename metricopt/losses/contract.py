@@ -101,11 +101,9 @@ class RowLoss(nn.Module, ABC):
 
 
 def properties(loss: Loss | type[RowLoss]) -> LossProperties:
-    """Return what a loss asks of a network and of its mini-batches.
+    """Return what a loss, or a registered class of losses, asks of a network.
 
-    Args:
-        loss: a loss, or a registered class of losses. Plain functions ask for nothing
-            special.
+    Plain functions ask for nothing special.
     """
     kind = type(loss) if isinstance(loss, RowLoss) else loss_class(loss)
     return LossProperties() if kind is None else kind.properties
@@ -164,14 +162,9 @@ def check_arguments(outputs: Tensor, targets: Tensor, *, per_class: int = 1) -> 
 
 
 def one_versus_rest(targets: Tensor, classes: int) -> Tensor:
-    """Return which examples are positive for which class.
+    """Return which examples are positive for which class, bool, [..., n, C].
 
-    Args:
-        targets: labels, shape [..., n].
-        classes: number of columns C; 1 is the positive class, label 1, alone.
-
-    Returns:
-        Whether an example is of a class, bool, shape [..., n, C].
+    Of labels [..., n]; a single class is the positive one, label 1, alone.
     """
     first = 1 if classes == 1 else 0
     labels = torch.arange(first, first + classes, device=targets.device)

@@ -39,12 +39,7 @@ class DetectionLoss(nn.Module):
         return self.row_losses(outputs[None], targets[None])[0]
 
     def row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of every mini-batch, shape [B].
-
-        Args:
-            outputs: shape [B, n, P, 5 C + 6].
-            targets: shape [B, n, G, 6].
-        """
+        """Return the losses [B] of outputs [B, n, P, 5 C + 6], objects [B, n, G, 6]."""
         found = region_outputs(outputs)
         greatest = int(targets[..., 4].max())
         if greatest > found.classes:

@@ -51,13 +51,8 @@ def covariance_root(
 ) -> Tensor:
     """Return L with L L' = isotropic I + (1 - isotropic) d C / tr C, shape [d, d].
 
-    C is the second moment of mini-batch loss gradients at phi = 0.
-
-    Args:
-        task: gives the losses; nothing is queried.
-        generator: source of the mini-batches.
-        gradients: how many C is estimated from.
-        isotropic: share of the covariance that is the same in all directions.
+    C is the second moment of so many mini-batch loss gradients at phi = 0; nothing is
+    queried.
     """
     phi = torch.zeros(gradients, task.size, requires_grad=True)
     (found,) = torch.autograd.grad(task.losses(phi, generator).sum(), phi)

@@ -21,7 +21,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, require_kind
-from metricopt.files import read_tensors, told, write_atomically
+from metricopt.files import reason, read_tensors, write_atomically
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -41,8 +41,7 @@ class Known:
     def made_for(self, adapter: Mapping[str, str]) -> "Known":
         """Return the same with the adapter it was learned with, where that matters.
 
-        Args:
-            adapter: what `describe` returns of that adapter.
+        The adapter is given by what its `describe` returns.
         """
         return self
 
@@ -60,10 +59,7 @@ class KnownStatistics(Known):
     costs: Tensor
 
     def check(self, groups: Groups) -> None:
-        """Check that the statistics are those of another network.
-
-        Args:
-            groups: statistics of that network, [B, q] each.
+        """Check that statistics [B, q] each, those of another network, are the same.
 
         Raises:
             ConfigError: if a group is missing on one side, or has another size, as with
@@ -99,10 +95,7 @@ class KnownValueFunction(Known):
         return replace(self, adapter=dict(adapter))
 
     def check(self, adapter: Mapping[str, str]) -> None:
-        """Check that phi means about the same to another adapter.
-
-        Args:
-            adapter: what `describe` returns of that adapter.
+        """Check that phi means about the same to an adapter, as it describes itself.
 
         Raises:
             ConfigError: if phi has another size there, or another generator.
@@ -161,7 +154,7 @@ def load_known(path: str | os.PathLike[str]) -> Known:
         return readers[written](tensors, metadata)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ConfigError(
-            f"{path} is damaged, no part of it is used: {told(error)}; save it again"
+            f"{path} is damaged, no part of it is used: {reason(error)}; save it again"
         ) from error
 
 

@@ -111,10 +111,7 @@ def last_step(path: Tensor, *, shared_queries: int) -> FinetuneResult:
 def best_so_far(path: Tensor, costs: Tensor, *, first_step: int = 0) -> FinetuneResult:
     """Return the best observed phi of a path [R, S, d] with costs [R, S].
 
-    Args:
-        path: phi at consecutive steps, all observed, shape [R, S, d].
-        costs: their costs, shape [R, S].
-        first_step: gradient steps taken before the first of them.
+    All were observed, at consecutive steps from `first_step` on.
     """
     rows, observed = costs.shape
     checkpoints = []

@@ -61,11 +61,8 @@ def _average_precision(ascending: Tensor, positive: Tensor) -> float:
     """Return the mean, over positive examples, of the precision at their own score.
 
     This equals the sum over thresholds, because R_n - R_{n-1} is the share of the
-    positive examples that have exactly the n-th score.
-
-    Args:
-        ascending: scores of all examples, sorted, shape [N].
-        positive: scores of the positive ones, in any order, shape [P].
+    positive examples that have exactly the n-th score. Scores of all examples are
+    sorted, [N], those of the positive ones come in any order, [P].
     """
     if not len(positive):
         return 0.0

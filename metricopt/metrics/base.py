@@ -15,12 +15,7 @@ from metricopt.registry import Registry
 
 
 def check_labels(name: str, targets: Targets, classes: int) -> None:
-    """Refuse targets that are not integer labels of `classes` classes.
-
-    Args:
-        name: metric, for the message.
-        targets: labels, shape [N], N > 0.
-        classes: number of classes, 2 for a single logit.
+    """Refuse targets that are not integer labels of `classes` classes, 2 for one logit.
 
     Raises:
         DataError: if targets are not [N] integers in [0, classes).
@@ -36,10 +31,6 @@ def check_labels(name: str, targets: Targets, classes: int) -> None:
 
 def check_integers(name: str, targets: Targets) -> Tensor:
     """Return the targets, which have to be integer labels of whatever classes.
-
-    Args:
-        name: metric, for the message.
-        targets: labels, shape [N].
 
     Raises:
         DataError: if targets are not [N] integers.
@@ -59,10 +50,6 @@ def check_integers(name: str, targets: Targets) -> Tensor:
 
 def check_outputs(name: str, outputs: Tensor) -> None:
     """Refuse outputs with NaN, which would count as a prediction of class 0.
-
-    Args:
-        name: metric, for the message.
-        outputs: network outputs, any shape.
 
     Raises:
         MetricError: if there is a NaN.

@@ -37,15 +37,10 @@ class CountMetric(Metric):
     binary: bool = False
 
     def of_matrices(self, matrices: Tensor) -> Tensor:
-        """Return the metric of confusion matrices, in native units.
+        """Return the metric of confusion matrices [B, K, K], in native units, [B].
 
-        It is differentiable in the counts, which need not be whole numbers.
-
-        Args:
-            matrices: counts by label and decision, shape [B, K, K].
-
-        Returns:
-            Values, shape [B].
+        Counts are by label and decision. They need not be whole numbers, and the metric
+        is differentiable in them.
         """
         hits = matrices.diagonal(dim1=1, dim2=2)
         decided, labelled = matrices.sum(1), matrices.sum(2)
@@ -83,14 +78,9 @@ def predict_labels(outputs: Tensor) -> Tensor:
 
 
 def confusion_counts(outputs: Tensor, targets: Tensor) -> Counts:
-    """Count hits and errors of every row and class.
+    """Count hits and errors of every row and class, each [B, max(C, 2)].
 
-    Args:
-        outputs: network outputs without NaN, shape [B, N, C].
-        targets: labels in [0, max(C, 2)), shape [N].
-
-    Returns:
-        Counts, each of shape [B, max(C, 2)].
+    Outputs are [B, N, C] without NaN, labels [N] in [0, max(C, 2)).
     """
     if outputs.shape[-1] <= 2:
         hits, predicted, labelled = _binary_totals(_predicts_positive(outputs), targets)
@@ -105,14 +95,9 @@ def confusion_counts(outputs: Tensor, targets: Tensor) -> Counts:
 
 
 def confusion_matrices(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Count the predictions of every row by label and predicted class.
+    """Count the predictions of every row by label and class, [B, K, K], float64.
 
-    Args:
-        outputs: network outputs without NaN, shape [B, N, C].
-        targets: labels in [0, max(C, 2)), shape [N].
-
-    Returns:
-        Counts, float64, shape [B, K, K] with K = max(C, 2), labels first.
+    Outputs are [B, N, C] without NaN, labels [N] in [0, K), where K = max(C, 2).
     """
     rows, classes = len(outputs), max(outputs.shape[-1], 2)
     row = torch.arange(rows, device=outputs.device)[:, None]

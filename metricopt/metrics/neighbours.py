@@ -52,12 +52,9 @@ def ranks_of(
 ) -> tuple[Neighbours, ...]:
     """Return the neighbours of every row; those asked for last are remembered.
 
-    Several metrics of the same outputs so cost one pass; see `Remembered`.
-
-    Args:
-        outputs: embeddings, shape [N, E] for one row or [B, N, E]; any length but 0.
-        targets: integer labels, shape [N], the same for every row.
-        name: metric, for the messages.
+    Several metrics of the same outputs so cost one pass; see `Remembered`. Embeddings
+    are [N, E] for one row or [B, N, E], of any length but 0; labels [N] are those of
+    every row.
 
     Raises:
         DataError: if targets are not integers, or a class has only one example.
@@ -96,17 +93,14 @@ def check_classes(name: str, labels: Tensor) -> None:
 def neighbours(
     embeddings: Tensor, labels: Tensor, *, name: str = "retrieval"
 ) -> Neighbours:
-    """Compare all embeddings with each other, in float32 or as they come if finer.
+    """Compare all embeddings [N, E] with each other, in float32 or finer as they come.
+
+    Labels [N] are integers, two of every class or more.
 
     Source of the precision: mean average precision at R, Musgrave et al., "A Metric
     Learning Reality Check", ECCV 2020: 1/R sum_{i=1}^R P(i), where R is the number of
     gallery examples of the query's class, and P(i) the precision among the i nearest if
     the i-th is one of them, else 0.
-
-    Args:
-        embeddings: shape [N, E].
-        labels: integers, shape [N], two of every class or more.
-        name: metric, for the messages.
 
     Raises:
         MetricError: if an embedding is zero or not finite; the message names it.
@@ -144,13 +138,9 @@ def _of_length_one(embeddings: Tensor, name: str) -> Tensor:
 def _of_queries(
     unit: Tensor, labels: Tensor, start: int, chunk: int
 ) -> tuple[Tensor, Tensor]:
-    """Return nearest ranks and precisions of the queries from `start` on, each [q].
+    """Return nearest ranks and precisions of at most `chunk` queries from one on, [q].
 
-    Args:
-        unit: embeddings of length one in the order of their labels, shape [N, E].
-        labels: ascending, shape [N].
-        start: first query.
-        chunk: greatest number of queries.
+    Embeddings [N, E] are of length one, in the order of their labels [N].
     """
     asked = labels[start : start + chunk]
     similarities = unit[start : start + chunk] @ unit.t()

@@ -48,14 +48,7 @@ class Proposal:
 def conclude(
     task: Task, archive: Archive, proposals: list[Proposal], generator: torch.Generator
 ) -> FinetuneResult:
-    """Return what was proposed, as far as the last queries confirm it.
-
-    Args:
-        task: what was searched on.
-        archive: all queries so far.
-        proposals: one for each row of the archive.
-        generator: source of all randomness.
-    """
+    """Return what was proposed for each row, as far as the last queries confirm it."""
     if any(each.fitted is not None for each in proposals) and archive.remaining:
         archive.query(torch.stack([each.phi for each in proposals])[:, None])
         proposals = _confirmed(proposals, archive.costs)
@@ -84,14 +77,9 @@ def propose(
     *,
     best: Tensor | None = None,
 ) -> Proposal:
-    """Return what a search proposes, without a query.
+    """Return what a search proposes after all its queries, without a further one.
 
-    Args:
-        search: with all that was queried.
-        settings: settings of the cross-fitting.
-        generator: source of all randomness.
-        best: proposed where the metric is not explained, shape [d]; None for the best
-            that was queried.
+    Where the metric is not explained, `best` [d] is proposed, or the best queried.
     """
     evidence = Evidence(
         "", identified=search.identified_at, trials=tuple(search.trials)

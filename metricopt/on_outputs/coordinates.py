@@ -86,10 +86,10 @@ def descend(
     steps: int,
     anneal: bool = False,
 ) -> Iterator[Tensor]:
-    """Yield phi [B, d] after every step of Adam on an objective.
+    """Yield phi [B, d] after every step of Adam on an objective, [B, d] to [B].
 
     Args:
-        objective: function of phi [B, d], shape [B], rows independent.
+        objective: function of phi, rows independent.
         start: phi, shape [B, d].
         scale: scale of the coordinates, shape [d]; phi stays as it is where it is 0.
         rate: learning rate of Adam, in these coordinates.
@@ -142,13 +142,9 @@ def reaches(
 ) -> list[Reach]:
     """Return all that a descent may move, the simplest first.
 
-    Output offsets, the rest of the adapter, all parts together, and all parts from a
-    candidate of the portfolio.
-
-    Args:
-        statistics: statistics of the observe split, as functions of phi [d].
-        scale: scale of the coordinates of phi, shape [d].
-        candidates: candidates of the portfolio, shape [S, d]; S may be 0.
+    Output offsets, the rest of the adapter, all parts together, and all parts from one
+    of the candidates [S, d] of the portfolio, if there are any. Statistics are
+    functions of phi [d], whose coordinates have the scale [d].
     """
     untouched, everything = torch.zeros(1, len(scale)), slice(0, len(scale))
     zero, found = untouched[0], []

@@ -76,12 +76,11 @@ class Followed:
 def simplest(costs: Tensor) -> int:
     """Return the place of the first that costs no more than the best, but for chance.
 
+    Costs are [n, 1 + samples], those of the simplest first; the first column is of all
+    examples, the others of samples of the bootstrap.
+
     Source: the rule of one standard error, Breiman et al., Classification and
     Regression Trees, 1984, Sec. 3.4.3; the error is that of the bootstrap.
-
-    Args:
-        costs: costs of the simplest first, shape [n, 1 + samples]; the first column is
-            of all examples, the others of samples of the bootstrap.
     """
     more = costs - costs[costs[:, 0].argmin()]
     as_good = more[:, 0] <= more[:, 1:].std(1)
@@ -154,13 +153,9 @@ def cross_fit(
 ) -> CrossFitted:
     """Descend a value function for as long as held-out folds gain.
 
-    Of all that may be moved, the simplest is taken that is as good as the best.
-
-    Args:
-        value: value function of the statistics; says what they are worth.
-        found: what may be moved, the simplest first.
-        settings: how.
-        generator: source of all randomness.
+    Of all that may be moved, `found`, the simplest is taken that is as good as the
+    best; it stands before the others. The value function says what statistics are
+    worth.
     """
     statistics = found[0].statistics
     folds = folds_of(statistics, settings.folds, generator)

@@ -71,10 +71,7 @@ def bootstrap(
 ) -> Tensor:
     """Return how often every example is in the split itself, then in every sample.
 
-    Examples are drawn, or classes with all their examples.
-
-    Returns:
-        Counts, shape [1 + samples, N].
+    Examples are drawn, or classes with all their examples. Shape [1 + samples, N].
     """
     examples = len(statistics)
     if not statistics.compares:
@@ -117,15 +114,11 @@ class FoldCheck:
 def check_on_folds(
     task: Task, phi: Tensor, generator: torch.Generator
 ) -> list[FoldCheck]:
-    """Query every row and the untouched network on five parts of the observe split.
+    """Query every row [R, d] and the untouched network on five parts of observe.
 
-    The parts have chosen phi, too: what is seen is chance, not over-fitting, so a gain
-    has to exceed its error by more than one that was cross-fitted.
-
-    Args:
-        task: what is queried, `QUERIES` times for every row.
-        phi: adapter parameters, shape [R, d].
-        generator: draws the parts.
+    That is `QUERIES` for every row. The parts have chosen phi, too: what is seen is
+    chance, not over-fitting, so a gain has to exceed its error by more than one that
+    was cross-fitted.
 
     Raises:
         DataError: if the metric cannot be evaluated on a part.

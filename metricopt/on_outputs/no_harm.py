@@ -162,12 +162,9 @@ def _watched(
 def _joined(
     results: list[FinetuneResult], last: FinetuneResult, *, shared_queries: int
 ) -> FinetuneResult:
-    """Return the results of the rows as one, with what they were concluded by.
+    """Return the results of rows that ran by themselves as one, with their conclusion.
 
-    Args:
-        results: results of every row, run by itself.
-        last: what they were concluded by.
-        shared_queries: made once for all rows; a run by itself may call more shared.
+    The shared queries were made once for all of them.
     """
     first = results[0]
     checkpoints = [

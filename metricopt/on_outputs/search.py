@@ -103,7 +103,7 @@ class OutputsSearch:
         along: coordinates of phi.
         candidates: phi that are known before any query, shape [S, d].
         seed: seed of all randomness.
-        told: what was learned of the metric on another network; None for nothing.
+        elsewhere: what was learned of the metric on another network; None for nothing.
 
     Attributes:
         trials: predicted and observed cost of every phi the value function chose.
@@ -117,7 +117,7 @@ class OutputsSearch:
         along: Coordinates,
         candidates: Tensor,
         seed: int,
-        told: KnownStatistics | None = None,
+        elsewhere: KnownStatistics | None = None,
     ) -> None:
         self.settings, self.statistics, self.along = settings, statistics, along
         self.generator = torch.Generator().manual_seed(seed)
@@ -132,7 +132,7 @@ class OutputsSearch:
         if len(candidates):
             self.candidate_groups = statistics.exact(candidates)
         self._seed = seed
-        self._told = told
+        self._prior = elsewhere
         self._radius = settings.radius
         self._expected: float | None = None
         self._handed_over: HandedOver | None = None
@@ -181,13 +181,13 @@ class OutputsSearch:
 
     @property
     def _known_costs(self) -> Tensor:
-        told = () if self._told is None else (self._told.costs,)
-        return torch.cat([self.costs, *told])
+        more = () if self._prior is None else (self._prior.costs,)
+        return torch.cat([self.costs, *more])
 
     def begin(self, costs: Tensor) -> None:
         """Learn the cost [1] of phi = 0, after what is known has predicted it."""
         untouched = torch.zeros(1, self.statistics.size)
-        if self._told is None:
+        if self._prior is None:
             self.learn(untouched, costs)
         else:
             self.watch(untouched[0], costs[0])
@@ -225,8 +225,7 @@ class OutputsSearch:
     def hand_over(self, root: Tensor) -> None:
         """Go on as CMA-ES from the best phi so far.
 
-        Args:
-            root: square root of the covariance it starts with, shape [d, d].
+        The square root [d, d] of a covariance is what it starts with.
         """
         if self._handed_over is None:
             best = self.phi[self.costs.argmin()]
@@ -236,7 +235,7 @@ class OutputsSearch:
         """Return the phi [d] to query next."""
         if self._handed_over is not None:
             return self._handed_over.ask()
-        first = self._told is None and len(self.costs) <= self.settings.first_points
+        first = self._prior is None and len(self.costs) <= self.settings.first_points
         if first or self.is_flat:
             return self._first_point()
         known = self.explained()
@@ -257,18 +256,18 @@ class OutputsSearch:
 
     def explained(self) -> Explained:
         """Return what the queries so far say of the metric."""
-        if self._told is None:
+        if self._prior is None:
             return explain(self.statistics, self.groups, self.costs)
-        told = self._told.groups
+        more = self._prior.groups
         # Its own come first: the first one is the centre of the value function.
-        both = {name: torch.cat([own, told[name]]) for name, own in self.groups.items()}
-        return explain(self.statistics, both or told, self._known_costs)
+        both = {name: torch.cat([own, more[name]]) for name, own in self.groups.items()}
+        return explain(self.statistics, both or more, self._known_costs)
 
     def _doubt(self) -> None:
         """Forget what is known where it does not predict: it would mislead."""
         enough = len(self.trials) >= self.settings.trusted
-        if self._told is not None and enough and self.is_hopeless:
-            self._told = None
+        if self._prior is not None and enough and self.is_hopeless:
+            self._prior = None
             self.trials.clear()
 
     @property

@@ -45,16 +45,8 @@ def snapshots(
 ) -> Tensor:
     """Return the candidates of R independent fine-tunings under every loss.
 
-    Args:
-        task: with its portfolio.
-        along: coordinates of phi.
-        settings: settings of the fine-tunings.
-        generator: source of the mini-batches.
-        rows: number R.
-
-    Returns:
-        Candidates, shape [R, losses * marks, d], the marks of a loss together; a loss
-        that diverges gives none.
+    Shape [R, losses * marks, d], the marks of a loss together; a loss that diverges
+    gives none.
     """
     start = torch.zeros(rows, task.size)
     found = [start[:, None, :][:, :0]]

@@ -107,14 +107,10 @@ class StatisticsValueFunction:
         self._fit(costs.double())
 
     def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation of the cost of B rows.
+        """Return mean and standard deviation of the cost of B rows, from groups [B, q].
 
-        Args:
-            groups: statistics by group, each [B, q].
-
-        Returns:
-            Mean and deviation, float64, each [B], differentiable in the statistics; the
-            deviation is that of the metric's value, not of what noise adds.
+        Each is [B], float64, differentiable in the statistics; the deviation is that of
+        the metric's value, not of what noise adds.
         """
         offsets = self._offsets(groups)
         across = self._kernel(offsets, self._points, self._kept)  # [M, B, n]
@@ -226,10 +222,7 @@ class Explained:
 def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Explained:
     """Fit a value function, and drop the kinds of statistics that explain nothing.
 
-    Args:
-        statistics: statistics of one kind or several.
-        groups: groups of n queries, [n, q] each.
-        costs: costs of the queries, shape [n].
+    The n queries have groups [n, q] each, and costs [n].
     """
     kind = statistics.kind
     families = kind.families(groups)

@@ -29,11 +29,8 @@ def drawn_seed(generator: torch.Generator) -> int:
 def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Seed torch's global generators inside a context, and put them back afterwards.
 
-    Dropout and torch's weight initialisation use no other source of randomness.
-
-    Args:
-        seed: in [0, 2**64).
-        device: device of the network; its generator is seeded, too, if it is a GPU.
+    Dropout and torch's weight initialisation use no other source of randomness. The
+    generator of a device is seeded, too, if it is a GPU.
     """
     gpus = [device] if device is not None and device.type == "cuda" else []
     with torch.random.fork_rng(gpus):

@@ -40,10 +40,6 @@ def batches_of(loader: DataLoader[Any], name: str) -> Iterator[Any]:
     Data with a length may hold twice as many as it says, and fill the memory of the
     machine. What does not fit is refused as soon as the first batch says so.
 
-    Args:
-        loader: loader of the data.
-        name: name of the split, for messages.
-
     Raises:
         DataError: if there is more, examples make no batch, or come one by one.
     """
@@ -177,13 +173,9 @@ def _count(loader: DataLoader[Any]) -> int | None:
 
 
 def _require_end(count: int | None, examples: int, size: int, name: str) -> None:
-    """Raise DataError if there is more than the data says, or than fits.
+    """Raise DataError if more examples were read than the data says, or than fit.
 
-    Args:
-        count: how many examples the data says it has.
-        examples: how many were read.
-        size: their bytes.
-        name: name of the split.
+    Its `count` is None for a stream; `size` is the bytes of the `examples` read.
     """
     if examples > max(MOST_EXAMPLES, 2 * (count or 0)):
         raise DataError(

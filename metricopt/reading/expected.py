@@ -30,14 +30,8 @@ def one_by_one(
 ) -> tuple[Tensor, Tensor]:
     """Return outputs and targets as rows; of dense ones, those that are not ignored.
 
-    Args:
-        meaning: meaning of the outputs.
-        outputs: in the form of methods, [N, C, ...] after other axes.
-        targets: shape [N, ...] with one target for all C, or [N, C, ...].
-        leading: axes of outputs up to and including that of the examples.
-
-    Returns:
-        Outputs [..., M, C] with targets [M], or [M, C].
+    Outputs are in the form of methods, [N, C, ...] after `leading` - 1 other axes,
+    targets [N, ...] or one for each output. They become [..., M, C] and [M], or [M, C].
     """
     each = targets.ndim == outputs.ndim - leading + 1 and outputs.shape[leading] > 1
     if not meaning.is_dense:
@@ -53,16 +47,10 @@ def one_by_one(
 
 
 def probabilities(meaning: Meaning, outputs: Tensor) -> Tensor:
-    """Return the probabilities of all classes, float64.
+    """Return the probabilities of all classes, float64, of outputs [M, C].
 
-    In double precision, so that confident scores do not become ties.
-
-    Args:
-        meaning: meaning of the outputs.
-        outputs: in the form of methods, shape [M, C].
-
-    Returns:
-        Shape [M, max(C, 2)] where targets are one label each, [M, C] where several.
+    Shape [M, max(C, 2)] where targets are one label each, [M, C] where several. In
+    double precision, so that confident scores do not become ties.
     """
     outputs = outputs.double()
     if meaning.truth == "multi-label":
@@ -75,12 +63,8 @@ def probabilities(meaning: Meaning, outputs: Tensor) -> Tensor:
 def perfect_outputs(meaning: Meaning, outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the outputs of a network that is always right, in the form of methods.
 
-    Args:
-        meaning: meaning of the outputs; its targets are labels, several labels, or
-            numbers.
-        outputs: outputs of some examples, in the form of methods, [n, C, ...]; they
-            give C and the type.
-        targets: targets of all examples.
+    Outputs of some examples, [n, C, ...], give C and the type; targets are those of all
+    examples: labels, several labels, or numbers.
     """
     classes = outputs.shape[1]
     each = targets.ndim == outputs.ndim
@@ -147,15 +131,9 @@ class Expected:
     ) -> tuple[Tensor, Tensor]:
         """Return predictions of the expected kind, and targets to compare them with.
 
-        Args:
-            meaning: meaning of the outputs; None to take it from the targets.
-            outputs: in the form of methods, [N, C, ...].
-            targets: shape [N, ...].
-
-        Returns:
-            Predictions [M] or [M, C], and targets [M] or [M, C]: labels are int64,
-            scores, decisions and numbers float64. Dense outputs have one row for each
-            target that is not ignored.
+        Without a meaning, targets say what the outputs [N, C, ...] are. Both become [M]
+        or [M, C]: labels int64, scores, decisions and numbers float64. Dense outputs
+        have one row for each target that is not ignored.
 
         Raises:
             DataError: if outputs or targets are of another kind.
@@ -207,10 +185,7 @@ def check_arguments(
 ) -> None:
     """Refuse a function that takes anything but targets and predictions.
 
-    Args:
-        name: name of the metric, for messages.
-        call: the function.
-        known: names that its first two arguments may have, the usual ones first.
+    The first two arguments may have the names in `known`, the usual ones first.
 
     Raises:
         ConfigError: if they have others, or a third argument is needed.

@@ -75,12 +75,7 @@ def each_input(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
 
 
 def selected(inputs: Inputs, index: slice | Tensor) -> Inputs:
-    """Return the inputs of some examples.
-
-    Args:
-        inputs: inputs of N examples.
-        index: a slice, or indices in [0, N), shape [n], int64.
-    """
+    """Return the inputs of some examples: a slice, or indices [n] in [0, N), int64."""
     if isinstance(index, slice):
         return each_input(lambda part: part[index], inputs)
     return each_input(lambda part: part.index_select(0, index.to(part.device)), inputs)
@@ -113,10 +108,9 @@ def as_tensor(given: object) -> Tensor | None:
 
 
 def as_inputs(given: object) -> Inputs | None:
-    """Return inputs of tensors or arrays as tensors; None for anything else.
+    """Return a tensor, or a sequence or mapping of some, as inputs; arrays as tensors.
 
-    Args:
-        given: a tensor, or a sequence or mapping of some, made a tuple or dict.
+    None for anything else.
     """
     if isinstance(given, Mapping):
         named = {name: as_tensor(part) for name, part in given.items()}
@@ -132,9 +126,8 @@ def as_inputs(given: object) -> Inputs | None:
 def pair_of(examples: object) -> tuple[Any, Any] | None:
     """Return inputs and targets of one example or a batch; None if they are no pair.
 
-    Args:
-        examples: a pair, or a mapping with one of the keys `TARGETS`; all else in it
-            are the inputs.
+    It is a pair, or a mapping with one of the keys `TARGETS`; all else in it are the
+    inputs.
     """
     if isinstance(examples, Mapping):
         name = next((name for name in TARGETS if name in examples), None)

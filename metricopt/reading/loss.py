@@ -40,14 +40,9 @@ def require_loss(loss: object) -> None:
 def check_loss(
     name: str, losses: RowLosses, outputs: Outputs, targets: Targets, phi: Tensor
 ) -> None:
-    """Call a loss once, and check its value and its gradient.
+    """Call a loss once on a mini-batch, and check its value and its gradient.
 
-    Args:
-        name: name of the loss.
-        losses: the loss, for many rows.
-        outputs: outputs of one mini-batch, shape [1, n, C].
-        targets: targets of these examples, shape [1, n].
-        phi: what the outputs come from, shape [1, d], with gradient.
+    Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n].
 
     Raises:
         LossError: if it raises, pairs every output with every target, or returns
@@ -151,13 +146,9 @@ NUMBERS = 2**22
 
 
 def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> None:
-    """Check that targets are in the range a loss of torch needs.
+    """Check that the targets of a split are in the range a loss of torch needs.
 
-    Args:
-        loss: any; no range is known of others than those of torch.
-        outputs: outputs of some examples, shape [n, C, ...].
-        targets: targets of all examples of a split.
-        name: name of the split.
+    No range is known of other losses. Outputs of some examples are [n, C, ...].
 
     Raises:
         DataError: if one is outside; the message has both ranges.

@@ -199,7 +199,7 @@ IGNORED = -100
 
 
 def meaning_of(
-    outputs: Outputs, targets: Targets, *, loss: object, told: Kind | None = None
+    outputs: Outputs, targets: Targets, *, loss: object, given: Kind | None = None
 ) -> Meaning:
     """Decide what the outputs of a network mean.
 
@@ -207,37 +207,36 @@ def meaning_of(
     logits; rows that sum to 1 are probabilities; else the loss says which of the two.
 
     Args:
-        outputs: outputs of the untouched network for some examples, [n, ...], as it
-            returns them.
+        outputs: outputs of the untouched network for some examples, [n, ...].
         targets: targets of all examples, shape [N, ...].
         loss: the training loss; torch's own losses say what they expect.
-        told: what the user says that outputs are; None to decide.
+        given: what the user says that outputs are; None to decide.
 
     Raises:
         ConfigError: if outputs all lie in [0, 1] and nothing says whether they are
             probabilities, or they are not what the user says.
     """
-    if told is not None:
-        require_choice("outputs", told, Kind)
+    if given is not None:
+        require_choice("outputs", given, Kind)
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
-        return Meaning(told or "raw")
+        return Meaning(given or "raw")
     flat = outputs.ndim == 1
     columns = outputs[:, None] if flat else outputs
-    if told in ("embeddings", "raw"):
-        return Meaning(told, flat=flat)
-    if told is None and columns.ndim == 2 and are_embeddings(columns):
+    if given in ("embeddings", "raw"):
+        return Meaning(given, flat=flat)
+    if given is None and columns.ndim == 2 and are_embeddings(columns):
         return Meaning("embeddings", flat=flat)
     layout = _layout(columns, targets)
     if layout is None:
-        return Meaning(told or "raw", flat=flat)
+        return Meaning(given or "raw", flat=flat)
     ignored = ignored_label(loss) if layout != "rows" else None
     classes = columns.shape[-1 if layout == "tokens" else 1]
     counted = targets if ignored is None else targets[targets != ignored]
     same = targets.ndim == columns.ndim or classes == 1
-    numbers = type(loss) in REGRESSION or told == "values"
-    shares = same and told != "values" and _are_shares(counted, classes, loss)
+    numbers = type(loss) in REGRESSION or given == "values"
+    shares = same and given != "values" and _are_shares(counted, classes, loss)
     truth = "other" if shares else _truth(counted, classes, same, numbers)
-    kind, link = _kind(columns, truth, layout, loss, told)
+    kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
         return replace(meaning, doubt=_doubt(counted, classes, truth, same))
@@ -286,13 +285,10 @@ def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:
 
 
 def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth:
-    """Return what targets are, for outputs of `classes` classes.
+    """Return what targets are that count, for outputs of `classes` classes.
 
-    Args:
-        targets: those that count.
-        classes: size C of the class axis.
-        same: whether there is a target for every output, not one for all C.
-        regression: whether the loss or the user says that they are numbers.
+    They are the `same` if there is one for every output, not one for all C;
+    `regression` if the loss or the user says that they are numbers.
     """
     if regression:
         return "numbers" if same else "other"
@@ -308,33 +304,33 @@ def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth
 
 
 def _kind(
-    outputs: Tensor, truth: Truth, layout: Layout, loss: object, told: Kind | None
+    outputs: Tensor, truth: Truth, layout: Layout, loss: object, given: Kind | None
 ) -> tuple[Kind, Link | None]:
-    if truth == "numbers" and told in (None, "values"):
+    if truth == "numbers" and given in (None, "values"):
         return "values", None
     if truth == "other":
-        return told or "raw", None
+        return given or "raw", None
     axis = -1 if layout == "tokens" else 1
     inside = bool(((outputs >= 0) & (outputs <= 1)).all())
     labelled = outputs.shape[axis] > 1 and truth == "labels"
     logarithms = labelled and _are_logarithms(outputs, axis)
-    if logarithms and told in (None, "log-probabilities"):
+    if logarithms and given in (None, "log-probabilities"):
         return "log-probabilities", "log-softmax"
     sums = (outputs.sum(axis) - 1).abs().amax() < UNIT
     whole = inside and labelled and bool(sums)
     link: Link = "softmax" if whole else "sigmoid"
-    if told is not None:
-        if told == "log-probabilities":
+    if given is not None:
+        if given == "log-probabilities":
             raise ConfigError(
                 "outputs='log-probabilities' needs labels, and outputs whose "
                 "exponentials sum to 1, as of a LogSoftmax"
             )
-        if told == "probabilities" and not inside:
+        if given == "probabilities" and not inside:
             raise ConfigError(
                 "outputs='probabilities' needs outputs in [0, 1], got "
                 f"{outputs.min().item():g} to {outputs.max().item():g}"
             )
-        return told, link if told == "probabilities" else None
+        return given, link if given == "probabilities" else None
     if not inside or (type(loss) in OF_LOGITS and not whole):
         return "logits", None
     if whole or type(loss) is nn.BCELoss:

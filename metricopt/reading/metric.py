@@ -30,11 +30,7 @@ def check_targets(metric: Metric, targets: Targets) -> None:
 
 
 def direction_queries(meaning: Meaning) -> int:
-    """Return how often `check_direction` evaluates the metric; 0 if it cannot check.
-
-    Args:
-        meaning: meaning of the outputs.
-    """
+    """Return how often `check_direction` evaluates the metric; 0 if it cannot check."""
     if meaning.kind in ("embeddings", "raw") or meaning.truth == "other":
         return 0
     return 1 if meaning.truth == "numbers" else 2
@@ -45,16 +41,9 @@ def check_direction(
 ) -> None:
     """Refuse a metric that scores perfect predictions worse than others.
 
-    The others are those of the untouched network and, for labels, the inverted ones.
-    The metric is evaluated `direction_queries` times.
-
-    Args:
-        metric: what is to be improved.
-        meaning: meaning of the outputs.
-        outputs: outputs of some examples, in the form of methods, [n, C, ...]; they
-            give C.
-        targets: targets of all examples.
-        initial: metric of the untouched network, in native units.
+    The others are those of the untouched network, whose native value is `initial`, and,
+    for labels, the inverted ones. The metric is evaluated `direction_queries` times on
+    all targets; outputs of some examples, [n, C, ...], give C.
 
     Raises:
         MetricError: if the metric does so. For labels also if it raises, or returns no
@@ -90,11 +79,7 @@ LISTED = 10
 
 
 def doubts_of_adapter(parts: Collection[str]) -> list[str]:
-    """Return a sentence if an adapter has output offsets and nothing else.
-
-    Args:
-        parts: names of the parts of the adapter.
-    """
+    """Return a sentence if the parts of an adapter are output offsets alone."""
     if set(parts) != {"offsets"}:
         return []
     return [
@@ -106,10 +91,8 @@ def doubts_of_adapter(parts: Collection[str]) -> list[str]:
 def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     """Return a sentence if a metric is noisy, or depends on the order of examples.
 
-    Args:
-        name: name of the metric.
-        same: values of the metric for the same outputs, native units, shape [n].
-        shuffled: value of the metric for the same examples in another order.
+    It had the native values `same` [n] for the same outputs, `shuffled` in another
+    order.
     """
     low, high = same.min().item(), same.max().item()
     if high - low > SAME:

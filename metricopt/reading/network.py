@@ -22,9 +22,8 @@ from metricopt.tasks.sampling import Split
 def checked_network(network: nn.Module) -> nn.Module:
     """Return a network; refuse autocast, and layers or weights it cannot work with.
 
-    Args:
-        network: the network theta. What `torch.compile` made of it follows it once phi
-            is applied, and stands for it here.
+    What `torch.compile` made of a network follows it once phi is applied, and stands
+    for it here.
 
     Raises:
         ConfigError: if a result is applied to the network, autocast is on, the weights
@@ -72,13 +71,7 @@ T = TypeVar("T")
 
 
 def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: str) -> T:
-    """Return what a function does that runs a network for the first time.
-
-    Args:
-        run: the function.
-        network: the network.
-        inputs: on which it runs.
-        name: name of their split.
+    """Return what a function does that runs a network for the first time on inputs.
 
     Raises:
         DataError: if the network does not run; the message has the dtype and the shape
@@ -97,12 +90,7 @@ def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: st
 
 
 def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None:
-    """Run the untouched network on inputs that are not finite, if there are any.
-
-    Args:
-        adapter: adapter of the network.
-        examples: examples of one split.
-        name: name of the split.
+    """Run the untouched network on inputs that are not finite, if a split has any.
 
     Raises:
         DataError: if the network does not run, or returns what is not finite.
@@ -123,15 +111,10 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
 
 
 def check_outputs(outputs: Outputs, name: str) -> None:
-    """Refuse a network that returns NaN.
-
-    Args:
-        outputs: outputs of the untouched network, shape [1, N, ...]; infinity may be
-            meant.
-        name: name of the split.
+    """Refuse a network that returns NaN; infinity may be meant.
 
     Raises:
-        DataError: if there is a NaN.
+        DataError: if there is a NaN in the outputs [1, N, ...] of a split.
     """
     for part in _parts(outputs):
         wrong = part[0].flatten(1).isnan().any(1)

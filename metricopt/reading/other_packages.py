@@ -103,7 +103,7 @@ def _call_sklearn(
     outputs: Tensor,
     targets: Tensor,
 ) -> object:
-    """Call a function; `fills` says whether it is told all classes."""
+    """Call a function; `fills` says whether it is given all classes."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     given, truth = expected.of(meaning, outputs, targets)

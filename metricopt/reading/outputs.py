@@ -36,9 +36,8 @@ LOGITS = ("logits", "out")
 def logits_of(returned: Any) -> Outputs:
     """Return the outputs in what a network returns.
 
-    Args:
-        returned: a tensor, several in a tuple, or a dict, dataclass, tuple or list with
-            the tensor in a field named in `LOGITS`, or in the only field with a tensor.
+    That is a tensor, several in a tuple, or a dict, dataclass, tuple or list with the
+    tensor in a field named in `LOGITS`, or in the only field with a tensor.
 
     Raises:
         ConfigError: if there are other fields, and none is named so.
@@ -167,15 +166,7 @@ def are_embeddings(outputs: Tensor) -> bool:
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:
-    """Return the targets of some examples.
-
-    Args:
-        targets: targets of N examples.
-        index: indices in [0, N), shape [n] or [B, n].
-
-    Returns:
-        A tensor whose first axes are those of `index`, or a list nested like it.
-    """
+    """Return targets at indices [n] or [B, n]: a tensor, or a list nested like them."""
     if isinstance(targets, Tensor):
         return targets[index.to(targets.device)]
 

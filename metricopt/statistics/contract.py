@@ -178,12 +178,9 @@ class Statistics(ABC):
 
 
 def anchored(here: Groups, there: Groups, exact: Groups) -> Groups:
-    """Return smooth statistics that are exact at an anchor.
+    """Return smooth statistics of some examples `here`, made exact at an anchor.
 
-    Args:
-        here: smooth statistics of some examples, where they are wanted.
-        there: the same at the anchor.
-        exact: the exact ones of all examples at the anchor.
+    `there` are the smooth ones at the anchor, `exact` the exact ones of all examples.
     """
     return {name: exact[name] + here[name] - there[name] for name in here}
 

@@ -54,14 +54,9 @@ class DetectionStatistics(Statistics):
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
-        """Return the groups, if wanted with smooth steps in the scores.
+        """Return the groups of packed outputs [B, N, P, 5 C + 6] and objects [N, G, 6].
 
-        Args:
-            outputs: outputs of the regions, packed, shape [B, N, P, 5 C + 6].
-            targets: objects, shape [N, G, 6].
-            weights: weights of the images in each row, shape [B, N]; None for all
-                alike.
-            smooth: whether they are differentiable.
+        They are smooth in the scores if wanted; weights [B, N] are of images.
         """
         curves, found = judged(outputs, targets, weights)
         scores = _log_odds(outputs, found)

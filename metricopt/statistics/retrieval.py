@@ -126,16 +126,10 @@ class RetrievalStatistics(Statistics):
 def _nearer(
     outputs: Tensor, targets: Tensor, most: int, *, smooth: bool
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Yield some queries, and how many of other classes are nearer than their own.
+    """Yield places of n queries, and how many of other classes are nearer than its own.
 
-    Args:
-        outputs: embeddings, shape [B, N, E].
-        targets: labels, shape [N].
-        most: number of the nearest images of its class that are looked at, P.
-        smooth: whether counts are differentiable.
-
-    Yields:
-        Places of n queries, and counts [B, n, P]; of an image that is not there any.
+    Counts are [B, n, P] for the P = `most` nearest images of its class, any number for
+    one that is not there; of embeddings [B, N, E] with labels [N].
     """
     whole = torch.nn.functional.normalize(outputs, dim=-1)
     rows, count = whole.shape[:2]

@@ -135,16 +135,9 @@ def select_rate(
 ) -> float:
     """Return the learning rate of `LEARNING_RATES` with the least mean loss.
 
-    Each rate is tried in a few runs and judged by the mean loss of their second half.
-    Only the train split is read, so it costs no metric query. Rates that diverge are
-    skipped.
-
-    Args:
-        task: gives the losses.
-        optimizer: one of `LOSS_OPTIMIZERS`.
-        steps: steps of every run, at least 1.
-        generator: source of starts and mini-batches.
-        start_deviation: phi_0 ~ N(0, start_deviation^2 I).
+    Each rate is tried in a few runs of at least 1 step, and judged by the mean loss of
+    their second half. Only the train split is read, so it costs no metric query. Rates
+    that diverge are skipped.
 
     Raises:
         DivergedError: if every rate diverges.
@@ -168,13 +161,9 @@ def select_rate(
 def loss_rate(task: Task, optimizer: str, steps: int) -> float:
     """Return the learning rate of a task for runs of a given number of steps.
 
-    It is found once, with the task's own seeds. All methods on the task, and on tasks
-    that share its rates, get the same rate, whichever asks first.
-
-    Args:
-        task: gives the losses, and remembers the rate in `rates`.
-        optimizer: one of `LOSS_OPTIMIZERS`.
-        steps: steps of a run; 0 is treated as 1.
+    It is found once, with the task's own seeds, and remembered in `rates`. All methods
+    on the task, and on tasks that share its rates, get the same rate, whichever asks
+    first. 0 steps are treated as 1.
 
     Raises:
         ConfigError: if there is no such optimizer.

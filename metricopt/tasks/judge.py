@@ -56,12 +56,7 @@ class Judge:
     def values(
         self, metric: Metric, phi: Tensor, known: Outputs | None = None
     ) -> Tensor:
-        """Return a metric of every row in native units, float64, [B], where phi is.
-
-        Args:
-            metric: the metric.
-            phi: adapter parameters, shape [B, d].
-            known: outputs of a single phi that are known already; see `evaluate`.
+        """Return a metric of every row of phi in native units, float64, shape [B].
 
         Raises:
             MetricError: if the metric fails; the message names the row of phi.
@@ -76,8 +71,7 @@ class Judge:
         Args:
             phi: adapter parameters, shape [B, d].
             metrics: by the names they are returned under.
-            known: outputs of phi, if it is a single one and they are known already;
-                None to run the network.
+            known: outputs of phi, if it is a single one and they are known already.
 
         Returns:
             Native values of every metric, float64, shape [B], where phi is.
@@ -102,12 +96,8 @@ def bound_metric(metric: Metric, meaning: Meaning) -> Metric:
     """Return a metric of outputs in the form of methods; see `Meaning.inward`.
 
     A user's function gets the outputs as the network returns them. Metrics of other
-    packages get what they expect of outputs with this meaning. A metric of class
-    scores gets dense outputs as rows.
-
-    Args:
-        metric: any metric.
-        meaning: what outputs and targets mean.
+    packages get what they expect of outputs with this meaning. A metric of class scores
+    gets dense outputs as rows.
     """
     if isinstance(metric, CallableMetric):
         return metric.bound(meaning)

@@ -69,15 +69,10 @@ class ObservedStatistics:
 
     @torch.no_grad()
     def exact(self, phi: Tensor, weights: Tensor | None = None) -> Groups:
-        """Return the exact statistics of every row.
+        """Return the exact statistics of every row of phi [B, d] by group, [B, q] each.
 
-        Args:
-            phi: adapter parameters, shape [B, d].
-            weights: weights of the examples in each row, shape [B, N]; None for all
-                alike.
-
-        Returns:
-            Statistics by group, float64, each [B, q], where phi is.
+        They are float64. Weights of the examples in each row are [B, N]; None weighs
+        all alike.
         """
         split = self._judge.split
         rows = passes.rows_held(len(split), split.first, kept=split.kept)
@@ -108,14 +103,13 @@ class ObservedStatistics:
     def held_out(self, phi: Tensor, folds: Tensor) -> Tensor:
         """Return the views of every example under the row that left its fold out.
 
-        An example that is compared with others has all of them as its gallery.
-
         Args:
             phi: one row for each of F folds, shape [F, d].
             folds: the fold of every example, in [0, F), shape [N].
 
         Returns:
-            Views, shape [1, N, V], in the order of the examples.
+            Views, shape [1, N, V]. An example that is compared with others has all of
+            them as its gallery.
         """
         if self.compares:
             every = torch.cat([self.views(row) for row in phi.split(1)])
@@ -149,29 +143,11 @@ class ObservedStatistics:
     def smooth(
         self, phi: Tensor, rows: Tensor, weights: Tensor | None = None
     ) -> Groups:
-        """Return smooth statistics of every row of phi on some examples.
-
-        Args:
-            phi: adapter parameters, shape [B, d].
-            rows: places of n examples in [0, N).
-            weights: weights of these examples in each row, shape [B, n]; None for all
-                alike.
-
-        Returns:
-            Statistics by group, each [B, q], differentiable in phi.
-        """
+        """Return smooth statistics of every row of phi [B, d]; see `smooth_of`."""
         return self.smooth_of(self.differentiable(phi, rows), rows, weights)
 
     def differentiable(self, phi: Tensor, rows: Tensor) -> Tensor:
-        """Return outputs of every row on some examples, differentiable in phi.
-
-        Args:
-            phi: adapter parameters, shape [B, d].
-            rows: places of n examples in [0, N).
-
-        Returns:
-            Outputs, shape [B, n, C].
-        """
+        """Return outputs [B, n, C] of every row on some examples, with gradient."""
         split = self._judge.split
         outputs = outputs_in_parts(
             self._judge.adapter, split.batch(rows), phi.to(split.device)
@@ -181,13 +157,9 @@ class ObservedStatistics:
     def smooth_of(
         self, outputs: Tensor, rows: Tensor, weights: Tensor | None = None
     ) -> Groups:
-        """Return smooth statistics of outputs [B, n, C] of some examples.
+        """Return smooth statistics of outputs [B, n, C] of the examples at places [n].
 
-        Args:
-            outputs: outputs of these examples under every row, shape [B, n, C].
-            rows: places of the n examples in [0, N).
-            weights: weights of these examples in each row, shape [B, n]; None for all
-                alike.
+        Weights of these examples in each row are [B, n]; None weighs all alike.
         """
         targets = self._targets[rows.to(self._targets.device)]
         return _where_phi_is(self.kind.smooth(outputs, targets, weights))
@@ -205,16 +177,10 @@ def _one_tensor(outputs: Outputs) -> Tensor:
 
 
 def outputs_in_parts(adapter: Adapter, features: Features, phi: Tensor) -> Outputs:
-    """Return the outputs of every phi on the same N examples, differentiable in phi.
+    """Return the outputs of every phi [B, d] on N examples; see `Adapter.predict`.
 
-    Args:
-        adapter: frozen network theta with adapter.
-        features: features of N examples.
-        phi: adapter parameters, shape [B, d].
-
-    Returns:
-        As `Adapter.predict`. With feature maps, each part runs once more backward,
-        which is several times faster than maps that leave the cache.
+    With feature maps, each part runs once more backward, which is several times faster
+    than maps that leave the cache.
     """
     limit, count = map_examples_per_pass(features), len(features[0])
     examples = count if limit is None else max(1, limit // len(phi))

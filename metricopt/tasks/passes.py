@@ -31,9 +31,6 @@ def map_examples_per_pass(features: Features) -> int | None:
     """Return how many examples with feature maps fit the cache; None without maps.
 
     A GPU has no such cache, and small passes would leave it idle.
-
-    Args:
-        features: features of any number of examples.
     """
     maps = [part for part in features if part.ndim > 2 or _are_tokens(part)]
     numbers = sum(map(_numbers, maps))
@@ -43,13 +40,7 @@ def map_examples_per_pass(features: Features) -> int | None:
 
 
 def judging_pass(rows: int, examples: int, features: Features) -> tuple[int, int]:
-    """Return how many rows of phi, and how many examples, go through in one pass.
-
-    Args:
-        rows: rows of phi, at least 1.
-        examples: number of all examples.
-        features: features of any number of them.
-    """
+    """Return how many rows of phi, and how many examples, go through in one pass."""
     limit = map_examples_per_pass(features)
     if limit is None:
         return rows, max(1, EXAMPLES_PER_PASS // rows)
@@ -60,21 +51,14 @@ def judging_pass(rows: int, examples: int, features: Features) -> tuple[int, int
 def rows_held(examples: int, features: Features, *, kept: bool) -> int:
     """Return how many rows of phi may have all their outputs in memory at once.
 
-    Args:
-        examples: number of all examples.
-        features: features of any number of them.
-        kept: whether features are in memory; if not, reading them takes even longer.
+    Fewer if features are not kept in memory: reading them takes even longer.
     """
     long = not kept or map_examples_per_pass(features) is not None
     return max(1, (MAP_OUTPUTS_HELD if long else EXAMPLES_PER_PASS) // examples)
 
 
 def encoding_pass(inputs: Features) -> int:
-    """Return how many examples are encoded at once.
-
-    Args:
-        inputs: tensors of the inputs of any number of them.
-    """
+    """Return how many examples are encoded at once, by the tensors of some inputs."""
     numbers = max(1, sum(map(_numbers, inputs)))
     return max(1, min(EXAMPLES_ENCODED, NUMBERS_ENCODED // numbers))
 

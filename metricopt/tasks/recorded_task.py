@@ -135,9 +135,6 @@ def rows_together(metric: Metric) -> int | None:
 
     A user's metric may fail at any phi; one row at a time loses no earlier row. It is
     no slower if the metric is called row by row in any case.
-
-    Args:
-        metric: the black box.
     """
     by_row = type(metric)._values is Metric._values
     known = (METRICS.get(name) for name in METRICS)

@@ -147,14 +147,9 @@ class LossesInParts(torch.autograd.Function):
         rows: int,
         losses: Callable[[Tensor, Tensor], Tensor],
     ) -> Tensor:
-        """Return the losses [B] of phi [B, d] on the examples index [B, n].
+        """Return the losses [B] of phi [B, d] on the examples at index [B, n].
 
-        Args:
-            ctx: keeps the gradients for `backward`.
-            phi: adapter parameters, shape [B, d].
-            index: indices of the examples of each row, shape [B, n].
-            rows: how many rows are taken at a time.
-            losses: returns the losses of some rows of phi on their examples.
+        `losses` gives those of so many rows of phi at a time, on their examples.
         """
         values, gradients = [], []
         for part, drawn in zip(phi.split(rows), index.split(rows), strict=True):

@@ -67,11 +67,7 @@ class Sampler(ABC):
 
 
 def check_places(index: object, count: int) -> None:
-    """Check what a sampler drew for one mini-batch.
-
-    Args:
-        index: places of examples, shape [1, n], int64.
-        count: number N of examples.
+    """Check what a sampler drew for one mini-batch of N examples, [1, n], int64.
 
     Raises:
         ConfigError: if it is something else, or a place is not in [0, N).
@@ -236,18 +232,10 @@ def _grouped(groups: Tensor) -> _Grouped:
 
 
 def _different(counts: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """Return random numbers below each count, all different where it is large enough.
+    """Return random numbers below each count, [..., size], all different if possible.
 
     Every set of numbers is equally probable. Where a count is less than `size`, all
     numbers below it come, again and again.
-
-    Args:
-        counts: any shape [...], at least 1.
-        size: how many numbers.
-        generator: source of the draw.
-
-    Returns:
-        Numbers, shape [..., size].
 
     Source: Floyd's algorithm, in Bentley and Floyd, CACM 1987. Differs: nothing.
     """

@@ -41,9 +41,7 @@ class Tried(NamedTuple):
 def tried(adapter: NetworkAdapter, inputs: Inputs) -> Tried:
     """Return a phi drawn at random with what an adapter predicts of it.
 
-    Args:
-        adapter: adapter of the network, applied to none.
-        inputs: network inputs of a few examples, each [n, ...].
+    Inputs are a few examples; the adapter is applied to no network.
     """
     generator = make_generator("agreement")
     phi = DEVIATION * torch.randn(adapter.size, generator=generator)
@@ -53,11 +51,6 @@ def tried(adapter: NetworkAdapter, inputs: Inputs) -> Tried:
 
 def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None:
     """Check that a network that an adapter is applied to gives what it predicts.
-
-    Args:
-        adapter: adapter of the network, applied to none.
-        inputs: network inputs of a few examples, each [n, ...].
-        tried: a phi and the prediction for these examples.
 
     Raises:
         ConfigError: if the outputs differ, or nothing can be applied to the network.
@@ -75,13 +68,7 @@ def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None
 def check_merged(
     adapter: NetworkAdapter, merged: nn.Module, phi: Tensor, inputs: Inputs
 ) -> None:
-    """Check that a merged copy of a network gives what an adapter predicts.
-
-    Args:
-        adapter: adapter of the network.
-        merged: the copy.
-        phi: what is in its weights, shape [d].
-        inputs: network inputs of a few examples, each [n, ...].
+    """Check that a copy of a network with phi [d] in its weights does as predicted.
 
     Raises:
         ConfigError: if the outputs differ, or the copy does not run.

@@ -105,16 +105,11 @@ returns is linear in its weight, up to its bias, channel by channel."""
 def folded(
     layer: nn.Module, factor: Tensor | None, shift: Tensor, axis: int
 ) -> nn.Module:
-    """Return a layer whose outputs are multiplied and shifted.
+    """Return a layer whose outputs are multiplied and shifted, channel by channel.
 
-    Args:
-        layer: changed in place where its weights can take it.
-        factor: factor of every channel, shape [C]; None for 1.
-        shift: shift of every channel, shape [C].
-        axis: axis of the channels, 1 or -1.
-
-    Returns:
-        The layer, or a plain module around it.
+    Factor and shift are [C], a factor of None is 1; the channels are in the axis 1 or
+    -1. The layer is changed in place where its weights can take it, else a plain module
+    is put around it.
     """
     if not shift.any() and (factor is None or bool((factor == 1).all())):
         return layer
@@ -136,12 +131,9 @@ def folded(
 
 
 def with_offsets(network: nn.Module, offsets: Tensor, meaning: Meaning) -> nn.Module:
-    """Return a network with an offset for every class of its outputs.
+    """Return a network with an offset [C] for every class of its outputs.
 
-    Args:
-        network: changed in place where its last layer can take them.
-        offsets: shape [C].
-        meaning: meaning of the outputs.
+    It is changed in place where its last layer can take them.
     """
     if not offsets.any():
         return network
