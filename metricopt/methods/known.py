@@ -21,7 +21,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, require_kind
-from metricopt.files import reason, read_tensors, write_atomically
+from metricopt.files import read_tensors, reason, write_atomically
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
