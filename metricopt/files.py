@@ -57,7 +57,7 @@ def read_metadata(path: Path) -> dict[str, str]:
         return dict(file.metadata() or {})
 
 
-def reason(error: Exception) -> str:
+def told(error: Exception) -> str:
     """Return what an exception says, in one line; its kind if it says nothing."""
     return " ".join(str(error).split()) or type(error).__name__
 
@@ -89,7 +89,7 @@ def _opened(path: Path) -> Iterator[Any]:
             yield file
     except Exception as error:  # safetensors and torch raise many kinds
         raise DataError(
-            f"{path} is no complete safetensors file: {reason(error)}"
+            f"{path} is no complete safetensors file: {told(error)}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from benchmarks.report.page import build
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import jsonl, read_jsonl
 from metricopt.errors import MetricOptError
-from metricopt.files import reason
+from metricopt.files import told
 
 PIXEL_TOLERANCE = 8
 """Levels of 255 a pixel may differ by: processors round antialiased edges apart."""
@@ -42,7 +42,7 @@ def verify(
     try:
         expected = build(layout, records, reference=reference)
     except Exception as error:  # noqa: BLE001 - whatever forged records may raise
-        return [f"{folder}: its records make no report ({reason(error)}); restore them"]
+        return [f"{folder}: its records make no report ({told(error)}); restore them"]
     expected["records.jsonl"] = jsonl(records).encode()
     problems = [_compare(folder / name, expected[name]) for name in sorted(expected)]
     known = {folder / name for name in expected}

@@ -21,7 +21,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, require_kind
-from metricopt.files import read_tensors, reason, write_atomically
+from metricopt.files import read_tensors, told, write_atomically
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -154,7 +154,7 @@ def load_known(path: str | os.PathLike[str]) -> Known:
         return readers[written](tensors, metadata)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ConfigError(
-            f"{path} is damaged, no part of it is used: {reason(error)}; save it again"
+            f"{path} is damaged, no part of it is used: {told(error)}; save it again"
         ) from error
 
 
