@@ -107,15 +107,6 @@ def check_budget(name: str, *, spent: int, allowed: int) -> None:
         )
 
 
-def _prepares_nothing(spec: RunSpec) -> bool:
-    return False
-
-
-def _sees_outputs_and_labels(arm: Arm) -> Sees:
-    # What the pipeline, which every arm gets, shows of the observe split.
-    return "outputs and labels"
-
-
 @dataclass(frozen=True)
 class ArmKind:
     """How rows of one kind are run.
@@ -126,13 +117,14 @@ class ArmKind:
         prepares: whether the run of a spec first makes something expensive that it
             shares with other runs; such runs get a worker of their own.
         reads_test: whether it may query the test split; for oracles alone.
-        sees: what an arm of this kind knows of its problem.
+        sees: what an arm of this kind knows of its problem; all get the pipeline, which
+            shows outputs and labels of the observe split.
     """
 
     run: Callable[[RunSpec, Pipeline, Metric], Chosen]
-    prepares: Callable[[RunSpec], bool] = _prepares_nothing
+    prepares: Callable[[RunSpec], bool] = lambda spec: False
     reads_test: bool = False
-    sees: Callable[[Arm], Sees] = _sees_outputs_and_labels
+    sees: Callable[[Arm], Sees] = lambda arm: "outputs and labels"
 
 
 ARMS: Registry[ArmKind] = Registry("kind of arm", "benchmarks.arms")

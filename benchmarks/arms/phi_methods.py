@@ -19,9 +19,8 @@ from benchmarks.arms.preparations import (
 )
 from benchmarks.problems.choices import Adapted, Chosen, Point, together
 from benchmarks.problems.contract import Pipeline, make_pipeline
-from benchmarks.runs.spec import Arm, RunSpec
+from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.contract import Sees
 from metricopt.methods.result import FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 
@@ -117,12 +116,7 @@ def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
     return tuple(from_cost(metric, cost).tolist())
 
 
-def _sees_test(arm: Arm) -> Sees:
-    return "test"
-
-
-ARMS.register("method")(ArmKind(run_method, trains_value_function, sees=sees_of_method))
-ARMS.register("no-harm")(
-    ArmKind(run_method, trains_value_function, sees=sees_of_method)
-)
-ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=_sees_test))
+METHOD = ArmKind(run_method, trains_value_function, sees=sees_of_method)
+ARMS.register("method")(METHOD)
+ARMS.register("no-harm")(METHOD)
+ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=lambda arm: "test"))

@@ -6,7 +6,7 @@ number to the arm; any other number is its limit.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,11 +26,9 @@ from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
 
-Search = TypeVar("Search", OffsetSearch, OffsetEvolution, PairSearch, FrankWolfe)
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
 
@@ -51,58 +49,31 @@ def run_prior_correction(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> C
     return Chosen(Shifted(found.shift), notes=notes)
 
 
-def run_threshold_shift(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Shift the threshold of a binary problem to where the metric is best."""
-    validation = _validation(spec, pipeline, metric)
-    found = tune_threshold(
-        _class_outputs(spec, pipeline),
-        validation,
-        max_candidates=_at_most(spec, THRESHOLDS),
-    )
-    return _chosen(found.shift, validation, (), {"threshold": found.threshold})
+def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
+    """Return arms that choose the threshold of a binary problem, of so many at most."""
+
+    def run(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+        validation = pipeline.validation(metric, _limit(spec))
+        limited = {limit: min(most, _limit(spec) or most)}
+        found = tune(_class_outputs(spec, pipeline), validation, **limited)
+        return _chosen(found.shift, validation, (), {"threshold": found.threshold})
+
+    return ArmKind(run)
 
 
-def run_threshold_grid(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Choose the threshold of a binary problem as scikit-learn does."""
-    validation = _validation(spec, pipeline, metric)
-    found = tune_threshold_on_grid(
-        _class_outputs(spec, pipeline), validation, thresholds=_at_most(spec, GRID)
-    )
-    return _chosen(found.shift, validation, (), {"threshold": found.threshold})
+def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> ArmKind:
+    """Return arms that search shifts of the log-probability of every class."""
 
+    def run(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+        validation = pipeline.validation(metric, _limit(spec))
+        outputs = _class_outputs(spec, pipeline)
+        more = {} if search is not OffsetEvolution else _noise(spec, pipeline)
+        trace = tune(outputs, validation, search=_limited(search(), spec), **more)
+        points = ((each.queries, each.value, each.shift) for each in trace)
+        notes = {"offsets": _rounded(trace[-1].offsets)}
+        return _chosen(trace[-1].shift, validation, points, notes)
 
-def run_class_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Shift the log-probability of every class to where the metric is best."""
-    validation = _validation(spec, pipeline, metric)
-    found = tune_offsets(
-        _class_outputs(spec, pipeline),
-        validation,
-        search=_limited(OffsetSearch(), spec),
-    )
-    return _offsets(found, validation)
-
-
-def run_cma_offsets(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Search the same shifts with CMA-ES."""
-    validation = _validation(spec, pipeline, metric)
-    found = evolve_offsets(
-        _class_outputs(spec, pipeline),
-        validation,
-        search=_limited(OffsetEvolution(), spec),
-        generator=_generator(spec, pipeline),
-    )
-    return _offsets(found, validation)
-
-
-def run_cw_plugin(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
-    """Weigh the classes by line searches over pairs of them."""
-    validation = _validation(spec, pipeline, metric)
-    found = pairwise_weights(
-        _class_outputs(spec, pipeline),
-        validation,
-        search=_limited(PairSearch(), spec),
-    )
-    return _offsets(found, validation)
+    return ArmKind(run)
 
 
 def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -111,7 +82,7 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     Outputs are corrected to the class shares of observe where those of training are
     known.
     """
-    validation = _validation(spec, pipeline, metric)
+    validation = pipeline.validation(metric, _limit(spec))
     correction = _prior_correction(pipeline, validation)
 
     def corrected(outputs: Tensor) -> Tensor:
@@ -121,7 +92,7 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
         corrected(_class_outputs(spec, pipeline)),
         validation,
         search=_limited(FrankWolfe(), spec),
-        generator=_generator(spec, pipeline),
+        **_noise(spec, pipeline),
     )
 
     def shift_of(classifier: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -146,12 +117,6 @@ def _prior_correction(
     return correct_prior(training, observed)
 
 
-def _offsets(trace: Sequence[Improvement], validation: Validation) -> Chosen:
-    points = ((each.queries, each.value, each.shift) for each in trace)
-    best = trace[-1]
-    return _chosen(best.shift, validation, points, {"offsets": _rounded(best.offsets)})
-
-
 def _chosen(
     shift: Callable[[Tensor], Tensor],
     validation: Validation,
@@ -170,11 +135,7 @@ def _chosen(
     )
 
 
-def _validation(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Validation:
-    return pipeline.validation(metric, _limit(spec))
-
-
-def _limited(search: Search, spec: RunSpec) -> Search:
+def _limited(search: Any, spec: RunSpec) -> Any:
     """Return a search with the settings and the limit of a spec."""
     found = changed(search, spec.arm.settings)
     return replace(found, max_queries=_limit(spec) or found.max_queries)
@@ -184,12 +145,8 @@ def _limit(spec: RunSpec) -> int | None:
     return spec.budget.queries or None
 
 
-def _at_most(spec: RunSpec, count: int) -> int:
-    return min(count, _limit(spec) or count)
-
-
-def _generator(spec: RunSpec, pipeline: Pipeline) -> torch.Generator:
-    return pipeline.seeds.generator(spec.arm.kind, spec.metric.label)
+def _noise(spec: RunSpec, pipeline: Pipeline) -> dict[str, torch.Generator]:
+    return {"generator": pipeline.seeds.generator(spec.arm.kind, spec.metric.label)}
 
 
 def _rounded(numbers: Tensor) -> list[float]:
@@ -206,14 +163,12 @@ def _class_outputs(spec: RunSpec, pipeline: Pipeline) -> Tensor:
     return outputs
 
 
-def _sees_edited_predictions(arm: object) -> Sees:
-    return "edited predictions"
-
-
 ARMS.register("prior-correction")(ArmKind(run_prior_correction))
-ARMS.register("threshold-shift")(ArmKind(run_threshold_shift))
-ARMS.register("threshold-grid")(ArmKind(run_threshold_grid))
-ARMS.register("class-offsets")(ArmKind(run_class_offsets))
-ARMS.register("cma-offsets")(ArmKind(run_cma_offsets))
-ARMS.register("cw-plugin")(ArmKind(run_cw_plugin))
-ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=_sees_edited_predictions))
+ARMS.register("threshold-shift")(
+    _threshold(tune_threshold, "max_candidates", THRESHOLDS)
+)
+ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds", GRID))
+ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
+ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
+ARMS.register("cw-plugin")(_offsets(pairwise_weights, PairSearch))
+ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=lambda arm: "edited predictions"))

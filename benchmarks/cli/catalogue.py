@@ -71,18 +71,9 @@ def about(kind: Kind, name: str) -> str:
     return _docstrings(kind).get(name, "")
 
 
-def find_kind(name: str) -> Kind:
-    """Return the kind called `name`, such as `experiment`.
-
-    Raises:
-        KeyError: if there is no registry of this kind.
-    """
-    return {kind.name: kind for kind in kinds()}[name]
-
-
 def experiments() -> dict[str, str]:
     """Return the names of all experiments, each with a line of description."""
-    return units(find_kind("experiment"))
+    return units({kind.name: kind for kind in kinds()}["experiment"])
 
 
 def data_sets() -> list[str]:

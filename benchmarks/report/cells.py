@@ -87,7 +87,10 @@ class Cell:
     def compared(self) -> float | None:
         """What is compared with the paper: the mean of this or of another metric."""
         label = self.column.compare_metric
-        return self._mean_of(label) if label else self.mean
+        if not label:
+            return self.mean
+        found = (_mean(record.values("test", label)) for record in self.finished)
+        return stats.mean([value for value in found if value is not None])
 
     @property
     def paper_difference(self) -> float | None:
@@ -131,11 +134,6 @@ class Cell:
         found = (note_value(record, name) for record in self.finished)
         return stats.mean([value for value in found if value is not None])
 
-    def _mean_of(self, label: str) -> float | None:
-        """Return the mean of another metric over finished replicates."""
-        found = (_mean(record.values("test", label)) for record in self.finished)
-        return stats.mean([value for value in found if value is not None])
-
 
 def note_value(record: RunRecord, name: str) -> float | None:
     """Return a note of a record as one number: the mean if it is a list."""
@@ -156,7 +154,7 @@ def judge(layout: TableLayout, records: Sequence[RunRecord]) -> tuple[Cell, ...]
     check_records(layout, records)
     layout = layout.fitted(records)
     cells = _collect(layout, records)
-    places = {_place(cell): cell for cell in cells}
+    places = {(c.block.name, c.row.name, c.column.name): c for c in cells}
     compared = [_compare(layout, cell, places) for cell in cells]
     return tuple(
         cell
@@ -186,7 +184,12 @@ def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
         for row in layout.rows:
             for column in layout.columns:
                 place = (block.name, row.name, column.source)
-                found = _with_metric(groups.get(place, []), column)
+                # Runs whose result is judged by the metric of the column.
+                found = [
+                    record
+                    for record in groups.get(place, [])
+                    if column.metric.label in [u.label for u in record.spec.metrics]
+                ]
                 if found:
                     reading = layout.reading(column)
                     cells.append(
@@ -198,12 +201,6 @@ def _collect(layout: TableLayout, records: Sequence[RunRecord]) -> list[Cell]:
                         )
                     )
     return cells
-
-
-def _with_metric(records: Sequence[RunRecord], column: Column) -> list[RunRecord]:
-    """Return the runs whose result is judged by the metric of a column."""
-    label = column.metric.label
-    return [r for r in records if label in [unit.label for unit in r.spec.metrics]]
 
 
 def _compare(
@@ -285,10 +282,6 @@ def _verdict(comparison: Comparison | None) -> str:
         return BETTER if comparison.gain > 0 else WORSE
     equal = comparison.p_equal_holm
     return EQUAL if equal is not None and equal < LEVEL else NOT_SHOWN
-
-
-def _place(cell: Cell) -> tuple[str, str, str]:
-    return cell.block.name, cell.row.name, cell.column.name
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -101,7 +101,8 @@ class TableLayout:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for kind, units in self._parts():
+        parts = {"block": self.blocks, "row": self.rows, "column": self.columns}
+        for kind, units in parts.items():
             names = [unit.name for unit in units]
             for name in names:
                 if names.count(name) > 1:
@@ -125,17 +126,14 @@ class TableLayout:
     @property
     def entries(self) -> dict[str, str]:
         """Label of each entry, a row with its variants of other budgets, by name."""
-        return {row.entry: row.label for row in self.rows if not self._varies(row)}
+        plain = (row for row in self.rows if row.variant_of not in self.row_names)
+        return {row.entry: row.label for row in plain}
 
     @property
     def compared_entries(self) -> dict[str, str]:
         """Label of each entry that is compared at equal queries, by name."""
         compared = {row.entry for row in self.rows if row.compared}
         return {name: label for name, label in self.entries.items() if name in compared}
-
-    def _varies(self, row: Row) -> bool:
-        """Whether a row is a variant of another row of the table."""
-        return row.variant_of in self.row_names
 
     @property
     def sees(self) -> dict[str, str]:
@@ -173,9 +171,6 @@ class TableLayout:
         if table is None or name is None or column.paper_column is None:
             return None
         return find_paper_value(table, name, column.paper_column)
-
-    def _parts(self) -> tuple[tuple[str, Sequence[Block | Row | Column]], ...]:
-        return ("block", self.blocks), ("row", self.rows), ("column", self.columns)
 
     def _check_unit(self, column: Column) -> None:
         unit = column.unit  # an unknown metric is an error here, and not when drawn

@@ -42,30 +42,26 @@ def data_root(explicit: str | Path | None = None) -> Path:
     return _folder(explicit, "METRICOPT_DATA", _user_cache() / "data")
 
 
-def cache_root(explicit: str | Path | None = None) -> Path:
+def cache_root() -> Path:
     """Return the folder of everything that can be made again.
 
-    Args:
-        explicit: the folder. Without it, `METRICOPT_CACHE` decides; without that, it is
-            the cache of the user.
+    `METRICOPT_CACHE` decides; without it, it is the cache of the user.
 
     Raises:
         ConfigError: if the path or a parent of it is a file.
     """
-    return _folder(explicit, "METRICOPT_CACHE", _user_cache())
+    return _folder(None, "METRICOPT_CACHE", _user_cache())
 
 
-def store_root(explicit: str | Path | None = None) -> Path:
+def store_root() -> Path:
     """Return the run store, which has one folder per run.
 
-    Args:
-        explicit: the folder. Without it, `METRICOPT_STORE` decides; without that, the
-            folder is `runs` in the cache.
+    `METRICOPT_STORE` decides; without it, the folder is `runs` in the cache.
 
     Raises:
         ConfigError: if the path or a parent of it is a file.
     """
-    return _folder(explicit, "METRICOPT_STORE", cache_root() / "runs")
+    return _folder(None, "METRICOPT_STORE", cache_root() / "runs")
 
 
 def roots() -> dict[str, Path]:

@@ -20,6 +20,8 @@ from metricopt.errors import ConfigError, DataError
 
 SCHEMA = 3
 """Schema of records, the one that is written and read."""
+BROKEN = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""Errors of JSON that is none, or that is no record."""
 FIELD = "digest"
 """Name of the field that holds the digest of all the others."""
 FAILED = "failed"
@@ -191,7 +193,12 @@ class RunRecord:
         """
         try:
             content = json.loads(text, parse_constant=_reject)
-            _check_schema(content.get("schema"))
+            schema = content.get("schema")
+            if type(schema) is not int or schema != SCHEMA:
+                raise SchemaError(
+                    f"the record has schema {schema!r}, and this code reads schema "
+                    f"{SCHEMA} alone; read it with the version that wrote it"
+                )
             # 1e999 is read as infinite, and half a surrogate pair cannot be written.
             canonical(content).encode()
             _check_complete(content)
@@ -203,14 +210,7 @@ class RunRecord:
             record = decode(cls, own | {"spec": spec})
         except SchemaError:
             raise
-        except (
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            ConfigError,
-            RecursionError,
-        ) as error:
+        except (*BROKEN, ConfigError) as error:
             raise DataError(f"not a complete record: {error}") from error
         if record.spec.digest != digest:
             raise SpecMismatchError(
@@ -224,14 +224,6 @@ class RunRecord:
                 f"but it was written with {str(content[FIELD])[:SHORT]}"
             )
         return record
-
-
-def _check_schema(found: object) -> None:
-    if type(found) is not int or found != SCHEMA:
-        raise SchemaError(
-            f"the record has schema {found!r}, and this code reads schema {SCHEMA} "
-            "alone; read it with the version that wrote it"
-        )
 
 
 def _check_complete(content: Mapping[str, Any]) -> None:

@@ -15,6 +15,15 @@ from benchmarks.runs.spec import RunSpec, check_unique
 from metricopt.errors import DataError
 from metricopt.files import read_text, write_atomically
 
+WRONG = {
+    SpecMismatchError: "the record {path} was changed: {error}",
+    AlteredError: "{path}: {error}; restore it, or remove it to make its run again",
+    SchemaError: "{path}: {error}",
+}
+"""What is said of a record that is not as it was written, by the kind of error."""
+WAY_OUT = "delete it, and the next run of its table makes it again"
+DAMAGED = f"the record {{path}} is damaged: {{error}}; {WAY_OUT}"
+
 
 class RunStore:
     """One folder per run; a run is complete when its `record.json` exists.
@@ -56,19 +65,9 @@ class RunStore:
             record = RunRecord.from_json(read_text(path))
         except FileNotFoundError:
             return None
-        except SpecMismatchError as error:
-            raise SpecMismatchError(f"the record {path} was changed: {error}") from None
-        except AlteredError as error:
-            raise AlteredError(
-                f"{path}: {error}; restore it, or remove it to make its run again"
-            ) from None
-        except SchemaError as error:
-            raise SchemaError(f"{path}: {error}") from None
         except DataError as error:
-            raise DataError(
-                f"the record {path} is damaged: {error}; delete it, and the next run "
-                "of its table makes it again"
-            ) from error
+            told = WRONG.get(type(error), DAMAGED).format(path=path, error=error)
+            raise type(error)(told) from error
         if record.spec.digest != spec.digest:
             raise SpecMismatchError(
                 f"the record {path} is of run {record.spec.digest[:12]}, "
@@ -103,8 +102,7 @@ class RunStore:
                     if path != self.path(record.spec):
                         raise DataError("this is the record of another run")
                 except (DataError, OSError) as error:
-                    way_out = "delete it, and the next run of its table makes it again"
-                    found.append(f"{path}: {error}; {way_out}")
+                    found.append(f"{path}: {error}; {WAY_OUT}")
         return found
 
     def mark_stale(self, specs: Iterable[RunSpec]) -> None:
@@ -123,17 +121,13 @@ class RunStore:
                 marker.unlink(missing_ok=True)
             raise
 
-    def is_stale(self, spec: RunSpec) -> bool:
-        """Return whether the record of a spec is to be made again."""
-        return self._marker(spec).exists()
-
     def stale(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
         """Return the specs whose records are to be made again.
 
         Specs that are stale before `mark_stale` is called were left over by an
         interrupted run.
         """
-        return [spec for spec in specs if self.is_stale(spec)]
+        return [spec for spec in specs if self._marker(spec).exists()]
 
     def _is_measured(self, spec: RunSpec) -> bool:
         try:

@@ -1,4 +1,9 @@
-"""The verb `data`: fetch, verify or show data sets; each action prints one table."""
+"""The verb `data`: fetch, verify or show data sets; each action prints one table.
+
+An action takes names of data sets, empty for all, and a data root, see
+`benchmarks.runs.paths.data_root`. It returns the exit code, which is 1 if something is
+wrong, and raises ConfigError for a name that no data set has.
+"""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -25,16 +30,6 @@ def fetch(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
     """Download and check the official data sets.
 
     If one fails, the others are still fetched. The reasons are printed below the table.
-
-    Args:
-        names: data sets; empty for all.
-        root: data root; see `benchmarks.runs.paths.data_root`.
-
-    Returns:
-        Exit code: 0, or 1 if a data set failed.
-
-    Raises:
-        ConfigError: if there is no such data set; the message lists the known names.
     """
     rows, problems = [], []
     for source in _sources(names):
@@ -54,15 +49,7 @@ def fetch(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
 def verify(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
     """Parse all local files again without the cache and check their content.
 
-    Args:
-        names: data sets, which must be there; empty for all that are there.
-        root: data root; see `benchmarks.runs.paths.data_root`.
-
-    Returns:
-        Exit code: 0, or 1 if a file is wrong or a named data set is missing.
-
-    Raises:
-        ConfigError: if there is no such data set; the message lists the known names.
+    Named data sets must be there.
     """
     rows, problems = [], []
     for source in _sources(names):
@@ -78,18 +65,7 @@ def verify(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
 
 
 def status(names: Sequence[str] = (), *, root: str | Path | None = None) -> int:
-    """Print what is there without parsing or downloading.
-
-    Args:
-        names: data sets; empty for all.
-        root: data root; see `benchmarks.runs.paths.data_root`.
-
-    Returns:
-        Exit code: 0.
-
-    Raises:
-        ConfigError: if there is no such data set; the message lists the known names.
-    """
+    """Print what is there without parsing or downloading."""
     sources = _sources(names)
     rows = [_row(source, each) for source in sources for each in source.status(root)]
     return _report(rows, [])

@@ -61,7 +61,7 @@ class Job:
     @property
     def committed(self) -> Path:
         """File of the committed records, which need not exist."""
-        return committed_file(self.experiment.name, self.tier)
+        return COMMITTED_RESULTS / self.experiment.name / self.tier / "records.jsonl"
 
     def records(self, store: RunStore) -> list[RunRecord]:
         """Return the records of the finished runs, sorted.
@@ -102,18 +102,13 @@ def jobs_of(options: Namespace, *, offline: bool | None) -> list[Job]:
     return jobs
 
 
-def committed_file(experiment: str, tier: str) -> Path:
-    """Return the file of the committed records, which need not exist."""
-    return COMMITTED_RESULTS / experiment / tier / "records.jsonl"
-
-
 def committed_records(experiment: str, tier: str) -> list[RunRecord]:
     """Return the committed records; empty if there are none.
 
     Raises:
         DataError: if the file is damaged.
     """
-    path = committed_file(experiment, tier)
+    path = COMMITTED_RESULTS / experiment / tier / "records.jsonl"
     return read_jsonl(path) if path.is_file() else []
 
 

@@ -15,6 +15,11 @@ from tests.source_tree import modules, tree
 KINDS = catalogue.kinds()
 
 
+def units_of(name):
+    (kind,) = [kind for kind in KINDS if kind.name == name]
+    return catalogue.units(kind)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_the_catalogue_holds_the_names_of_the_registry(kind):
     registry = getattr(importlib.import_module(kind.module), kind.variable)
@@ -95,7 +100,7 @@ def test_methods_are_listed_with_paper_contract_and_cost(capsys):
     assert main(["list", "methods"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     for kind in ("method", "rival", "network method"):
-        assert set(catalogue.units(catalogue.find_kind(kind))) <= set(lines)
+        assert set(units_of(kind)) <= set(lines)
     assert "trains the network" in lines["ala"]
     assert lines["ala"].endswith("Huang et al., ICML 2019, Sec. 3 to 5")
     # Fifteen queries in most tables.
@@ -106,6 +111,6 @@ def test_methods_are_listed_with_paper_contract_and_cost(capsys):
 def test_a_kind_is_listed_by_its_name(capsys):
     assert main(["list", "losses"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == list(catalogue.units(catalogue.find_kind("loss")))
+    assert names == list(units_of("loss"))
     assert main(["list", "losse"]) == 2
     assert "did you mean 'losses'?" in capsys.readouterr().err

@@ -25,9 +25,9 @@ def test_paths_prefer_the_argument_then_the_variable(tmp_path, monkeypatch):
     ):
         monkeypatch.setenv(name, str(tmp_path / "chosen"))
         assert function() == tmp_path / "chosen"
-        assert function(tmp_path / "mine") == tmp_path / "mine"
         monkeypatch.delenv(name)
         assert function() == tmp_path / "xdg" / "metricopt" / rest
+    assert data_root(tmp_path / "mine") == tmp_path / "mine"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_root() == tmp_path / ".cache" / "metricopt" / "data"

@@ -62,11 +62,11 @@ def test_a_stale_record_stays_until_its_replacement_is_done(tmp_path):
     store = RunStore(tmp_path)
     missing = make_spec("cma")
     store.put(RECORD)
-    assert not store.is_stale(SPEC)
+    assert not store.stale([SPEC])
     store.mark_stale([SPEC, missing])
     assert store.get(SPEC) == RECORD
-    assert store.is_stale(SPEC)
-    assert not store.is_stale(missing)
+    assert store.stale([SPEC])
+    assert not store.stale([missing])
     # Another process, after the first one was killed, finds what is left to do.
     assert RunStore(tmp_path).stale([SPEC, missing]) == [SPEC]
     path = store.put(make_record(SPEC, [0.25]))
@@ -87,7 +87,7 @@ def test_a_stale_record_survives_a_failed_write(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         store.put(make_record(SPEC, [0.25]))
     assert store.get(SPEC) == RECORD
-    assert store.is_stale(SPEC)
+    assert store.stale([SPEC])
 
 
 def test_unwritable_store_is_one_sentence(tmp_path):
