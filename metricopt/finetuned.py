@@ -286,5 +286,7 @@ class Finetuned:
             return fingerprint(self.adapter.network) != self.theta
 
     def _native(self, cost: float) -> float:
-        bounded = torch.tensor(min(max(cost, 0.0), 1.0), dtype=torch.float64)
-        return from_cost(self.metric, bounded).item()
+        """Return a predicted cost in native units, among the values there can be."""
+        native = from_cost(self.metric, torch.tensor(cost, dtype=torch.float64))
+        known = [self.metric.low, self.metric.high, *self.values.tolist()]
+        return min(max(native.item(), min(known)), max(known))

@@ -63,8 +63,8 @@ class FinetuneOptions:
         sites: modules the automatic adapter modulates; None for its default.
         sampler: draws mini-batches from train; uniform ones of 128 if None.
         higher_is_better: direction of a metric without one; see `make_metric`.
-        low: least possible value of a metric; see `make_metric`.
-        high: greatest possible value of a metric.
+        low: a promise that no value of a callable is less; see `make_metric`.
+        high: a promise that no value of a callable is greater.
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.Meaning`.
         seed: seed of all randomness, except in a loader that shuffles.

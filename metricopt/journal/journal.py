@@ -16,7 +16,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.journal.content import FORMAT, Answer, Content, heading, line, read
-from metricopt.journal.run_facts import digest
+from metricopt.journal.run_facts import RANGE, digest
 from metricopt.metrics.base import Metric, WrappedMetric
 
 KINDS = {kind.__name__: kind for kind in (DataError, ShapeError, ConfigError)}
@@ -31,7 +31,8 @@ class Journal:
     A run is deterministic. So it is not its state that is kept, but what the metric
     said: the same call asks the same questions again, and gets those answers that are
     in the file without evaluating the metric. Every answer is on disk before the run
-    goes on. Nothing is written before the first answer.
+    goes on. Nothing is written before the first answer. A run whose metric has another
+    range may ask in another order: it gets the answers to the questions that it asks.
 
     Args:
         path: the file; made with its folders if there is none.
@@ -51,6 +52,7 @@ class Journal:
         self.replayed = 0
         self._facts = facts
         self._answers: tuple[Answer, ...] = ()
+        self._any_order: list[Answer] | None = None
         self._pending, self._checksum = heading(facts)  # written with the first answer
         self._end = 0
         if sys.platform == "win32":
@@ -77,8 +79,12 @@ class Journal:
                 written.
             MetricOptError: if the metric fails, or failed when it was recorded.
         """
-        if self.replayed < len(self._answers):
-            return self._recorded(question)
+        recorded = self._recorded(question)
+        if recorded is not None:
+            self.replayed += 1
+            if recorded.value is None:
+                raise KINDS.get(str(recorded.kind), MetricError)(recorded.failure)
+            return float(recorded.value)
         try:
             value = ask()
         except MetricOptError as error:
@@ -89,7 +95,16 @@ class Journal:
         self._append(Answer(question, value))
         return value
 
-    def _recorded(self, question: str) -> float:
+    def _recorded(self, question: str) -> Answer | None:
+        """Return the answer to a question that is in the file; None if it is new."""
+        if self._any_order is not None:
+            asked = (a for a in self._any_order if a.question == question)
+            found = next(asked, None)
+            if found is not None:
+                self._any_order.remove(found)
+            return found
+        if self.replayed == len(self._answers):
+            return None
         recorded = self._answers[self.replayed]
         if recorded.question != question:
             raise ConfigError(
@@ -98,10 +113,7 @@ class Journal:
                 "repeat itself: seed what the loss, the model and the data draw at "
                 "random, or give another file to begin anew"
             )
-        self.replayed += 1
-        if recorded.value is None:
-            raise KINDS.get(str(recorded.kind), MetricError)(recorded.failure)
-        return float(recorded.value)
+        return recorded
 
     def _append(self, answer: Answer) -> None:
         content, checksum = line(answer, self._checksum)
@@ -175,6 +187,8 @@ class Journal:
             return
         self._check_run(content)
         self._answers, self._pending = answers, b""
+        if content.facts.get(RANGE) != self._facts.get(RANGE):
+            self._any_order = list(answers)
         self._checksum = content.checksums[len(answers)]
         self._end = content.ends[len(answers)]
 
@@ -183,7 +197,7 @@ class Journal:
         differences = [
             f"its {name} was {before.get(name)}, this call has {now.get(name)}"
             for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name)
+            if name != RANGE and before.get(name) != now.get(name)
         ]
         if differences:
             raise ConfigError(

@@ -31,6 +31,8 @@ ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "hi
 """Options that decide nothing, or that other facts hold."""
 READ = 256
 """Examples read at a time."""
+RANGE = "range"
+"""Name of the one fact that does not change what the metric answers."""
 SHOWN = 8
 """Digits of a digest that a message shows."""
 
@@ -56,8 +58,8 @@ def run_facts(
         f"{fingerprint(adapter.network)[:SHOWN]}",
         "adapter": _shown(adapter.describe()),
         "loss": f"{loss_name(loss)} ({digest(loss)[:SHOWN]})",
-        "metric": f"{metric.name} in [{metric.low:g}, {metric.high:g}], {unit} is "
-        f"better ({digest(given)[:SHOWN]})",
+        "metric": f"{metric.name}, {unit} is better ({digest(given)[:SHOWN]})",
+        RANGE: f"{metric.low:g} to {metric.high:g}",
         "threads": str(torch.get_num_threads()),
         "device": _device(adapter),
     }

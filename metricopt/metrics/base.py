@@ -69,6 +69,54 @@ ROUNDING = 1e-6
 """How far a value may leave the range, relative to it: it is often float32."""
 
 
+class ValueRange:
+    """The range of a metric's values: ends that are promised, or a mere scale.
+
+    A value beyond a promised end is an error. Without a promise values are taken as
+    they come, and the first one decides the scale on which they are costs: 0 to 1, or
+    as far as the next power of ten.
+
+    Args:
+        low: least possible value; None for no promise.
+        high: greatest possible value; None for no promise.
+        least: low end of the scale where nothing is promised.
+
+    Attributes:
+        low: value at one end of the scale.
+        high: value at the other.
+    """
+
+    def __init__(self, low: float | None, high: float | None, least: float) -> None:
+        self._promised = low is not None, high is not None
+        self.low = least if low is None else low
+        self.high = 1.0 if high is None else high
+        if high is None and self.low >= 1:
+            self.high = self.low + 1
+        if low is None and self.high <= self.low:
+            self.low = self.high - 1
+        self._seen = False
+
+    def take(self, value: float) -> float | None:
+        """Return a value, rounded to a promised end; None if it breaks a promise."""
+        slack = ROUNDING * (self.high - self.low)
+        below, above = value < self.low - slack, value > self.high + slack
+        if (below and self._promised[0]) or (above and self._promised[1]):
+            return None
+        if not self._seen and below:
+            self.low = self.high - _power_of_ten(self.high - value)
+        if not self._seen and above:
+            self.high = self.low + _power_of_ten(value - self.low)
+        self._seen = True
+        if below or above:
+            return value
+        return min(max(value, self.low), self.high)
+
+
+def _power_of_ten(value: float) -> float:
+    """Return the least power of ten that is at least a positive value."""
+    return 10.0 ** math.ceil(math.log10(value))
+
+
 class Metric(ABC):
     """A black-box score of outputs against targets.
 
@@ -199,6 +247,14 @@ class Metric(ABC):
         value = self._number(raw)
         if not math.isfinite(value):
             raise MetricError(f"metric {self.name!r} returned {value}")
+        return self._in_range(value)
+
+    def _in_range(self, value: float) -> float:
+        """Return a finite value, rounded into the range.
+
+        Raises:
+            MetricError: if it is beyond the range by more than rounding.
+        """
         slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= value <= self.high + slack:
             raise MetricError(
@@ -251,9 +307,22 @@ class WrappedMetric(Metric):
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.name, self.higher_is_better = metric.name, metric.higher_is_better
-        self.unit, self.low, self.high = metric.unit, metric.low, metric.high
+        self.unit = metric.unit
         self.needs_two_classes = metric.needs_two_classes
         self.takes_tuples = metric.takes_tuples
         self.reads, self.shape = metric.reads, metric.shape
         self.direction_declared = metric.direction_declared
         self.range_remedy = metric.range_remedy
+
+    @property
+    def low(self) -> float:  # type: ignore[override]
+        """Least native value of the metric, which may follow from the first one."""
+        return self.metric.low
+
+    @property
+    def high(self) -> float:  # type: ignore[override]
+        """Greatest native value of the metric."""
+        return self.metric.high
+
+    def _in_range(self, value: float) -> float:
+        return self.metric._in_range(value)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from torch import Tensor
 
 from metricopt.errors import ConfigError, require_choice
-from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.expected import probabilities
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
@@ -72,12 +72,12 @@ class CallableMetric(Metric):
     what it changes in place.
 
     Args:
-        function: from outputs [N, C] and targets [N] to a number in [`low`, `high`].
+        function: from outputs [N, C] and targets [N] to a number.
         name: short name, as in tables.
         higher_is_better: direction of the native value.
-        low: least possible native value.
-        high: greatest possible native value.
-
+        low: least possible native value; None for no promise, see `ValueRange`.
+        high: greatest possible native value; None for no promise.
+        least: low end of the scale of values where no `low` is promised.
         targets_first: whether the function takes targets before outputs.
 
     Raises:
@@ -87,7 +87,7 @@ class CallableMetric(Metric):
     direction_declared = True
     takes_tuples = True
     shape = "[N, C, ...]"
-    range_remedy = ": declare its range by low and high"
+    range_remedy = ", which low and high promise"
 
     def __init__(
         self,
@@ -95,11 +95,14 @@ class CallableMetric(Metric):
         name: str,
         *,
         higher_is_better: bool,
-        low: float = 0.0,
-        high: float = 1.0,
+        low: float | None = None,
+        high: float | None = None,
+        least: float = 0.0,
         targets_first: bool = False,
     ) -> None:
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        self._range = ValueRange(low, high, least)
+        ends = self._range.low, self._range.high
+        if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
             raise ConfigError(
                 f"metric {name!r} needs a finite range low < high, "
                 f"got low={low}, high={high}"
@@ -109,12 +112,22 @@ class CallableMetric(Metric):
         self._targets_first = targets_first
         self.name = name
         self.higher_is_better = higher_is_better
-        self.low = low
-        self.high = high
+
+    @property
+    def low(self) -> float:  # type: ignore[override]
+        """Low end of the range, or of the scale, of native values."""
+        return self._range.low
+
+    @property
+    def high(self) -> float:  # type: ignore[override]
+        """High end of the range, or of the scale, of native values."""
+        return self._range.high
 
     def bound(self, meaning: Meaning) -> Self:
         """Return the metric for outputs in the form of methods; see `Meaning`."""
         metric = copy.copy(self)
+        # What values ask for is found anew in every call.
+        metric._range = copy.copy(self._range)
         metric._meaning = meaning
         return metric
 
@@ -122,6 +135,10 @@ class CallableMetric(Metric):
         own = each(lambda part: part.detach().clone(), outputs)
         given = targets.clone() if isinstance(targets, Tensor) else _copied(targets)
         return self._called(own, given)
+
+    def _in_range(self, value: float) -> float:
+        found = self._range.take(value)
+        return super()._in_range(value) if found is None else found
 
     def _called(self, outputs: Outputs, targets: Targets) -> object:
         meaning = self._meaning or PLAIN
@@ -181,9 +198,9 @@ def make_metric(
             from the name of a scikit-learn function (`*_score`; `*_loss`, `*_error`),
             from an object's attribute `higher_is_better`, and for most functions of
             torchmetrics.
-        low: least possible value; by default 0, or -1 for a correlation coefficient or
-            Cohen's kappa of another package.
-        high: greatest possible value; by default 1.
+        low: a promise that no value is less; one that is ends a call. Without it,
+            values are taken as they come.
+        high: a promise that no value is greater.
         name: short name; by default the name of the function or class.
         arguments: "outputs, targets" or "targets, outputs", the order in which a plain
             callable takes them; by default that of the names of its parameters, and
@@ -230,8 +247,8 @@ def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
     else:
         return None
     _check_no_order(_name(spec), declared)
-    complete = _completed(spec, declared, found.low)
-    return _declared(ForeignMetric, found.function, complete, found.higher_is_better)
+    make = partial(ForeignMetric, least=found.low)
+    return _declared(make, found.function, spec, declared, found.higher_is_better)
 
 
 def _plain(spec: object, declared: Declaration) -> CallableMetric:
@@ -240,10 +257,9 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             "a metric must be a Metric, a registered name, an object with update, "
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
-    complete = _completed(spec, declared, 0.0)
     first = (declared.arguments or _order(spec, _name(spec))) == TARGETS_FIRST
     make = partial(CallableMetric, targets_first=first)
-    return _declared(make, spec, complete, None)
+    return _declared(make, spec, spec, declared, None)
 
 
 def _order(function: Callable[..., object], name: str) -> Order:
@@ -315,38 +331,23 @@ def _finished(metric: Metric, declared: Declaration) -> Metric:
     return metric
 
 
-def _completed(spec: object, declared: Declaration, least: float) -> Declaration:
-    """Return a declaration with a name and a range."""
-    name = declared.name or _name(spec)
-    return Declaration(
-        declared.higher_is_better,
-        least if declared.low is None else declared.low,
-        1.0 if declared.high is None else declared.high,
-        name,
-    )
-
-
 def _declared(
     kind: Callable[..., CallableMetric],
     function: Callable[..., object],
+    spec: object,
     declared: Declaration,
     known: bool | None,
 ) -> CallableMetric:
     """Make a metric of a function, with the direction declared or else `known`."""
+    name = declared.name or _name(spec)
     better = known if declared.higher_is_better is None else declared.higher_is_better
     if better is None:
         raise ConfigError(
-            f"metric {declared.name!r} does not say which direction is better: pass "
+            f"metric {name!r} does not say which direction is better: pass "
             f"higher_is_better=True or higher_is_better=False"
         )
-    assert declared.name and declared.low is not None and declared.high is not None
-    metric = kind(
-        function,
-        declared.name,
-        higher_is_better=better,
-        low=declared.low,
-        high=declared.high,
-    )
+    range_ = {"low": declared.low, "high": declared.high}
+    metric = kind(function, name, higher_is_better=better, **range_)
     metric.direction_declared = better is not known
     return metric
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from sklearn.metrics import f1_score
 from torch import Tensor, nn
 
@@ -97,8 +98,10 @@ OTHERS: dict[str, tuple[str, dict[str, object]]] = {
         "its observe split was 120 examples",
         {"observe": Split(OBSERVE.inputs, OBSERVE.targets.flip(0))},
     ),
-    "metric": ("its metric was Judge in", {"metric": lambda outputs, targets: 0.5}),
-    "range": ("its metric was Judge in", {"high": 2.0}),
+    "metric": (
+        "its metric was Judge, higher",
+        {"metric": lambda outputs, targets: 0.5},
+    ),
 }
 
 
@@ -197,7 +200,36 @@ def test_settings_of_a_metric_are_told_apart_but_not_written(
     name, one, another = SETTINGS[kind]
     found = call(metric=one, checkpoint=queries_file)
     assert b"secret" not in queries_file.read_bytes()
-    with pytest.raises(ConfigError, match=f"its metric was {name} in .* this call has"):
+    with pytest.raises(ConfigError, match=f"its metric was {name}, .* this call has"):
         call(metric=another, checkpoint=queries_file)
     again = call(metric=one, checkpoint=queries_file)
     assert told(again) == told(found) and again.spent.replayed == QUERIES
+
+
+@pytest.mark.parametrize("method", ["random-search", "cma-es", "metricopt-outputs"])
+def test_answers_serve_a_call_that_declares_another_range(
+    queries_file: Path, method: str
+) -> None:
+    call(method=method, checkpoint=queries_file)
+    before = queries_file.read_bytes()
+    metric = Judge()
+    found = call(metric=metric, method=method, checkpoint=queries_file, high=4.0)
+    assert found.spent.replayed > 0
+    # Another scale may lead a search to other questions; no answer is lost then.
+    assert metric.asked == found.spent.queries - found.spent.replayed
+    assert queries_file.read_bytes().startswith(before)
+    again = Judge()
+    third = call(metric=again, method=method, checkpoint=queries_file, high=4.0)
+    assert again.asked == 0
+    assert told(third) | {"summary": ""} == told(found) | {"summary": ""}
+
+
+@pytest.mark.parametrize("method", ["random-search", "metricopt-outputs"])
+def test_values_are_searched_on_their_own_scale(method: str) -> None:
+    class Money(Judge):
+        def __call__(self, outputs: Tensor, targets: Tensor) -> float:
+            return 1_000 * super().__call__(outputs, targets)
+
+    found, plain = call(metric=Money(), method=method), call(method=method)
+    torch.testing.assert_close(found.phi, plain.phi)
+    torch.testing.assert_close(found.values, 1_000 * plain.values)

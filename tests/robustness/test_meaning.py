@@ -210,7 +210,7 @@ def test_probabilities_stay_probabilities(name):
     [
         (sk.mean_absolute_error, {"higher_is_better": True} | WIDE, "perfect pred"),
         (sk.r2_score, {"higher_is_better": False} | WIDE, "perfect predictions score"),
-        (sk.mean_absolute_error, {}, "declare its range by low and high"),
+        (sk.mean_absolute_error, {"high": 0.01}, "which low and high promise"),
     ],
 )
 def test_the_direction_and_the_range_of_a_regression_are_checked(given, declared, text):

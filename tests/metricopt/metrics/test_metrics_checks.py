@@ -8,7 +8,10 @@ import pytest
 import torch
 
 from metricopt.errors import DataError, MetricError, ShapeError
+from metricopt.metrics.base import from_cost, to_cost
 from metricopt.reading.callables import make_metric
+from metricopt.reading.meaning import PLAIN
+from metricopt.tasks.judge import bound_metric
 from tests.metricopt.metrics.checked import check_metric
 
 OUTPUTS = torch.tensor([[1.0], [-2.0], [0.5], [-0.1], [3.0]])
@@ -53,8 +56,6 @@ def test_numbers_integers_and_rounding_are_accepted():
         (torch.zeros(0), r"one number, got Tensor of shape \[0\]"),
         (math.nan, "metric 'mine' returned nan"),
         (math.inf, "metric 'mine' returned inf"),
-        (1.5, r"metric 'mine' returned 1.5, outside its range \[0, 1\]"),
-        (-0.1, r"metric 'mine' returned -0.1, outside its range \[0, 1\]"),
     ],
 )
 def test_anything_else_is_refused(result, text):
@@ -65,6 +66,55 @@ def test_anything_else_is_refused(result, text):
         check_metric(metric, OUTPUTS, TARGETS)
     with pytest.raises(MetricError, match=text):
         metric.values(OUTPUTS[None], TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("result", "promise"),
+    [
+        (1.5, {"low": 0, "high": 1}),
+        (1.5, {"high": 1}),
+        (-0.1, {"low": 0}),
+        (-0.1, {"low": 0, "high": 1}),
+        (7.0, {"low": 8.0}),
+    ],
+)
+def test_a_promise_that_is_broken_is_named(result, promise):
+    text = rf"'mine' returned {result:g}, outside its range \[.*\], which low and high"
+    with pytest.raises(MetricError, match=text):
+        returning(result, **promise).value(OUTPUTS, TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([0.3, 1.7, -2.0], (0, 1)),  # the first one fits
+        ([350.0, 1.0, 5000.0], (0, 1000)),
+        ([-0.02, -80.0], (-9, 1)),
+        ([-80.0, 3.0], (-99, 1)),
+        ([1e-9, 2.0], (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("higher", [True, False])
+def test_without_a_promise_values_are_taken_as_they_come(values, scale, higher):
+    rest = iter(values)
+    metric = make_metric(lambda o, t: next(rest), higher_is_better=higher)
+    found = torch.tensor([metric.value(OUTPUTS, TARGETS) for _ in values])
+    assert found.tolist() == pytest.approx(values)
+    assert (metric.low, metric.high) == pytest.approx(scale)
+    costs = to_cost(metric, found.double())
+    assert 0 <= costs[0] <= 1
+    assert torch.allclose(from_cost(metric, costs), found.double())
+    better = found.argmax() if higher else found.argmin()
+    assert costs.argmin() == better
+
+
+def test_a_call_finds_its_own_scale():
+    rest = iter([350.0, 0.5])
+    given = make_metric(lambda o, t: next(rest), higher_is_better=False)
+    first, second = (bound_metric(given, PLAIN) for _ in range(2))
+    assert first.value(OUTPUTS, TARGETS) == 350
+    assert second.value(OUTPUTS, TARGETS) == 0.5
+    assert (first.high, second.high, given.high) == (1000, 1, 1)
 
 
 def test_an_exception_is_named_and_kept():

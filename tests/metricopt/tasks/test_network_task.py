@@ -133,7 +133,7 @@ def test_a_failing_metric_says_where(adapter, monkeypatch):
         return 2.0 if outputs.abs().max() > 50 else 0.5
 
     monkeypatch.setattr("metricopt.tasks.passes.EXAMPLES_PER_PASS", 50)
-    metric = CallableMetric(fails_when_large, "picky", higher_is_better=True)
+    metric = CallableMetric(fails_when_large, "picky", higher_is_better=True, high=1)
     task, phi = task_of(adapter, metric=metric), draw(5, 5)
     phi[3] *= 1e4
     with pytest.raises(MetricError, match="'picky' returned 2, outside its") as caught:
