@@ -78,7 +78,6 @@ class CallableMetric(Metric):
         low: least possible native value; None for no promise, see `ValueRange`.
         high: greatest possible native value; None for no promise.
         least: low end of the scale of values where no `low` is promised.
-        targets_first: whether the function takes targets before outputs.
 
     Raises:
         ConfigError: if `low` and `high` are not finite with low < high.
@@ -98,7 +97,6 @@ class CallableMetric(Metric):
         low: float | None = None,
         high: float | None = None,
         least: float = 0.0,
-        targets_first: bool = False,
     ) -> None:
         self._range = ValueRange(low, high, least)
         ends = self._range.low, self._range.high
@@ -109,7 +107,6 @@ class CallableMetric(Metric):
             )
         self._function = function
         self._meaning: Meaning | None = None
-        self._targets_first = targets_first
         self.name = name
         self.higher_is_better = higher_is_better
 
@@ -142,8 +139,19 @@ class CallableMetric(Metric):
 
     def _called(self, outputs: Outputs, targets: Targets) -> object:
         meaning = self._meaning or PLAIN
-        own, given = meaning.outward(outputs), meaning.outward_targets(targets)
-        return self._function(*((given, own) if self._targets_first else (own, given)))
+        return self._function(
+            meaning.outward(outputs), meaning.outward_targets(targets)
+        )
+
+
+@dataclass(frozen=True)
+class _TargetsFirst:
+    """A function of outputs and targets, made of one that takes them the other way."""
+
+    function: Callable[..., object]
+
+    def __call__(self, outputs: Any, targets: Any) -> object:
+        return self.function(targets, outputs)
 
 
 class ForeignMetric(CallableMetric):
@@ -258,8 +266,8 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
     first = (declared.arguments or _order(spec, _name(spec))) == TARGETS_FIRST
-    make = partial(CallableMetric, targets_first=first)
-    return _declared(make, spec, spec, declared, None)
+    function = _TargetsFirst(spec) if first else spec
+    return _declared(CallableMetric, function, spec, declared, None)
 
 
 def _order(function: Callable[..., object], name: str) -> Order:
