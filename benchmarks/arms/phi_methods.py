@@ -1,28 +1,172 @@
-"""Arms that choose phi: methods on the observe split, and oracles on test itself."""
+"""Arms that choose phi: by a method, by a second run of it, or by an oracle on test.
 
+What a method prepares is made once, and kept for all runs.
+"""
+
+import time
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.arms.contract import ARMS, ArmKind, check_budget
-from benchmarks.arms.diagnosis import diagnose
-from benchmarks.arms.preparations import (
-    budget_of,
-    learned,
-    make_method,
-    prepare,
-    sees_of_method,
-    trains_value_function,
+from baselines.phi_methods.contract import RIVALS
+from benchmarks.arms.contract import (
+    ARMS,
+    ArmKind,
+    AuditedMetric,
+    check_budget,
+    check_counts,
 )
-from benchmarks.problems.choices import Adapted, Chosen, Point, together
+from benchmarks.arms.diagnosis import diagnose
+from benchmarks.problems.choices import Adapted, Chosen, Point, Trained, together
 from benchmarks.problems.contract import Pipeline, make_pipeline
-from benchmarks.runs.spec import RunSpec
+from benchmarks.runs.artifacts import Artifact, get_or_make
+from benchmarks.runs.codec import changed, decode, encode
+from benchmarks.runs.record import VALUE_FUNCTION
+from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
-from metricopt.methods.result import FinetuneResult
+from metricopt.methods.contract import METHODS, Method, Preparation, Sees
+from metricopt.methods.known import (
+    COSTS,
+    Known,
+    KnownStatistics,
+    KnownValueFunction,
+)
+from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
+from metricopt.on_outputs.no_harm import NoHarm
+
+
+def make_method(arm: Arm) -> Method:
+    """Return the method an arm names, its defaults changed as the arm says.
+
+    An arm of the kind `no-harm` holds what it proposes against the untouched network.
+
+    Raises:
+        ConfigError: if there is no such method or setting.
+    """
+    if arm.name not in METHODS and arm.name not in RIVALS:
+        known = ", ".join(sorted({*METHODS, *RIVALS}))
+        raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
+    registry = METHODS if arm.name in METHODS else RIVALS
+    method = changed(registry.get(arm.name)(), arm.settings)
+    return NoHarm(method) if arm.kind == "no-harm" else method
+
+
+def budget_of(spec: RunSpec) -> Budget:
+    """Return what one result of a run may cost."""
+    return Budget(spec.budget.queries, spec.budget.gradient_steps)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the runs of a method share.
+
+    Attributes:
+        preparation: what the method made.
+        made: metric queries it took, by split.
+        seconds: wall seconds it took, by phase.
+    """
+
+    preparation: Preparation = field(default_factory=Preparation)
+    made: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def prepare(
+    method: Method, spec: RunSpec, pipeline: Pipeline, number: int = 0
+) -> Prepared:
+    """Return what a method prepares once, made now or found in the cache.
+
+    Args:
+        method: what prepares.
+        spec: the run.
+        pipeline: what it runs on.
+        number: number of the value function; each is trained with noise of its own.
+
+    Raises:
+        FairnessError: if the preparation reports other queries than it made.
+    """
+    budget, label = budget_of(spec), spec.metric.label
+    own_key = method.preparation_key(budget)
+    if own_key is None:
+        return Prepared()
+    # The first value function has the names it had when there was only one.
+    several = {"value_function": number} if number else {}
+
+    def make() -> Artifact:
+        # Every recipe meets the same trajectory noise: ablations differ in one thing.
+        seeds = pipeline.seeds
+        generator = seeds.generator("meta-training", label, *several.values())
+        started = time.perf_counter()
+        metric = AuditedMetric(pipeline.metric(spec.metric))
+        task = pipeline.task(metric)
+        task.meter.limit = budget.queries
+        made = method.prepare(task, budget, generator)
+        check_counts(
+            spec.arm.name,
+            evaluated=metric.evaluations,
+            counted=task.queries,
+            reported=made.queries,
+        )
+        seconds = {VALUE_FUNCTION: round(time.perf_counter() - started, 3)}
+        facts = {"made": task.meter.made, "facts": made.facts, "seconds": seconds}
+        return Artifact(made.tensors, facts)
+
+    key = {"metric": label, "method": spec.arm.name, "key": own_key, **several}
+    kept = get_or_make("preparation", key | {"pipeline": pipeline.key}, make)
+    facts = decode(_Facts, kept.facts)
+    queries = sum(facts.made.values())
+    shared = Preparation(queries, kept.tensors, dict(facts.facts))
+    return Prepared(shared, facts.made, facts.seconds)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Facts of a kept preparation, by their names in the file."""
+
+    made: Mapping[str, int]
+    facts: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+
+def learned(spec: RunSpec, source: Pipeline) -> Known:
+    """Return what the method of a run learns of its metric on another pipeline.
+
+    Its queries are made there, and are no part of the run's budget.
+    """
+    if spec.arm.learning:
+        spending = replace(spec.budget, queries=spec.arm.learning)
+        spec = replace(spec, budget=spending)
+    method, budget, label = make_method(spec.arm), budget_of(spec), spec.metric.label
+    with source.sealed():
+        if method.preparation_key(budget) is not None:
+            made = prepare(method, spec, source).preparation
+            found = KnownValueFunction(made.tensors, made.facts)
+            return found.made_for(source.adapter_settings)
+
+        def make() -> Artifact:
+            task = source.task(source.metric(spec.metric))
+            generator = source.seeds.generator("learning", label)
+            (known,) = method.run(task, budget, generator).known
+            assert isinstance(known, KnownStatistics)
+            return Artifact({COSTS: known.costs, **known.groups}, {})
+
+        own = encode(replace(spec.arm, source=None, learning=0))
+        key = {"metric": label, "arm": own, "budget": encode(spec.budget)}
+        groups = dict(
+            get_or_make("known", key | {"pipeline": source.key}, make).tensors
+        )
+    costs = groups.pop(COSTS)
+    return KnownStatistics(groups, costs)
+
+
+def trains_value_function(spec: RunSpec) -> bool:
+    """Whether the method of a run prepares something."""
+    return make_method(spec.arm).preparation_key(budget_of(spec)) is not None
 
 
 def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -116,7 +260,61 @@ def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
     return tuple(from_cost(metric, cost).tolist())
 
 
-METHOD = ArmKind(run_method, trains_value_function, sees=sees_of_method)
+def run_second(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Fine-tune phi, train theta with it, and fine-tune phi of the new network.
+
+    Raises:
+        ConfigError: if the method learns no value function of phi, the run has several
+            results, or the pipeline trains no network further.
+
+    Source: Huang et al., CVPR 2021, Sec. 4.3: "we build on the finetuned phi in the
+    first run, and continue to fine-tune theta (using cross-entropy loss) followed by a
+    quick adjustment of phi". Open there: how long theta is trained, which the schedule
+    of the arm says, and where the second value function comes from: here it is the
+    first one.
+    """
+    method = make_method(spec.arm)
+    if spec.meta_tests > 1:
+        raise ConfigError(
+            f"a second run needs one meta-test, as it trains a network for it, got "
+            f"{spec.meta_tests}"
+        )
+    generator = pipeline.seeds.generator("second run", spec.metric.label)
+    prepared, budget = prepare(method, spec, pipeline), budget_of(spec)
+    task = pipeline.task(metric)
+    first = method.run(task, budget, generator, prepared=prepared.preparation)
+    onwards = method.starting(first.phi)
+    moved = pipeline.continued(first.phi[0], spec.arm.schedule, generator=generator)
+    known = first.known[0].made_for(pipeline.adapter_settings)
+    again = onwards.knowing(known, moved.adapter_settings)
+    other = moved.task(metric)
+    left = Budget(budget.queries - first.queries, budget.gradient_steps)
+    second = again.run(other, left, generator)
+    spent = first.queries + second.queries
+    check_budget(spec.arm.name, spent=spent, allowed=budget.queries)
+
+    def predict(inputs: Tensor) -> Tensor:
+        return moved.predict(inputs, second.phi[0])
+
+    made = Counter(task.meter.made)
+    made.update(other.meter.made)
+    return Chosen(
+        Trained(predict),
+        queries=spent,
+        gradient_steps=first.gradient_steps + second.gradient_steps,
+        evaluations=dict(made),
+        prepared=prepared.made,
+        notes={"step": second.notes["step"]},
+        seconds=dict(prepared.seconds),
+    )
+
+
+def _sees(arm: Arm) -> Sees:
+    return make_method(arm).sees
+
+
+METHOD = ArmKind(run_method, trains_value_function, sees=_sees)
 ARMS.register("method")(METHOD)
 ARMS.register("no-harm")(METHOD)
 ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=lambda arm: "test"))
+ARMS.register("second-run")(ArmKind(run_second, trains_value_function, sees=_sees))

@@ -7,7 +7,7 @@ import torch
 
 from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.contract import ARMS, run_arm, sees
-from benchmarks.arms.preparations import make_method
+from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.problems.choices import Adapted, Chosen, together
 from benchmarks.problems.contract import make_pipeline

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.arms.contract import run_arm
-from benchmarks.arms.preparations import learned
+from benchmarks.arms.phi_methods import learned
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.tables.ours import transfer
 from benchmarks.tables.registry import find_experiment

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks.arms.contract import run_arm
-from benchmarks.arms.preparations import learned
+from benchmarks.arms.phi_methods import learned
 from benchmarks.data.contract import Dataset
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.contract import SealedError, make_pipeline
