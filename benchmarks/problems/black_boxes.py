@@ -7,13 +7,6 @@ from abc import abstractmethod
 from typing import Any
 
 import torch
-from sklearn.metrics import (
-    cohen_kappa_score,
-    fbeta_score,
-    log_loss,
-    matthews_corrcoef,
-    recall_score,
-)
 from torch import Tensor
 
 from benchmarks.runs.spec import SUITE_METRICS
@@ -26,6 +19,13 @@ from metricopt.reading.callables import class_probabilities
 BINS = 15
 LOG_LOSS_LIMIT = 10.0
 """Greatest log loss that is told apart, in nats."""
+
+
+def _sklearn() -> Any:
+    # Not above: a look-up of any metric imports this file, and it takes seconds.
+    from sklearn import metrics
+
+    return metrics
 
 
 class _OfDecisions(Metric):
@@ -58,7 +58,7 @@ class Matthews(_OfDecisions):
     name, low = "matthews", -1.0
 
     def _score(self, targets: Any, predicted: Any) -> float:
-        return matthews_corrcoef(targets, predicted)
+        return _sklearn().matthews_corrcoef(targets, predicted)
 
 
 @SUITE_METRICS.register("kappa")
@@ -68,7 +68,7 @@ class Kappa(_OfDecisions):
     name, low = "kappa", -1.0
 
     def _score(self, targets: Any, predicted: Any) -> float:
-        return cohen_kappa_score(targets, predicted)
+        return _sklearn().cohen_kappa_score(targets, predicted)
 
 
 @SUITE_METRICS.register("f2")
@@ -79,7 +79,8 @@ class F2(_OfDecisions):
 
     def _score(self, targets: Any, predicted: Any) -> float:
         average = "binary" if max(targets.max(), predicted.max()) < 2 else "macro"
-        return fbeta_score(targets, predicted, beta=2, average=average, zero_division=0)
+        known = {"average": average, "zero_division": 0}
+        return _sklearn().fbeta_score(targets, predicted, beta=2, **known)
 
 
 @SUITE_METRICS.register("two-worst-recalls")
@@ -89,7 +90,8 @@ class TwoWorstRecalls(_OfDecisions):
     name = "two-worst-recalls"
 
     def _score(self, targets: Any, predicted: Any) -> float:
-        recalls = recall_score(targets, predicted, average=None, zero_division=0)
+        known = {"average": None, "zero_division": 0}
+        recalls = _sklearn().recall_score(targets, predicted, **known)
         return sorted(recalls)[:2] @ torch.tensor([0.5, 0.5]).numpy()
 
 
@@ -147,7 +149,8 @@ class LogLoss(_OfProbabilities):
 
     def _score(self, targets: Tensor, shares: Tensor) -> float:
         labels = list(range(shares.shape[1]))
-        found = log_loss(targets.cpu().numpy(), shares.cpu().numpy(), labels=labels)
+        given = targets.cpu().numpy(), shares.cpu().numpy()
+        found = _sklearn().log_loss(*given, labels=labels)
         return min(found, LOG_LOSS_LIMIT)
 
 
