@@ -18,9 +18,5 @@ def digit_network(head: Head) -> nn.Sequential:
         return [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
 
     return nn.Sequential(
-        *stage(1, 16),
-        *stage(16, 32),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        head(32),
+        *stage(1, 16), *stage(16, 32), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(32)
     )

@@ -52,11 +52,7 @@ def _learned_surrogate(problem: Problem, metric: Unit) -> Run:
 
 
 LOVASZ = _trained(
-    "lovasz",
-    "Lovasz-Softmax (LO)",
-    _lovasz,
-    "lo",
-    needs=(two_classes, only("jaccard")),
+    "lovasz", "Lovasz-Softmax (LO)", _lovasz, "lo", needs=(two_classes, only("jaccard"))
 )
 COST_SENSITIVE = _trained(
     "cost-sensitive",

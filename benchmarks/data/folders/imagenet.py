@@ -7,12 +7,7 @@ import shutil
 from pathlib import Path
 
 from benchmarks.data.files.readers import FolderReader, Reader
-from benchmarks.data.folders.contract import (
-    FOLDERS,
-    TEST,
-    TRAIN,
-    FolderSource,
-)
+from benchmarks.data.folders.contract import FOLDERS, TEST, TRAIN, FolderSource
 from metricopt.errors import DataError
 
 PAGE = "https://image-net.org/challenges/LSVRC/2012/2012-downloads.php"

@@ -7,12 +7,7 @@ to the cars. Classes 1 to 98 train, 99 to 160 test. No number on it is one of Ca
 from pathlib import Path
 
 from benchmarks.data.files.readers import Reader
-from benchmarks.data.listed.contract import (
-    LISTED,
-    ListedSource,
-    opened,
-    packed_or_not,
-)
+from benchmarks.data.listed.contract import LISTED, ListedSource, opened, packed_or_not
 from benchmarks.data.read_source import SubsetSource
 
 

@@ -8,12 +8,7 @@ from pathlib import Path
 
 from benchmarks.data.files.download import download
 from benchmarks.data.files.readers import Reader
-from benchmarks.data.listed.contract import (
-    LISTED,
-    ListedSource,
-    opened,
-    packed_or_not,
-)
+from benchmarks.data.listed.contract import LISTED, ListedSource, opened, packed_or_not
 from metricopt.errors import DataError
 
 ARCHIVE, UNPACKED = "Stanford_Online_Products.zip", "Stanford_Online_Products"

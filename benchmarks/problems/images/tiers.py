@@ -79,7 +79,7 @@ LOSS_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         # The authors' power rule for augmented images, over their 12,000 steps. It
         # would stop at 5, which it nears at the end.
         "annealing": {"start": 1000.0, "gamma": 1e-5, "least": 5.0, "steps": 12_000},
-    },
+    }
 }
 
 

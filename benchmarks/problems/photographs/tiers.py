@@ -153,10 +153,7 @@ NETWORKS = {
             ClassifierTraining(60, 0.1, batch_size=32, optimizer="rmsprop"),
         ),
         SMALLER: _photographs(
-            IMAGENETTE,
-            "resnet18-slim",
-            10,
-            ClassifierTraining(60, 0.1, batch_size=32),
+            IMAGENETTE, "resnet18-slim", 10, ClassifierTraining(60, 0.1, batch_size=32)
         ),
         ELSEWHERE: _photographs(
             CIFAR10,

@@ -79,11 +79,7 @@ SQUEEZENET = BaseWeights(
 
 
 def load_base(
-    network: nn.Module,
-    settings: BaseWeights,
-    root: Path,
-    *,
-    offline: bool = False,
+    network: nn.Module, settings: BaseWeights, root: Path, *, offline: bool = False
 ) -> str | None:
     """Give a network its base weights; what was added stays unless the file has it.
 

@@ -18,12 +18,7 @@ from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.paths import ROOT
 from metricopt.adapters.export import state_digest
 from metricopt.errors import ConfigError, DataError, MetricOptError
-from metricopt.files import (
-    read_metadata,
-    read_tensors,
-    read_text,
-    write_atomically,
-)
+from metricopt.files import read_metadata, read_tensors, read_text, write_atomically
 from metricopt.losses.contract import Loss, RowLoss
 from metricopt.tasks.examples import Examples
 

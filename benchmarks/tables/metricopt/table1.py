@@ -57,10 +57,7 @@ def table1(tier: str) -> Table:
         ),
         convention=tiers.CONVENTION,
         blocks=NATURAL,
-        columns=(
-            column_of(problem, METRIC, **paper),
-            replace(methods_shown, **paper),
-        ),
+        columns=(column_of(problem, METRIC, **paper), replace(methods_shown, **paper)),
         paper_table="Table 1",
         **finetuning_fields(size),
         notes=(*NOTES, methods_note),

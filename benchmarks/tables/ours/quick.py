@@ -7,11 +7,7 @@ digits with a convolutional network and FiLM, trained where high digits are rare
 
 from dataclasses import replace
 
-from benchmarks.problems.images.tiers import (
-    ImageSize,
-    TrainedNetwork,
-    images,
-)
+from benchmarks.problems.images.tiers import ImageSize, TrainedNetwork, images
 from benchmarks.problems.problem import Problem
 from benchmarks.problems.tabular import tiers as tabular
 from benchmarks.report.layout import Block
@@ -25,11 +21,7 @@ from benchmarks.tables.table import Place, Table, experiment_of, table
 
 QUERIES = 750
 SIZE = tabular.TabularSize(
-    replicates=5,
-    meta_tests=5,
-    tasks=240,
-    queries=QUERIES,
-    metricopt_queries=QUERIES,
+    replicates=5, meta_tests=5, tasks=240, queries=QUERIES, metricopt_queries=QUERIES
 )
 DIGITS, TUMOURS = replace(tabular.DIGIT, epochs=4), replace(tabular.CANCER, epochs=10)
 TAIL = replace(images("digits-tail", "digits", imbalance=10), reach=2.0)

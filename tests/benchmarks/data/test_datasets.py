@@ -19,13 +19,7 @@ from benchmarks.data.files.variants import (
 from benchmarks.data.registry import find_source, variant_shape
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
-from tests.benchmarks.data.toy_data import (
-    INPUTS,
-    TARGETS,
-    TEXT,
-    Toy,
-    downloadable,
-)
+from tests.benchmarks.data.toy_data import INPUTS, TARGETS, TEXT, Toy, downloadable
 
 ROOT = data_root()
 

@@ -13,11 +13,7 @@ from benchmarks.runs.artifacts import cache_kinds
 from metricopt.adapters.film import FiLM
 from metricopt.tasks.encoding import UncutSplit, encoded
 from metricopt.tasks.sampling import Split
-from tests.benchmarks.problems.pipeline_cases import (
-    changed,
-    smoke_pipeline,
-    smoke_spec,
-)
+from tests.benchmarks.problems.pipeline_cases import changed, smoke_pipeline, smoke_spec
 
 ROW = ("table1", "cross-entropy")
 SPLITS = ("train", "observe", "test")
@@ -129,9 +125,7 @@ def test_what_decides_the_features_decides_the_file(
         other.encoded("train")
 
 
-def test_images_before_a_network_that_cannot_be_cut_are_not_kept(
-    no_features,
-):
+def test_images_before_a_network_that_cannot_be_cut_are_not_kept(no_features):
     pipeline = no_features()
     pretrained = pipeline.pretrained
 

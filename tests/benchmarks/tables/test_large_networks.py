@@ -71,10 +71,7 @@ def test_the_numbers_of_the_paper(name, block, row, expected):
     ("name", "tier", "labels"),
     [
         ("table4", "paper", ["top-1", "top-5"]),
-        (
-            *("table5", "paper"),
-            ["R@1", "R@10", "R@100", "R@1000", "mean R@k", "mAP@R"],
-        ),
+        (*("table5", "paper"), ["R@1", "R@10", "R@100", "R@1000", "mean R@k", "mAP@R"]),
         (
             *("table6", "local"),
             ["AP50", "Platelets", "RBC", "WBC", "AP50, area", "AP50, COCO"],

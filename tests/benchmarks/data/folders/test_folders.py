@@ -11,11 +11,7 @@ from benchmarks.data.folders.imagenette_subset import ImagenetteSubset
 from benchmarks.data.registry import all_names, find_any
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
-from tests.benchmarks.data.folders.class_folders import (
-    CLASSES,
-    jpeg,
-    write_folders,
-)
+from tests.benchmarks.data.folders.class_folders import CLASSES, jpeg, write_folders
 
 A_CLASS = CLASSES[0]
 

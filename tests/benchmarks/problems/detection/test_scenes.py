@@ -7,10 +7,7 @@ import torch
 
 from benchmarks.data.detection.contract import in_devkit
 from benchmarks.data.files.readers import FolderReader
-from benchmarks.problems.detection.pipeline import (
-    DetectionProblem,
-    load_splits,
-)
+from benchmarks.problems.detection.pipeline import DetectionProblem, load_splits
 from benchmarks.problems.detection.scenes import Scenes
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.data.detection.devkit import CLASSES, YEAR, write_devkit

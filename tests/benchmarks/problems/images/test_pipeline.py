@@ -19,11 +19,7 @@ from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.descent import loss_rate
 from metricopt.tasks.judge import Judge
-from tests.benchmarks.problems.pipeline_cases import (
-    changed,
-    smoke_pipeline,
-    smoke_spec,
-)
+from tests.benchmarks.problems.pipeline_cases import changed, smoke_pipeline, smoke_spec
 
 
 def spec_of(row, experiment="table1", **places):

@@ -9,10 +9,7 @@ import torchvision
 from safetensors.torch import load_file
 
 from benchmarks.problems.pretrained import base_weights
-from benchmarks.problems.pretrained.base_weights import (
-    BaseWeights,
-    load_base,
-)
+from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
 from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pretrained.weight_cases import (

@@ -15,11 +15,7 @@ from benchmarks.problems.pretrained.weights import read_released, weights_digest
 from benchmarks.runs.artifacts import artifact_path
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError
-from tests.benchmarks.problems.pipeline_cases import (
-    changed,
-    smoke_pipeline,
-    smoke_spec,
-)
+from tests.benchmarks.problems.pipeline_cases import changed, smoke_pipeline, smoke_spec
 
 
 @pytest.fixture
