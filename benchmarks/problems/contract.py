@@ -302,7 +302,11 @@ class Pipeline(ABC):
         Raises:
             SealedError: if it is `test` and the pipeline is sealed.
         """
-        self.require_open(name)
+        if name == "test" and self._sealed:
+            raise SealedError(
+                "the test split is read once, by the runner, after the arm has chosen; "
+                "an arm asked for it before that"
+            )
         return self._judged.setdefault(name, JudgedSplit(self, name))
 
     @contextmanager
@@ -313,18 +317,6 @@ class Pipeline(ABC):
             yield
         finally:
             self._sealed = before
-
-    def require_open(self, split: str) -> None:
-        """Check that a split may be read now.
-
-        Raises:
-            SealedError: if it is `test` and the pipeline is sealed.
-        """
-        if split == "test" and self._sealed:
-            raise SealedError(
-                "the test split is read once, by the runner, after the arm has chosen; "
-                "an arm asked for it before that"
-            )
 
 
 PIPELINES: Registry[type[Pipeline]] = Registry("pipeline", "benchmarks.problems")

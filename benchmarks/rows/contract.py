@@ -57,6 +57,11 @@ Fill = Callable[[Problem, Unit], Run]
 """What a row does on a problem, towards a metric."""
 
 
+def always(run: Run) -> Fill:
+    """Return what does the same on every problem, towards every metric."""
+    return lambda problem, metric: run
+
+
 def _nothing_to_do(problem: Problem, metric: Unit) -> Run:
     raise ConfigError(f"a row without `run` cannot be run on {problem.name}")
 

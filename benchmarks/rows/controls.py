@@ -1,17 +1,13 @@
 """Controls: the untouched network, fine-tuning with the loss alone, and searches."""
 
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run, register
+from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run, always, register
 from benchmarks.runs.spec import Arm, Unit
 
 
 def method(name: str, **settings: object) -> Arm:
     """Return an arm that chooses phi by a registered method."""
     return Arm("method", name, settings)
-
-
-def _untouched(problem: Problem, metric: Unit) -> Run:
-    return Run(method("untouched"))
 
 
 def loss_only(problem: Problem, metric: Unit) -> Run:
@@ -44,7 +40,7 @@ CROSS_ENTROPY = Row(
     "cross-entropy",
     "CE, untouched (phi = 0)",
     "untouched",
-    run=_untouched,
+    run=always(Run(method("untouched"))),
     paper={name: "ce" for name in ("Table 1", "Table 2", "Table 3")},
     compared=False,
     is_primary=True,

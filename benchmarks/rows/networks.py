@@ -10,6 +10,7 @@ from benchmarks.rows.contract import (
     Fill,
     Row,
     Run,
+    always,
     only,
     register,
     two_classes,
@@ -35,29 +36,25 @@ def _trained(name: str, label: str, run: Fill, paper_row: str, **more: Any) -> R
     )
 
 
-def _lovasz(problem: Problem, metric: Unit) -> Run:
-    settings = {"loss": "lovasz-softmax", "pretrain_epochs": 2}
-    return Run(Arm("network", "surrogate-loss", settings))
-
-
-def _cost_sensitive(problem: Problem, metric: Unit) -> Run:
-    schedule = {"epochs": 2, "learning_rate": 1e-3}
-    return Run(Arm("network", "cost-sensitive", schedule=schedule, from_theta=True))
-
-
 def _learned_surrogate(problem: Problem, metric: Unit) -> Run:
     epochs = problem.size.surrogate_epochs
     schedule = {"epochs": epochs, "batch_size": 100, "learning_rate": 1e-3}
     return Run(Arm("network", "learned-surrogate", schedule=schedule))
 
 
+LOVASZ_LOSS = {"loss": "lovasz-softmax", "pretrain_epochs": 2}
 LOVASZ = _trained(
-    "lovasz", "Lovasz-Softmax (LO)", _lovasz, "lo", needs=(two_classes, only("jaccard"))
+    "lovasz",
+    "Lovasz-Softmax (LO)",
+    always(Run(Arm("network", "surrogate-loss", LOVASZ_LOSS))),
+    "lo",
+    needs=(two_classes, only("jaccard")),
 )
+GRID = {"epochs": 2, "learning_rate": 1e-3}
 COST_SENSITIVE = _trained(
     "cost-sensitive",
     "cost-sensitive F (CS)",
-    _cost_sensitive,
+    always(Run(Arm("network", "cost-sensitive", schedule=GRID, from_theta=True))),
     "cs",
     note="each grid point is fine-tuned from theta rather than trained afresh",
     needs=(two_classes, only("f1")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from baselines.phi_methods.contract import RIVALS
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Row, Run, register, small_phi
+from benchmarks.rows.contract import UNTOUCHED, Row, Run, always, register, small_phi
 from benchmarks.rows.controls import method
 from benchmarks.runs.spec import Unit
 
@@ -51,10 +51,7 @@ def _picked(
         **more: other fields of the row.
     """
     settings = {"settings": {"losses": list(losses)}} if losses else {}
-
-    def run(problem: Problem, metric: Unit) -> Run:
-        return Run(method("portfolio", **settings), PICKED_BY, offsets=True)
-
+    run = always(Run(method("portfolio", **settings), PICKED_BY, offsets=True))
     known = {"sees": "loss gradients", "note": note, "short": FEWER_MARKS, **more}
     return rival(name, label, run=run, **known)
 

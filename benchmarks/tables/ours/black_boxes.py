@@ -30,12 +30,10 @@ def _box(name: str, label: str) -> BlackBox:
     return BlackBox(name, label, Unit(name))
 
 
-def _random_cost(seed: int) -> BlackBox:
-    unit = Unit("random-cost", {"seed": seed})
-    return BlackBox(f"random-cost-{seed}", f"random cost {seed}", unit)
-
-
-RANDOM_COSTS = tuple(map(_random_cost, range(5)))
+RANDOM_COSTS = tuple(
+    BlackBox(f"random-cost-{n}", f"random cost {n}", Unit("random-cost", {"seed": n}))
+    for n in range(5)
+)
 FURTHER_COSTS = RANDOM_COSTS[1:]
 BLACK_BOXES = (
     _box("matthews", "Matthews' correlation"),

@@ -166,7 +166,7 @@ def test_the_other_splits_can_be_read_while_sealed(pipeline, metrics):
 def test_an_error_opens_the_seal(pipeline):
     with pytest.raises(KeyError), pipeline.sealed():
         raise KeyError
-    pipeline.require_open("test")
+    pipeline.judged("test")
     assert len(pipeline.encoded("test")) == 114
 
 
