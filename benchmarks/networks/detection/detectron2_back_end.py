@@ -5,7 +5,7 @@ suite needs it.
 """
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -180,8 +180,8 @@ class Detectron2Head(nn.Module):
         self.pooled = _Pooled()
         coder = BoxCoder(predictor.box2box_transform.weights)
         self.reading = RegionReading(
-            _BackgroundFirst(predictor.cls_score),
-            _WithBackground(predictor.bbox_pred),
+            _Then(predictor.cls_score, lambda logits: logits.roll(1, -1)),
+            _Then(predictor.bbox_pred, lambda boxes: pad(boxes, (4, 0))),
             coder,
         )
 
@@ -240,23 +240,15 @@ class _Pooled(nn.Identity):
     channel_dim = -1
 
 
-class _BackgroundFirst(nn.Module):
-    def __init__(self, layer: nn.Module) -> None:
+class _Then(nn.Module):
+    """A layer, and what is done to its outputs."""
+
+    def __init__(self, layer: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.layer = layer
+        self.layer, self.change = layer, change
 
     def forward(self, vectors: Tensor) -> Tensor:
-        logits: Tensor = self.layer(vectors)
-        return logits.roll(1, -1)
-
-
-class _WithBackground(nn.Module):
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        return pad(self.layer(vectors), (4, 0))
+        return self.change(self.layer(vectors))
 
 
 class ResNetTrunk(nn.Module):

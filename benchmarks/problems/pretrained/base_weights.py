@@ -97,31 +97,25 @@ def load_base(
         DataError: if the file is missing, another one than expected, holds more than
             tensors, or does not fit the network; the network is unchanged then.
     """
-    wanted = _wanted(network, settings)
-    if wanted is None:
+    if settings.source == "random":
         return None
-    path = _found(wanted, root)
+    name, sha256, url = settings.file, settings.sha256, None
+    if settings.source == "torchvision":
+        url = _address(network)
+        name = Path(urlsplit(url).path).name
+        # As in resnet50-0676ba61.pth: their names end in the start of the checksum.
+        sha256 = Path(name).stem.rpartition("-")[2]
+    paths = (folder / "weights" / name for folder in (root, root.parent))
+    path = next((path for path in paths if path.is_file()), None)
     if path is None:
-        path = _fetched(wanted, root, offline)
-    content = _checked(path, wanted.sha256)
+        path = _fetched(root / "weights" / name, sha256, url, offline)
+    content = _checked(path, sha256)
     assign(network, read_tensors(path, content), path.name)
     return hashlib.sha256(content).hexdigest()
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """A file of weights: its name, the start of its checksum, where it comes from."""
-
-    name: str
-    sha256: str
-    url: str | None = None
-
-
-def _wanted(network: nn.Module, settings: BaseWeights) -> _Wanted | None:
-    if settings.source == "random":
-        return None
-    if settings.source == "file":
-        return _Wanted(settings.file, settings.sha256)
+def _address(network: nn.Module) -> str:
+    """Return where torchvision offers weights for a network."""
     offered = pretrained_of(network)
     if offered is None:
         raise ConfigError(
@@ -131,16 +125,7 @@ def _wanted(network: nn.Module, settings: BaseWeights) -> _Wanted | None:
     # Not above: it takes seconds to import.
     from torchvision.models import get_weight
 
-    url = get_weight(offered.name).url
-    name = Path(urlsplit(url).path).name
-    # As in resnet50-0676ba61.pth: torchvision's names end in the start of the checksum.
-    return _Wanted(name, Path(name).stem.rpartition("-")[2], url)
-
-
-def _found(wanted: _Wanted, root: Path) -> Path | None:
-    folders = (root / "weights", root.parent / "weights")
-    paths = (folder / wanted.name for folder in folders)
-    return next((path for path in paths if path.is_file()), None)
+    return get_weight(offered.name).url
 
 
 def _checked(path: Path, sha256: str) -> bytes:
@@ -154,16 +139,13 @@ def _checked(path: Path, sha256: str) -> bytes:
     raise DataError(f"{path} is not the expected file: {wrong}; replace it")
 
 
-def _fetched(wanted: _Wanted, root: Path, offline: bool) -> Path:
-    target = root / "weights" / wanted.name
-    if wanted.url is None:
-        raise DataError(f"the base weights {target} are missing; put the file there")
+def _fetched(target: Path, sha256: str, url: str | None, offline: bool) -> Path:
+    missing = f"the base weights {target} are missing"
+    if url is None:
+        raise DataError(f"{missing}; put the file there")
     if offline:
-        raise DataError(
-            f"the base weights {target} are missing, and downloads are forbidden; put "
-            f"{wanted.url} there"
-        )
-    return download([wanted.url], target, sha256=wanted.sha256)
+        raise DataError(f"{missing}, and downloads are forbidden; put {url} there")
+    return download([url], target, sha256=sha256)
 
 
 def read_tensors(path: Path, content: bytes) -> dict[str, Tensor]:

@@ -155,10 +155,19 @@ def test_torchvision_offers_no_weights_for_every_network(tmp_path):
         load_base(build("tiny"), BaseWeights("torchvision"), tmp_path)
 
 
-def test_torchvisions_addresses_carry_the_checksum():
-    wanted = base_weights._wanted(build("resnet50"), BaseWeights("torchvision"))
-    assert (wanted.name, wanted.sha256) == ("resnet50-0676ba61.pth", "0676ba61")
-    assert wanted.url.endswith("/models/resnet50-0676ba61.pth")
+def test_torchvisions_addresses_carry_the_checksum(tmp_path, monkeypatch):
+    asked = []
+
+    def download(urls, target, *, sha256):
+        asked.append((*urls, target.name, sha256))
+        raise DataError("not now")
+
+    monkeypatch.setattr(base_weights, "download", download)
+    with pytest.raises(DataError, match="not now"):
+        load_base(build("resnet50"), BaseWeights("torchvision"), tmp_path)
+    ((url, name, sha256),) = asked
+    assert (name, sha256) == ("resnet50-0676ba61.pth", "0676ba61")
+    assert url.endswith("/models/resnet50-0676ba61.pth")
 
 
 def test_the_squeezenet_of_this_machine_fits():
