@@ -7,10 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.data.files.readers import MORE, named
 from metricopt.errors import DataError
-
-NAMED = 3
-"""Classes that a message names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +69,5 @@ def require_classes(where: str, found: Tensor, wanted: Mapping[int, object]) -> 
     present = set(found.tolist())
     missing = [name for label, name in wanted.items() if label not in present]
     if missing:
-        more = f" and {len(missing) - NAMED} more" if missing[NAMED:] else ""
-        first = ", ".join(map(str, missing[:NAMED]))
-        raise DataError(f"{where} must hold every class, got none of {first}{more}")
+        first = named(missing, MORE)
+        raise DataError(f"{where} must hold every class, got none of {first}")

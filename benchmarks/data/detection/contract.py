@@ -13,14 +13,12 @@ from torch import Tensor
 
 from benchmarks.data.detection.annotations import Annotation, read_annotation
 from benchmarks.data.files.decoded import ReadImages
-from benchmarks.data.files.readers import Reader, shown
+from benchmarks.data.files.readers import MORE, Reader, named
 from benchmarks.data.read_source import ReadSource
 from metricopt.detection.packed import COLUMNS
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
-NAMED = 3
-"""Images that an error names before it counts."""
 VOC_CLASSES = (
     *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair"),
     *("cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant"),
@@ -129,7 +127,7 @@ def in_devkit(
     if cut:
         warnings.warn(
             f"boxes of {len(cut)} images of {label} reach beyond their image by a "
-            f"pixel or less, and are cut: {_some(cut)}",
+            f"pixel or less, and are cut: {named(sorted(cut), MORE)}",
             stacklevel=2,
         )
     starts = torch.tensor([len(part) for part in names.values()]).cumsum(0)
@@ -169,17 +167,15 @@ def _check_listed(names: Sequence[str], sizes: Mapping[str, int], label: str) ->
     """Check that every image is listed once, and there with its annotation."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{label} lists images twice, expected once: {_some(twice)}")
+        raise DataError(
+            f"{label} lists images twice, expected once: {named(sorted(twice), MORE)}"
+        )
     for what, path in (("image", _image), ("annotation", _annotation)):
         missing = [path(name) for name in names if path(name) not in sizes]
         if missing:
-            raise DataError(f"{label} lacks the {what} of a list: {_some(missing)}")
-
-
-def _some(names: Sequence[str]) -> str:
-    ordered = sorted(map(shown, names))
-    more = f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else ""
-    return ", ".join(ordered[:NAMED]) + more
+            raise DataError(
+                f"{label} lacks the {what} of a list: {named(sorted(missing), MORE)}"
+            )
 
 
 def _image(stem: str) -> str:

@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.data.files.readers import Reader, told
+from benchmarks.data.files.readers import NAMED, Reader, told
 from benchmarks.runs.paths import cache_root
 from metricopt.errors import DataError
 from metricopt.files import write_atomically
@@ -32,7 +32,6 @@ Array = np.ndarray[Any, Any]
 LIMIT = 8 * 2**30
 """Bytes of the greatest file of decoded images."""
 AT_ONCE, THREADS = 256, 8
-NAMED = 3
 REVISION = 3
 """Raised when the way images are decoded or kept changes."""
 

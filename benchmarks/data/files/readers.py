@@ -3,11 +3,12 @@
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from metricopt.errors import DataError
 
+MORE = " and {} more"
 NAMED = 3
 """Things that an error names before it counts."""
 Identity = tuple[int, int]
@@ -17,13 +18,18 @@ LARGEST = 1 << 27
 AGAIN = "get it again"
 
 
+def named(things: Iterable[object], rest: str = ", ...") -> str:
+    """Return the first of some things in one line, then `rest` with how many more."""
+    texts = [shown(str(each)) for each in things]
+    more = rest.format(len(texts) - NAMED) if len(texts) > NAMED else ""
+    return ", ".join(texts[:NAMED]) + more
+
+
 def refuse(label: str, what: str, wrong: Sequence[object]) -> None:
     """Raise a DataError that counts and names what is wrong, if anything is."""
     if wrong:
-        more = ", ..." if len(wrong) > NAMED else ""
-        named = ", ".join(shown(str(each)) for each in wrong[:NAMED])
         raise DataError(
-            f"{label} has {len(wrong)} {what} ({named}{more}), expected none"
+            f"{label} has {len(wrong)} {what} ({named(wrong)}), expected none"
         )
 
 

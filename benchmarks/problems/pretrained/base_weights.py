@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from baselines.training.checkpoint import torch_content
 from benchmarks.data.files.download import download, wrong_checksum
-from benchmarks.data.files.readers import shown
+from benchmarks.data.files.readers import named
 from benchmarks.networks.contract import Pretrained
 from metricopt.errors import ConfigError, DataError
 
@@ -26,8 +26,6 @@ Source = Literal["random", "torchvision", "file"]
 SUFFIXES = (".safetensors", ".pth", ".pt")
 """Endings of the formats that can be read."""
 COUNTER = ".num_batches_tracked"
-NAMED = 3
-"""How many tensors of each kind a message names."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +259,9 @@ def _check(
             n for n in usable if not bool(given[n].to(own[n].dtype).isfinite().all())
         },
     }
-    told = [f"{len(n)} {kind} ({_first(n)})" for kind, n in problems.items() if n]
+    told = [
+        f"{len(n)} {kind} ({named(sorted(n))})" for kind, n in problems.items() if n
+    ]
     if told:
         raise DataError(
             f"{file} does not fit the network: expected its {len(own)} tensors by "
@@ -279,8 +279,3 @@ def _is_plain(given: Tensor, own: Tensor) -> bool:
 
 def _inside(modules: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name}." for name in modules)
-
-
-def _first(names: set[str]) -> str:
-    first = ", ".join(map(shown, sorted(names)[:NAMED]))
-    return first + (", ..." if len(names) > NAMED else "")
