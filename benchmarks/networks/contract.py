@@ -1,13 +1,18 @@
-"""The contract of an image network: a plain sequence made from a head.
+"""The contract of image networks, and of those that embed images.
 
-Plain sequences, so that an adapter finds its sites and cuts them anywhere.
+An image network is a plain sequence made from a head, so that an adapter finds its
+sites and cuts it anywhere. An embedding network is stages, then an embedding of unit
+length. Its stages keep the names that torchvision gives them, so that its checkpoints
+fit; only their classifier is left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from metricopt.errors import ConfigError
 from metricopt.process.seeding import globally_seeded
 from metricopt.registry import Registry
 
@@ -16,6 +21,8 @@ Head = Callable[[int], nn.Module]
 IMAGE_NETWORKS: Registry[Callable[[Head], nn.Sequential]] = Registry(
     "image network", "benchmarks.networks"
 )
+ADDED = ("embedding",)
+"""What no network for ImageNet has."""
 
 
 def build_network(name: str, head: Head, seed: int) -> nn.Sequential:
@@ -53,3 +60,81 @@ class Pretrained:
     name: str
     left_out: tuple[str, ...]
     added: tuple[str, ...]
+
+
+class EmbeddingNetwork(nn.Sequential):
+    """A network from images [N, 3, H, W] to embeddings [N, E] of unit length.
+
+    Attributes:
+        sites: where FiLM stands by default: the outputs before the last activation,
+            so that nearly everything is computed once and cached.
+        pretrained: the weights it may start from; None if there are none.
+    """
+
+    sites: tuple[str, ...] = ()
+    pretrained: Pretrained | None = None
+
+
+class Normalised(nn.Module):
+    """Scales vectors to unit length, in float32 at least.
+
+    A zero vector stays zero, so that metrics see that it has no direction.
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return vectors of length 1, or 0, from [N, E]."""
+        exact = inputs.to(torch.promote_types(inputs.dtype, torch.float32))
+        return nn.functional.normalize(exact, dim=1)
+
+
+EMBEDDING_NETWORKS: Registry[Callable[[int], EmbeddingNetwork]] = Registry(
+    "embedding network", "benchmarks.networks.embedding"
+)
+
+
+def embedding_network(
+    stages: Mapping[str, nn.Module],
+    features: int,
+    size: int,
+    *,
+    sites: tuple[str, ...],
+    pretrained: Pretrained | None = None,
+) -> EmbeddingNetwork:
+    """Return a network from its stages: pooled, embedded and normalised.
+
+    Args:
+        stages: modules by name, which end in a feature map [N, features, h, w].
+        features: channels of that map.
+        size: number E of dimensions of the embedding.
+        sites: names of the modules where FiLM stands by default.
+        pretrained: the weights it may start from.
+
+    Source: Huang et al., CVPR 2021, Sec. 4.4.
+    """
+    network = EmbeddingNetwork()
+    for name, stage in stages.items():
+        network.add_module(name, stage)
+    network.add_module("avgpool", nn.AdaptiveAvgPool2d(1))
+    network.add_module("flatten", nn.Flatten())
+    network.add_module("embedding", nn.Linear(features, size))
+    network.add_module("normalised", Normalised())
+    network.sites, network.pretrained = sites, pretrained
+    return network
+
+
+def build_embedding_network(name: str, size: int, seed: int) -> EmbeddingNetwork:
+    """Return an embedding network with random weights, drawn from a seed of its own.
+
+    Args:
+        name: name of a registered network.
+        size: number E of dimensions of the embedding.
+        seed: seed of the weights.
+
+    Raises:
+        ConfigError: if there is no such network, or the size is not positive.
+    """
+    make = EMBEDDING_NETWORKS.get(name)
+    if size < 1:
+        raise ConfigError(f"an embedding must have 1 dimension or more, got {size}")
+    with globally_seeded(seed):
+        return make(size)

@@ -13,8 +13,7 @@ from baselines.network_methods.contract import NetworkMethod, NetworkResult
 from baselines.training.batches import Batches
 from baselines.training.optimization import Training
 from baselines.validation import Validation
-from benchmarks.problems.choices import Choice, NetworkCost
-from benchmarks.problems.judged_split import JudgedSplit, Values
+from benchmarks.problems.choices import Choice, JudgedSplit, NetworkCost, Values
 from benchmarks.problems.portfolio import suite_portfolio
 from benchmarks.problems.prerequisite import Forecast, Prerequisite
 from benchmarks.problems.splits import Splits

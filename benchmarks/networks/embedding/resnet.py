@@ -2,11 +2,11 @@
 
 from torch import nn
 
-from benchmarks.networks.contract import Pretrained
-from benchmarks.networks.embedding.contract import (
+from benchmarks.networks.contract import (
     ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
+    Pretrained,
     embedding_network,
 )
 

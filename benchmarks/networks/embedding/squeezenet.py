@@ -1,10 +1,10 @@
 """SqueezeNet of torchvision, embedding images: the network for a CPU."""
 
-from benchmarks.networks.contract import Pretrained
-from benchmarks.networks.embedding.contract import (
+from benchmarks.networks.contract import (
     ADDED,
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
+    Pretrained,
     embedding_network,
 )
 

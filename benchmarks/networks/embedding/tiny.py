@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from benchmarks.networks.embedding.contract import (
+from benchmarks.networks.contract import (
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
     embedding_network,

@@ -12,7 +12,7 @@ from baselines.training.batches import SampledBatches
 from baselines.training.optimization import Precision
 from benchmarks.data.files.decoded import pixels
 from benchmarks.data.listed.contract import LISTED
-from benchmarks.networks.embedding.contract import (
+from benchmarks.networks.contract import (
     EmbeddingNetwork,
     build_embedding_network,
 )

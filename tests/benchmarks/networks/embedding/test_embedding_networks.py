@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.networks.embedding.contract import (
+from benchmarks.networks.contract import (
     EMBEDDING_NETWORKS,
     EmbeddingNetwork,
     Normalised,

@@ -5,7 +5,7 @@ import hashlib
 import torch
 from safetensors.torch import save_file
 
-from benchmarks.networks.embedding.contract import build_embedding_network
+from benchmarks.networks.contract import build_embedding_network
 from benchmarks.problems.pretrained.base_weights import BaseWeights
 
 
