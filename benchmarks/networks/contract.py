@@ -90,6 +90,7 @@ class Normalised(nn.Module):
 EMBEDDING_NETWORKS: Registry[Callable[[int], EmbeddingNetwork]] = Registry(
     "embedding network", "benchmarks.networks.embedding"
 )
+"""From the number E of dimensions of the embedding to a network."""
 
 
 def embedding_network(

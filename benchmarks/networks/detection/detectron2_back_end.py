@@ -35,9 +35,6 @@ STAGES = {"res2": "layer1", "res3": "layer2", "res4": "layer3", "res5": "layer4"
 def r50_c4(classes: int) -> Detector:
     """Return the detector of the paper; images are scaled to 480 x 640 or so.
 
-    Args:
-        classes: number of classes, without the background.
-
     Raises:
         ConfigError: if detectron2 is not installed, or cannot be imported.
 
@@ -51,9 +48,6 @@ def r50_c4(classes: int) -> Detector:
 @DETECTORS.register("r50-c4-narrow")
 def r50_c4_narrow(classes: int) -> Detector:
     """Return the same with an eighth of the channels, for smoke runs at 64 x 96 pixels.
-
-    Args:
-        classes: number of classes, without the background.
 
     Raises:
         ConfigError: if detectron2 is not installed, or cannot be imported.

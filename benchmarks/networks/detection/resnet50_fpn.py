@@ -17,9 +17,6 @@ SIDES = (480, 800)
 def resnet50_fpn(classes: int) -> Detector:
     """Return the detector, 41 million weights; images are scaled to 480 x 640 or so.
 
-    Args:
-        classes: number of classes, without the background.
-
     Source: Ren et al., NeurIPS 2015; Lin et al., CVPR 2017. The paper's own network is
     R50-C4 of detectron2.
     """

@@ -46,9 +46,6 @@ def squeezenet1_1(classes: int) -> Detector:
     Images are scaled to 240 x 320 pixels. One level of anchors suits cells, all of
     which are between a twelfth and a third of the image wide.
 
-    Args:
-        classes: number of classes, without the background.
-
     Source: Ren et al., NeurIPS 2015; Iandola et al., arXiv:1602.07360, 2016.
     """
     # Not above: a look-up of any network imports this file, and torchvision takes
@@ -68,11 +65,7 @@ def squeezenet1_1(classes: int) -> Detector:
 
 @DETECTORS.register("tiny")
 def tiny(classes: int) -> Detector:
-    """Return a Faster R-CNN on three convolutions, for smoke runs at 64 x 96 pixels.
-
-    Args:
-        classes: number of classes, without the background.
-    """
+    """Return a Faster R-CNN on three convolutions, for smoke runs at 64 x 96 pixels."""
     stages: list[nn.Module] = []
     for before, width in ((3, 16), (16, 32), (32, 32)):
         stages += [nn.Conv2d(before, width, 3, 2, 1), nn.ReLU()]

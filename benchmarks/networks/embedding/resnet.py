@@ -15,9 +15,6 @@ from benchmarks.networks.contract import (
 def resnet50(size: int) -> EmbeddingNetwork:
     """Return a ResNet-50, which embeds 2048 features; the paper's size is 512.
 
-    Args:
-        size: number E of dimensions of the embedding.
-
     Source: Huang et al., CVPR 2021, Sec. 4.4; He et al., CVPR 2016.
     """
     # Not above: a look-up of any image network imports this file, and torchvision
@@ -35,9 +32,6 @@ def resnet50(size: int) -> EmbeddingNetwork:
 @EMBEDDING_NETWORKS.register("resnet18")
 def resnet18(size: int) -> EmbeddingNetwork:
     """Return a ResNet-18, which embeds 512 features.
-
-    Args:
-        size: number E of dimensions of the embedding.
 
     Source: He et al., CVPR 2016.
     """

@@ -17,9 +17,6 @@ def squeezenet1_1(size: int) -> EmbeddingNetwork:
 
     FiLM stands at both halves of the last feature map, before their activation.
 
-    Args:
-        size: number E of dimensions of the embedding.
-
     Source: Iandola et al., arXiv:1602.07360, 2016.
     """
     # Not above: a look-up of any image network imports this file, and torchvision

@@ -13,11 +13,7 @@ WIDTHS = (16, 32, 64)
 
 @EMBEDDING_NETWORKS.register("tiny")
 def tiny(size: int) -> EmbeddingNetwork:
-    """Return three 3x3 convolutions with batch norm, for images of 32 to 48 pixels.
-
-    Args:
-        size: number E of dimensions of the embedding.
-    """
+    """Return three 3x3 convolutions with batch norm, for images of 32 to 48 pixels."""
     stages: dict[str, nn.Module] = {}
     before = 3
     for number, width in enumerate(WIDTHS, start=1):

@@ -132,11 +132,7 @@ def load_splits(problem: DetectionProblem, replicate: int) -> Splits:
     """Return the splits of a detection problem for one replicate.
 
     The data set says which images are the test, for all replicates. Of the training
-    images a random share is `observe`.
-
-    Args:
-        problem: data set, share that is observed.
-        replicate: decides which training images are observed.
+    images a random share is `observe`, another one in every replicate.
 
     Raises:
         DataError: if a part would be empty, train or observe lacks a class, or files

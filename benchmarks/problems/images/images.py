@@ -136,11 +136,8 @@ def load_splits(problem: ImageProblem, replicate: int) -> Splits:
     """Return the splits of an image problem for one replicate.
 
     A data set with an official test part keeps it. In any other, a random fifth is the
-    test part. A tenth of the rest is `observe`.
-
-    Args:
-        problem: data set, imbalance, label noise and number of examples.
-        replicate: decides the splits, the tail and the noise.
+    test part. A tenth of the rest is `observe`. The replicate decides splits, tail and
+    noise.
 
     Raises:
         DataError: if observe lacks a class that training has.

@@ -109,11 +109,7 @@ def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
     """Return the splits of a problem for one replicate.
 
     The data set says which images are the test, for all replicates. Of the training
-    images a random part is `observe`.
-
-    Args:
-        problem: data set, size of the images, number that is observed.
-        replicate: decides which training images are observed.
+    images a random part is `observe`, another one in every replicate.
 
     Raises:
         ConfigError: if images of one size are asked for at another, or there is no test
@@ -144,19 +140,18 @@ def load_splits(problem: PhotographProblem, replicate: int) -> Splits:
     return Splits(*parts, data.label, data.digest, classes)
 
 
-def counted(problem: PhotographProblem) -> tuple[int, int, int]:
-    """Return how many images train and test, and of how many classes, without data.
+def counted(problem: PhotographProblem) -> tuple[int, int]:
+    """Return how many images train and test, without data.
 
     Raises:
         ConfigError: if there is no such data set, or it has no test part.
     """
     if problem.dataset in FOLDERS:
-        return FOLDERS.get(problem.dataset).expected
+        return FOLDERS.get(problem.dataset).expected[:2]
     rows, *_ = variant_shape(problem.dataset, problem.variant)
-    source = find_source(problem.dataset)
-    specs = {spec.name: spec for spec in source.specs}
+    specs = {spec.name: spec for spec in find_source(problem.dataset).specs}
     train = _train_rows(specs[problem.variant].train_rows, problem.dataset)
-    return train, rows - train, len(source.classes)
+    return train, rows - train
 
 
 def _read(problem: PhotographProblem) -> tuple[FolderImages | Dataset, Pixels]:
@@ -234,7 +229,7 @@ class PhotographPipeline(PretrainedPipeline):
     @property
     def counted(self) -> tuple[int, int]:
         """Images that training sees in an epoch, and those whose features are kept."""
-        train, test, _ = counted(self.settings.problem)
+        train, test = counted(self.settings.problem)
         observed = self.settings.problem.observed
         learned = train - observed
         used = min(learned, self.settings.examples or learned)

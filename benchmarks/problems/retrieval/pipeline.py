@@ -125,13 +125,8 @@ def load_splits(problem: RetrievalProblem, replicate: int) -> Splits:
     """Return the splits of a retrieval problem for one replicate.
 
     The data set says which classes are the test, for all replicates. Of the training
-    classes a random share is `observe`.
-
-    Labels of train are 0 to C - 1.
-
-    Args:
-        problem: data set, size of the images, share that is observed.
-        replicate: decides which training classes are observed.
+    classes a random share is `observe`, another one in every replicate. Labels of train
+    are 0 to C - 1.
 
     Raises:
         DataError: if a part would have fewer than two classes, a class of a part one

@@ -130,11 +130,7 @@ class TabularSettings:
 
 
 def load_splits(problem: BinaryProblem, replicate: int) -> Splits:
-    """Return the splits of a problem for one replicate.
-
-    Args:
-        problem: data set, positive classes and number of examples.
-        replicate: decides the random split.
+    """Return the splits of a problem for one replicate, which decides them.
 
     Raises:
         DataError: if a split has one class only.

@@ -5,15 +5,18 @@ from functools import cache, partial
 
 import pytest
 import torch
+from torch import nn
 
 from benchmarks.arms.contract import run_arm
 from benchmarks.arms.phi_methods import learned
 from benchmarks.data.contract import Dataset
+from benchmarks.networks.contract import build_network
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.contract import SealedError, make_pipeline
 from benchmarks.problems.photographs import pipeline as problems
 from benchmarks.problems.photographs.pipeline import (
     PhotographProblem,
+    PhotographThetaSpec,
     counted,
     load_splits,
 )
@@ -25,6 +28,7 @@ from benchmarks.problems.photographs.tiers import (
     SMALLER,
 )
 from benchmarks.runs.spec import Unit
+from metricopt.adapters.film import FiLM
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline, smoke_spec
 
@@ -36,7 +40,7 @@ def test_the_data_set_says_which_images_are_the_test():
     one, other = (load_splits(DRAWN, replicate) for replicate in (0, 1))
     sizes = [len(part) for part in (one.train, one.observe, one.test)]
     assert sizes == [240, 120, 120]
-    assert counted(DRAWN) == (360, 120, 6)
+    assert counted(DRAWN) == (360, 120)
     assert torch.equal(one.test.batch(slice(3)), other.test.batch(slice(3)))
     assert not torch.equal(one.observe.targets, other.observe.targets)
     shown = {tuple(image.flatten().tolist()) for image in one.observe.batch(slice(9))}
@@ -85,7 +89,7 @@ def test_images_of_one_size_go_through_the_same_code(monkeypatch):
     ]
     assert splits.test.batch(slice(None)).shape == (10, 3, 32, 32)
     assert torch.equal(splits.test.pixels(0), inputs[50])
-    assert counted(cifar) == (50_000, 10_000, 10)
+    assert counted(cifar) == (50_000, 10_000)
     with pytest.raises(
         ConfigError, match=r"of 48 x 48 pixels.*got torch.uint8 of \(32, 32, 3"
     ):
@@ -158,3 +162,21 @@ def test_a_second_run_pays_for_both_and_starts_where_the_first_ended():
 def test_every_tier_has_a_network_for_each_source():
     for networks in NETWORKS.values():
         assert set(networks) == {OWN, SMALLER, ELSEWHERE}
+
+
+@pytest.mark.parametrize("name", ["nasnet-a-tiny", "resnet18-slim"])
+def test_film_commutes_with_the_pooling(name):
+    images = torch.randn(3, 3, 64, 64)
+    phi = 0.1 * torch.randn(2, 20)
+    outputs, numbers = [], []
+    network = build_network(name, lambda n: nn.Linear(n, 5), seed=1)
+    (pooled,) = PhotographThetaSpec(None, None, 0).sites(network)
+    for site in (pooled, str(int(pooled) - 1)):
+        network = build_network(name, lambda n: nn.Linear(n, 5), seed=1).eval()
+        film = FiLM(network, images, sites=(site,), form="shared", size=20)
+        features = film.encode(images)
+        outputs.append(film.predict(features, phi))
+        numbers.append(sum(part.numel() for part in features))
+    torch.testing.assert_close(*outputs)
+    assert not torch.equal(outputs[0][0], outputs[0][1])
+    assert numbers[0] < numbers[1]

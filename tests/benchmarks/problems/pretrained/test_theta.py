@@ -11,7 +11,11 @@ from benchmarks.execution.runner import networks_of, prepare, run_all
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.pretrained import theta as pretrained
 from benchmarks.problems.pretrained import weights as released
-from benchmarks.problems.pretrained.weights import read_released, weights_digest
+from benchmarks.problems.pretrained.weights import (
+    half_weights,
+    read_released,
+    weights_digest,
+)
 from benchmarks.runs.artifacts import artifact_path
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError, DataError
@@ -203,3 +207,17 @@ def test_what_the_aucpr_loss_learned_is_kept_and_frozen():
     digits = smoke_pipeline("table2", "aucpr")
     assert digits.loss.multipliers.std() > 0
     assert not any(weight.requires_grad for weight in digits.loss.parameters())
+
+
+def test_half_weights_round_matrices_alone():
+    state = {"w": torch.tensor([[1.0001]]), "b": torch.tensor([1.0001])}
+    found = half_weights(state)
+    assert found["w"].dtype == torch.float16 and found["b"].dtype == torch.float32
+    assert found["b"].item() == state["b"].item()
+
+
+def test_the_digest_sees_every_weight():
+    state = {"w": torch.zeros(2, 2), "b": torch.zeros(1)}
+    other = {"w": torch.tensor([[0.0, 0.0], [0.0, 1e-7]]), "b": torch.zeros(1)}
+    assert weights_digest(state) == weights_digest(dict(reversed(state.items())))
+    assert weights_digest(state) != weights_digest(other)
