@@ -254,25 +254,15 @@ class DataSource(ABC):
         if wrong:
             what = f"{source} is not {self.name} ({spec.name})"
             raise DataError(f"{what}: {wrong}; {remedy}")
-        arrays = CachedArrays(
-            torch.from_numpy(inputs),
-            torch.from_numpy(targets),
-            array_digest(inputs, targets),
-        )
+        tensors = torch.from_numpy(inputs), torch.from_numpy(targets)
+        arrays = (*tensors, array_digest(inputs, targets))
         write_arrays(self._cache_path(spec), _mark(spec, found), arrays)
         return arrays
 
     def _dataset(self, spec: Variant, arrays: CachedArrays) -> Dataset:
-        return Dataset(
-            name=self.name,
-            variant=spec.name,
-            digest=arrays.digest,
-            inputs=arrays.inputs,
-            targets=arrays.targets,
-            classes=self.classes,
-            note=spec.note,
-            train_rows=spec.train_rows,
-        )
+        inputs, targets, digest = arrays
+        known = (self.name, spec.name, digest, inputs, targets)
+        return Dataset(*known, self.classes, spec.note, spec.train_rows)
 
     def _cache_path(self, spec: Variant) -> Path:
         return cache_root() / "parsed" / f"{self.name}-{spec.name}.safetensors"

@@ -124,6 +124,8 @@ def difference(spec: Variant, inputs: Array, targets: Array) -> str | None:
 
 Found = dict[Path, DataFile]
 """Local files by path, each with its description."""
+CachedArrays = tuple[Tensor, Tensor, str]
+"""Inputs, targets, and the sha256 of both from the time they were checked."""
 
 
 def local_path(folder: Path, file: DataFile) -> Path | None:
@@ -164,21 +166,6 @@ def listed(names: Sequence[str], joint: str) -> str:
     return joint.join(names)
 
 
-@dataclass(frozen=True, eq=False)
-class CachedArrays:
-    """The parsed arrays of a data set.
-
-    Attributes:
-        inputs: float32, or uint8 if the data are bytes, shape [N, ...].
-        targets: int64, shape [N].
-        digest: sha256 of both arrays from the time they were checked.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    digest: str
-
-
 def fingerprint(paths: Sequence[Path], *facts: str) -> str:
     """Return a mark that changes when a source file or a fact changes.
 
@@ -209,13 +196,13 @@ def read_arrays(path: Path, mark: str) -> CachedArrays | None:
         tensors = read_tensors(path).tensors
         inputs, targets = tensors["inputs"], tensors["targets"]
         if array_digest(inputs.numpy(), targets.numpy()) == digest:
-            return CachedArrays(inputs, targets, digest)
+            return inputs, targets, digest
     return None
 
 
 def write_arrays(path: Path, mark: str, arrays: CachedArrays) -> None:
     """Write arrays for `read_arrays`. A cache that cannot be written is no error."""
-    tensors = {"inputs": arrays.inputs, "targets": arrays.targets}
-    metadata = {"fingerprint": mark, "digest": arrays.digest}
+    inputs, targets, digest = arrays
+    tensors = {"inputs": inputs, "targets": targets}
     with contextlib.suppress(OSError):
-        write_atomically(path, save(tensors, metadata))
+        write_atomically(path, save(tensors, {"fingerprint": mark, "digest": digest}))
