@@ -47,7 +47,7 @@ def test_a_training_hands_its_settings_to_the_loop():
         weight_decay=5e-4,
         schedule="steps",
         warm_up=0.25,
-        precision="bfloat16",
+        precision="fastest",
         **common,
     )
     found = EmbeddingTraining(3, head_factor=2.0).training()
