@@ -7,9 +7,11 @@ import torch
 from torch import nn
 
 from baselines.losses.cross_entropy import cross_entropy
+from baselines.training import prediction
 from baselines.training.loop import Hooks, train
 from baselines.training.optimization import Training
-from baselines.training.prediction import predict
+from baselines.training.prediction import CHUNK, predict, predict_examples
+from baselines.training.randomness import GlobalRandomness, draws_globally
 from metricopt.errors import DivergedError
 from metricopt.losses.contract import RowLoss
 from metricopt.process.seeding import make_generator
@@ -189,3 +191,62 @@ def test_weight_decay_shrinks_the_weights(data):
         train(make_run(network, data, weight_decay=decay, keep_best=False))
         norms.append(network.weight.norm().item())
     assert norms[1] < 0.5 * norms[0]
+
+
+CPU = torch.device("cpu")
+
+
+def test_uses_go_on_from_each_other_and_leave_no_trace():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    randomness = GlobalRandomness(7, CPU)
+    parts = []
+    for count in (2, 3):
+        with randomness.in_use():
+            parts.append(torch.rand(count))
+        assert torch.equal(torch.get_rng_state(), before)
+        torch.manual_seed(3)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(7)
+        expected = [torch.rand(2), torch.rand(3)]
+    assert torch.equal(torch.cat(parts), torch.cat(expected))
+
+
+def test_a_state_can_be_taken_elsewhere():
+    first, second = GlobalRandomness(7, CPU), GlobalRandomness(8, CPU)
+    with first.in_use():
+        torch.rand(5)
+    second.restore(first.state())
+    draws = []
+    for randomness in (first, second):
+        with randomness.in_use():
+            draws.append(torch.rand(4))
+    assert torch.equal(*draws)
+
+
+def test_dropout_is_found_wherever_it_is():
+    assert draws_globally(
+        nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Dropout2d(0.1)))
+    )
+    assert not draws_globally(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+
+
+def test_predict_in_chunks_equals_one_pass():
+    network = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5))
+    inputs = torch.randn(CHUNK + 5, 2, generator=make_generator(0))
+    actual = predict(network, inputs)
+    assert not actual.requires_grad
+    torch.testing.assert_close(actual, network.eval()(inputs).detach())
+
+
+@pytest.mark.parametrize("numbers", [1, 10 * 64, 2**21])
+def test_large_inputs_come_in_small_chunks(monkeypatch, numbers):
+    monkeypatch.setattr(prediction, "NUMBERS", numbers)
+    network, images, sizes = image_network(), ToyImages(), []
+    network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    outputs = predict_examples(network, images)
+    assert max(sizes) == {1: 1, 640: 10}.get(numbers, 64)
+    assert sum(sizes) == 64
+    assert not network.training
+    torch.testing.assert_close(outputs, network(images.inputs).detach())
+    assert images.augmentations == 0

@@ -1,5 +1,6 @@
 """Arms that choose phi: budgets, preparations that runs share, and settings."""
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.contract import ARMS, run_arm, sees
+from benchmarks.arms.diagnosis import _in_a_plane
 from benchmarks.arms.phi_methods import make_method
 from benchmarks.execution.runner import execute
 from benchmarks.problems.choices import Adapted, Chosen, together
@@ -296,3 +298,56 @@ def test_a_rival_does_not_suit_every_task():
     pipeline = tabular_unit(adapter=BiasSettings(33))
     with pytest.raises(ConfigError, match="lq-cma-es does not suit tasks"):
         record_of(method_spec("lq-cma-es", 5, pipeline=pipeline))
+
+
+STARTING = {
+    "loss-only": {},
+    "loss-only-dense": {},
+    "metricopt": METRICOPT,
+    "metricopt-adam": METRICOPT | {"optimizer": "adam"},
+    "metricopt-literal": {"recipe": RECIPE, "steps": [0.1, 0.3]},
+}
+
+
+@functools.cache
+def start_of(row):
+    """What the meta-tests of a row are worth on test before their first step."""
+    name = row.removesuffix("-adam")
+    record = record_of(method_spec(name, 80, settings=STARTING[row], rows=5))
+    assert record.trace[0].step == 0
+    return record.trace[0].test["f1"]
+
+
+@pytest.mark.parametrize("row", STARTING)
+def test_the_meta_tests_of_all_rows_start_alike(row):
+    assert start_of(row) == start_of("loss-only")
+    assert len(set(start_of(row))) > 1
+
+
+RANKED = {"spearman_loss", "spearman_guided", "loss_spearman"}
+NAMES = RANKED | {"value_error_loss", "value_error_guided"}
+POINTS = ("health_true", "health_predicted", "embedding_x", "embedding_cost")
+
+
+def test_diagnosis_is_outside_the_budget_and_draws_in_replicate_0_only():
+    spec = metricopt_spec(diagnose=True)
+    found, plain = record_of(spec), record_of(metricopt_spec())
+    notes = found.notes
+    assert set(notes) >= NAMES and not set(plain.notes) & NAMES
+    assert all(-1 <= notes[name] <= 1 for name in sorted(RANKED))
+    # What both kinds of trajectories say together measures the gap between them.
+    assert not set(notes) & {"spearman", "value_error"}
+    assert "embedding_x" not in notes
+    # The result is that of the run without it, and costs as much.
+    assert (found.test, found.queried) == (plain.test, plain.queried)
+    notes = record_of(replace(spec, replicate=0)).notes
+    assert len({len(notes[name]) for name in POINTS}) == 1
+    assert len(notes["path_steps"]) == len(notes["path_loss_cost"]) == 10
+
+
+def test_a_dead_value_function_is_one_point():
+    assert _in_a_plane(torch.ones(40, 3)).tolist() == [[0.0, 0.0]] * 40
+    generator = torch.Generator().manual_seed(0)
+    place = _in_a_plane(torch.randn(40, 3, generator=generator))
+    assert place.shape == (40, 2) and bool(torch.isfinite(place).all())
+    assert len(place.unique(dim=0)) == 40

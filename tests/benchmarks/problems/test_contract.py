@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from baselines.losses.contract import LOSSES
+from benchmarks.arms.contract import AuditedMetric
 from benchmarks.problems.choices import Adapted, Shifted, Trained
 from benchmarks.problems.contract import SealedError
 from benchmarks.problems.tabular.pipeline import TabularPipeline
 from benchmarks.runs.spec import Unit
+from metricopt.metrics.base import METRICS, Metric
+from metricopt.reading.callables import make_metric
 from tests.benchmarks.problems.pipeline_cases import tabular
 
 LABELS = ("f1", "mcr", "jaccard")
@@ -216,3 +219,13 @@ def test_the_walk_would_find_a_leak(pipeline):
     splits = pipeline.splits
     task.leak = {"deep": [lambda: splits]}
     assert any(item is splits.test.targets for item in held_by(task))
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_every_attribute_is_taken_over(name):
+    metric = make_metric(name)
+    wrapped = AuditedMetric(metric)
+    declared = list(Metric.__annotations__)
+    assert {"name", "needs_two_classes", "reads"} < set(declared)
+    for attribute in declared:
+        assert getattr(wrapped, attribute) == getattr(metric, attribute)

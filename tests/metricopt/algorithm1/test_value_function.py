@@ -4,20 +4,30 @@ import math
 
 import pytest
 import torch
+from scipy.stats import spearmanr
+from torch import nn
 
 from metricopt.algorithm1.objective import (
+    Points,
     embedding_distances,
     fisher_ratio,
     fisher_sets,
     hardest_triplets,
     multi_similarity_triplets,
+    objective,
     ordinal_term,
     random_triplets,
     regression_term,
     value_loss,
 )
+from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.value_function import (
+    Standardisation,
+    ValueFunction,
+)
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.drawn import seeded
+from tests.metricopt.quadratic_task import QuadraticTask
 
 CASES = list(load_golden("metricopt_value_loss"))
 
@@ -252,3 +262,113 @@ def test_mining_depends_on_the_generator_alone(points):
     first = multi_similarity_triplets(*arguments, seeded(1))
     assert torch.equal(first, multi_similarity_triplets(*arguments, seeded(1)))
     assert not torch.equal(first, multi_similarity_triplets(*arguments, seeded(2)))
+
+
+@pytest.fixture
+def value_function():
+    found = ValueFunction(7, seeded(3))
+    phi = torch.randn(64, 7, generator=seeded(4))
+    found.standardise(
+        Standardisation(phi.mean(0), phi.std(0), torch.tensor(0.3), torch.tensor(0.2))
+    )
+    found(phi)
+    return found.eval()
+
+
+def test_layers_and_shapes(value_function):
+    widths = [
+        (layer.in_features, layer.out_features)
+        for layer in value_function.modules()
+        if isinstance(layer, nn.Linear)
+    ]
+    assert widths == [(7, 64), (64, 32), (32, 32), (32, 16), (16, 1)]
+    phi = torch.randn(5, 7, generator=seeded())
+    assert value_function.embed(phi).shape == (5, 16)
+    assert (value_function.embed(phi) >= 0).all()
+    assert value_function(phi).shape == (5,)
+    assert value_function(phi[:0]).shape == (0,)
+
+
+def test_prediction_undoes_the_standardisation(value_function):
+    phi = torch.randn(5, 7, generator=seeded())
+    score = value_function.score(value_function.embed(phi))
+    torch.testing.assert_close(value_function(phi), 0.3 + 0.2 * score)
+    scaled = (phi - value_function.phi_mean) / value_function.phi_deviation
+    torch.testing.assert_close(value_function.body(scaled), value_function.embed(phi))
+    # A new one standardises nothing.
+    new = ValueFunction(7, seeded()).eval()
+    assert torch.equal(new(phi), new.head(new.body(phi)).squeeze(1))
+
+
+def test_other_cost_constants_leave_predictions_as_they_are(value_function):
+    phi = torch.randn(9, 7, generator=seeded())
+    before, score = value_function(phi), value_function.score(value_function.embed(phi))
+    value_function.rescale(torch.tensor(0.25), torch.tensor(0.02))
+    torch.testing.assert_close(value_function(phi), before)
+    assert value_function.cost_mean == 0.25
+    assert value_function.cost_deviation == torch.tensor(0.02)
+    # In the new units the same prediction is another score.
+    found = value_function.score(value_function.embed(phi))
+    torch.testing.assert_close(found, (0.3 + 0.2 * score - 0.25) / 0.02)
+
+
+def test_rows_are_independent_in_evaluation(value_function):
+    phi = torch.randn(5, 7, generator=seeded())
+    alone = torch.cat([value_function(row[None]) for row in phi])
+    torch.testing.assert_close(value_function(phi), alone)
+
+
+def test_weights_come_from_the_generator():
+    state = ValueFunction(4, seeded(1)).state_dict()
+    for name, weight in ValueFunction(4, seeded(1)).state_dict().items():
+        assert torch.equal(weight, state[name])
+    other = ValueFunction(4, seeded(2))
+    assert not torch.equal(other.head.weight, state["head.weight"])
+
+
+def test_the_network_has_the_gradient_of_finite_differences(value_function):
+    exact = value_function.double()
+    phi = torch.randn(3, 7, generator=seeded(6), dtype=torch.float64)
+    assert torch.autograd.gradcheck(exact, (phi.requires_grad_(),), eps=1e-7)
+
+
+@pytest.fixture(scope="module")
+def noisy_path():
+    """phi on straight runs to the metric's minimum, with clean and noisy costs."""
+    task, generator = QuadraticTask(), seeded()
+    start = torch.randn(8, 1, task.size, generator=generator)
+    end = task.metric_minimum + 0.3 * torch.randn(8, 1, task.size, generator=generator)
+    phi = start.lerp(end, torch.linspace(0, 1, 20)[:, None]).flatten(0, 1)
+    cost = task.cost(phi).float()
+    clean = (cost - cost.mean()) / cost.std()
+    return phi, clean, clean + 0.3 * torch.randn(len(phi), generator=generator)
+
+
+def fitted_embedding(noisy_path, mining):
+    phi, _, cost = noisy_path
+    generator = seeded(1)
+    value_function = ValueFunction(phi.shape[1], generator).train()
+    points = Points(phi[None], cost[None], torch.full_like(cost, 0.1)[None])
+    recipe = Recipe(mining=mining)
+    optimizer = torch.optim.Adam(value_function.parameters(), lr=0.01)
+    for _ in range(200):
+        optimizer.zero_grad()
+        objective(value_function, points, recipe, generator, gamma=0.0).backward()
+        optimizer.step()
+    with torch.no_grad():
+        return value_function.embed(phi)
+
+
+def spread(embedding):
+    return (embedding - embedding.mean(0)).square().sum(1).mean().sqrt().item()
+
+
+def test_always_taking_the_hardest_collapses_the_embedding(noisy_path):
+    assert spread(fitted_embedding(noisy_path, "hardest")) < 0.01
+
+
+def test_multi_similarity_mining_keeps_an_embedding_ordered_by_cost(noisy_path):
+    embedding = fitted_embedding(noisy_path, "multi-similarity")
+    assert spread(embedding) > 1.0
+    gaps = torch.pdist(noisy_path[1][:, None])
+    assert spearmanr(torch.pdist(embedding), gaps).statistic > 0.8

@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from torchvision.ops import batched_nms
 
+from metricopt.detection import detections
 from metricopt.detection.curves import curves, objects_of
-from metricopt.detection.detections import Detections
+from metricopt.detection.detections import Detections, suppressed
 from metricopt.detection.matching import matched
 from metricopt.detection.packed import pack_truths
 from metricopt.errors import DataError
+from tests.golden import assert_golden, load_golden
+from tests.metricopt.drawn import seeded
 
 BOX = [0.0, 0.0, 10.0, 10.0]
 
@@ -116,3 +120,131 @@ def test_weights_make_folds_and_samples():
 def test_wrong_objects_are_refused(target, message):
     with pytest.raises(DataError, match=message):
         pack_truths([target] if target else [])
+
+
+CASES = list(load_golden("voc_ap"))
+
+
+def continuous(boxes):
+    """Boxes of 1-based pixels, both corners included, as continuous ones."""
+    return boxes.double() - boxes.new_tensor([1, 1, 0, 0]).double()
+
+
+def problem(case):
+    """Detections and objects of one class."""
+    given = case.inputs
+    boxes, difficult = continuous(given["gt_boxes"]), given["gt_difficult"]
+    targets = []
+    for image in range(case.settings["num_images"]):
+        own = given["gt_image"] == image
+        labels = torch.ones(int(own.sum()), dtype=torch.long)
+        targets.append(
+            {"boxes": boxes[own], "labels": labels, "difficult": difficult[own]}
+        )
+    order = given["det_image"].argsort(stable=True)
+    found = Detections(
+        given["det_image"][order],
+        torch.ones(len(order), dtype=torch.long),
+        given["det_score"][order].double(),
+        continuous(given["det_boxes"])[order],
+        torch.arange(len(order)),
+    )
+    return found, pack_truths(targets).double()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_both_averages_and_the_curve(case):
+    found, truths = problem(case)
+    flags = matched(found, truths, overlap=case.settings["iou_threshold"])
+    weights = torch.ones(1, case.settings["num_images"], dtype=torch.float64)
+    objects = objects_of(truths, 1, weights)
+    made = curves(found, flags, weights, objects, rows=1)
+    expected = case.expected
+    assert objects.item() == expected["npos"]
+    assert_golden(made.recalls[0, 0], expected["recall_curve"], case.tolerance)
+    assert_golden(made.precisions[0, 0], expected["precision_curve"], case.tolerance)
+    assert_golden(made.eleven_points()[0, 0], expected["ap_11_point"], case.tolerance)
+    assert_golden(made.area()[0, 0], expected["ap_area"], case.tolerance)
+
+
+torchmetrics = pytest.importorskip("torchmetrics.detection")
+CLASSES, IMAGES = 3, 12
+HUNDRED = [step / 100 for step in range(101)]
+FINE = [step / 20_000 for step in range(20_001)]
+
+
+def scenes(seed):
+    """Objects, and detections near some of them."""
+    generator = seeded(seed)
+    found, wanted = [], []
+    for _ in range(IMAGES):
+        corner = torch.rand(5, 2, generator=generator) * 60
+        boxes = torch.cat([corner, corner + 20], 1)
+        labels = torch.randint(1, CLASSES + 1, (5,), generator=generator)
+        wanted.append({"boxes": boxes, "labels": labels})
+        moved = boxes.repeat(2, 1) + 4 * torch.randn(10, 4, generator=generator)
+        score = torch.rand(10, generator=generator)
+        found.append({"boxes": moved, "labels": labels.repeat(2), "scores": score})
+    return found, wanted
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("name", "recalls", "near"), [("coco", HUNDRED, 1e-6), ("area", FINE, 1e-4)]
+)
+def test_averages_are_those_of_torchmetrics(seed, name, recalls, near):
+    found, wanted = scenes(seed)
+    judge = torchmetrics.MeanAveragePrecision(
+        iou_thresholds=[0.5], rec_thresholds=recalls
+    )
+    judge.update(found, wanted)
+    truths = pack_truths(wanted)
+    image = torch.arange(IMAGES).repeat_interleave(10)
+    label, score, box = (
+        torch.cat([each[part] for each in found])
+        for part in ("labels", "scores", "boxes")
+    )
+    every = Detections(image, label, score, box, torch.zeros_like(image))
+    flags = matched(every, truths, rule="coco")
+    weights = torch.ones(1, IMAGES, dtype=torch.float64)
+    objects = objects_of(truths, CLASSES, weights)
+    ours = curves(every, flags, weights, objects, rows=1)
+    average = float(getattr(ours, name)().mean())
+    assert 0.05 < average < 0.95
+    assert average == pytest.approx(float(judge.compute()["map_50"]), abs=near)
+
+
+def boxes(count, groups, seed):
+    generator = seeded(seed)
+    corner = torch.rand(count, 2, generator=generator) * 40
+    size = 5 + torch.rand(count, 2, generator=generator) * 20
+    score = torch.rand(count, generator=generator)
+    group = torch.randint(0, groups, (count,), generator=generator)
+    return torch.cat([corner, corner + size], 1), score, group
+
+
+@pytest.mark.parametrize("overlap", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(("count", "groups"), [(1, 1), (60, 40), (900, 30), (900, 2)])
+def test_the_same_boxes_remain_in_the_same_order(count, groups, overlap):
+    for seed in range(3):
+        box, score, group = boxes(count, groups, seed)
+        expected = batched_nms(box, score, group, overlap)
+        assert torch.equal(suppressed(box, score, group, overlap), expected)
+
+
+def test_the_memory_at_a_time_does_not_matter(monkeypatch):
+    box, score, group = boxes(500, 20, 0)
+    whole = suppressed(box, score, group, 0.5)
+    monkeypatch.setattr(detections, "COMPARED_AT_ONCE", 1)
+    assert torch.equal(suppressed(box, score, group, 0.5), whole)
+
+
+def test_boxes_equally_sure_none_and_without_area():
+    box = torch.tensor([[0.0, 0, 10, 10]]).repeat(3, 1)
+    group = torch.tensor([0, 0, 1])
+    assert suppressed(box, torch.ones(3), group, 0.5).tolist() == [0, 2]
+    nothing = suppressed(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0).long(), 0.5)
+    assert nothing.tolist() == []
+    flat = torch.tensor([[3.0, 3, 3, 3]]).repeat(2, 1)
+    kept = suppressed(flat, torch.tensor([0.5, 0.6]), torch.zeros(2).long(), 0.5)
+    assert kept.tolist() == [1, 0]

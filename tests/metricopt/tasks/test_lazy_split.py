@@ -1,15 +1,15 @@
-"""Examples read as they are needed: nothing is kept that the network cannot keep."""
+"""Examples of every form, in memory or read as they are needed."""
 
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from metricopt.adapters.film import FiLM
 from metricopt.errors import DataError
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.encoding import EncodedSplit, UncutSplit, encode
-from metricopt.tasks.examples import Examples, LazySplit, as_split
+from metricopt.tasks.examples import BATCH_SIZE, Examples, LazySplit, as_split
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import NaturalSampler, Split
@@ -188,3 +188,54 @@ def test_parts_of_a_part_are_those_of_the_whole():
     part = split.part(torch.tensor([5, 9, 2, 11])).part(torch.tensor([3, 0]))
     assert torch.equal(part.batch(slice(None))[0], IMAGES[[11, 5]])
     assert torch.equal(part.targets, LABELS[[11, 5]])
+
+
+INPUTS = torch.arange(2.0 * (BATCH_SIZE + 3)).view(-1, 2)
+TARGETS = torch.arange(BATCH_SIZE + 3) % 3
+
+
+class Augmented(Dataset):
+    """Gives plain numbers as labels, and other inputs each time it is asked."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        if index >= len(self):
+            raise IndexError
+        return torch.rand(2), index
+
+
+class Stream(IterableDataset):
+    def __init__(self, examples: int) -> None:
+        self.examples = examples
+
+    def __iter__(self):
+        return zip(INPUTS[: self.examples], TARGETS[: self.examples], strict=True)
+
+
+FORMS = {
+    "pair": (INPUTS, TARGETS),
+    "list": [INPUTS, TARGETS],
+    "split": Split(INPUTS, TARGETS),
+    "data set": TensorDataset(INPUTS, TARGETS),
+    "stream": Stream(len(TARGETS)),
+    "loader": DataLoader(TensorDataset(INPUTS, TARGETS), 50),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_split(form):
+    split = as_split(FORMS[form], name="train", device=CPU)
+    assert torch.equal(split.inputs, INPUTS)
+    assert torch.equal(split.targets, TARGETS)
+
+
+def test_batches_are_joined_and_augmentation_is_drawn_once():
+    batches = DataLoader([(INPUTS[:9], TARGETS[:9])] * 2, None)
+    split = as_split(batches, name="train", device=CPU)
+    assert torch.equal(split.inputs, INPUTS[:9].repeat(2, 1))
+    assert torch.equal(split.targets, TARGETS[:9].repeat(2))
+    split = as_split(Augmented(), name="train", device=CPU)
+    assert split.inputs.shape == (5, 2)
+    assert torch.equal(split.targets, torch.arange(5))
