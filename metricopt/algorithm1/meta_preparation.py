@@ -2,11 +2,16 @@
 
 import math
 from dataclasses import asdict, replace
+from typing import ClassVar
 
-from metricopt.algorithm1.recipe import MetaTrained, Recipe
+import torch
+
+from metricopt.algorithm1.meta_training import meta_train
+from metricopt.algorithm1.recipe import MetaTrained, Progress, Recipe
+from metricopt.algorithm1.step_choice import trial_queries
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
-from metricopt.methods.contract import Preparation
+from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.result import Budget
 from metricopt.tasks.descent import OptimizerFactory, loss_optimizer, loss_rate
 from metricopt.tasks.task import Task
@@ -45,34 +50,68 @@ def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
     return replace(recipe, tasks=tasks)
 
 
-def trajectory_factory(
-    task: Task, budget: Budget, *, trajectories: str, rate: float | None
-) -> OptimizerFactory:
-    """Return the loss optimizer of the trajectories; None is the task's own rate."""
-    if rate is None:
-        rate = loss_rate(task, trajectories, budget.gradient_steps)
-    return loss_optimizer(trajectories, rate)
+class MetaTrainedMethod(Method):
+    """A method that follows a value function, which is trained once for all its runs.
 
-
-def recipe_key(
-    recipe: Recipe,
-    budget: Budget,
-    *,
-    trajectories: str,
-    rate: float | None,
-    literal: bool,
-) -> dict[str, object]:
-    """Return a JSON-able key of all that determines the value function of a task.
-
-    The gradient steps of the budget decide the rate if it is None.
+    Attributes:
+        recipe: how the value function is trained; its tasks are cut to the budget.
+        trajectories: "sgd" or "adam", which makes the loss trajectories.
+        rate: learning rate of the loss trajectories; None for the one found for the
+            task.
+        steps: candidate lengths of a guided step.
+        literal: whether it is the published algorithm.
     """
-    key = {
-        "recipe": asdict(recipe),
-        "trajectories": trajectories,
-        "literal": literal,
-        "steps": budget.gradient_steps,
-    }
-    return key if rate is None else key | {"rate": rate}
+
+    sees: ClassVar[Sees] = "loss gradients"
+    recipe: Recipe
+    trajectories: str = "sgd"
+    rate: float | None
+    steps: tuple[float, ...]
+    literal: ClassVar[bool] = False
+
+    def preparation_key(self, budget: Budget) -> dict[str, object] | None:
+        """Return a JSON-able key of all that determines the value function of a task.
+
+        Raises:
+            ConfigError: if the budget does not allow a single trajectory.
+        """
+        key = {
+            "recipe": asdict(self._recipe(budget)),
+            "trajectories": self.trajectories,
+            "literal": self.literal,
+            "steps": budget.gradient_steps,
+        }
+        return key if self.rate is None else key | {"rate": self.rate}
+
+    def prepare(
+        self,
+        task: Task,
+        budget: Budget,
+        generator: torch.Generator,
+        *,
+        progress: Progress | None = None,
+    ) -> Preparation:
+        """Meta-train the value function with the queries that the budget leaves.
+
+        Raises:
+            ConfigError: if the budget does not allow a single trajectory.
+        """
+        recipe, factory = self._recipe(budget), self._loss_factory(task, budget)
+        return pack(meta_train(task, recipe, factory, generator, progress=progress))
+
+    def value_function(self, prepared: Preparation) -> MetaTrained:
+        """Return the value function of a preparation."""
+        return unpack(prepared, self.recipe)
+
+    def _recipe(self, budget: Budget, kept: int = 0) -> Recipe:
+        """Return the recipe within a budget, of which some queries are kept."""
+        return fitted_recipe(self.recipe, budget, kept + trial_queries(self.steps))
+
+    def _loss_factory(self, task: Task, budget: Budget) -> OptimizerFactory:
+        rate = self.rate
+        if rate is None:
+            rate = loss_rate(task, self.trajectories, budget.gradient_steps)
+        return loss_optimizer(self.trajectories, rate)
 
 
 def pack(trained: MetaTrained) -> Preparation:

@@ -8,27 +8,14 @@ from one metric to another. `metricopt-literal` is the pseudocode as published.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.algorithm1.health import check_health, health_notes
-from metricopt.algorithm1.meta_preparation import (
-    fitted_recipe,
-    pack,
-    recipe_key,
-    suited_recipe,
-    trajectory_factory,
-    unpack,
-)
-from metricopt.algorithm1.meta_training import meta_train
+from metricopt.algorithm1.meta_preparation import MetaTrainedMethod, suited_recipe
 from metricopt.algorithm1.recipe import RECIPE, MetaTrained, Progress, Recipe
-from metricopt.algorithm1.step_choice import (
-    choose_step,
-    guided_optimizer,
-    trial_queries,
-)
+from metricopt.algorithm1.step_choice import choose_step, guided_optimizer
 from metricopt.algorithm1.trajectories import (
     GUIDED,
     LOSS,
@@ -36,16 +23,10 @@ from metricopt.algorithm1.trajectories import (
     Trajectories,
     collect_kinds,
 )
-from metricopt.methods.contract import METHODS, Method, Preparation, Sees
+from metricopt.methods.contract import METHODS, Method, Preparation
 from metricopt.methods.known import Known, KnownValueFunction
 from metricopt.methods.result import Budget, FinetuneResult, last_step
-from metricopt.tasks.descent import (
-    OptimizerFactory,
-    Streams,
-    paired_streams,
-    run,
-    starts,
-)
+from metricopt.tasks.descent import Streams, paired_streams, run, starts
 from metricopt.tasks.task import Task
 
 CHECKED_SHARE, CHECKED_LEAST = 20, 4
@@ -54,7 +35,7 @@ CHECKED_SHARE, CHECKED_LEAST = 20, 4
 
 @METHODS.register("metricopt")
 @dataclass(frozen=True)
-class MetricOpt(Method):
+class MetricOpt(MetaTrainedMethod):
     """Meta-train a value function within the budget, then take guided steps.
 
     Attributes:
@@ -72,7 +53,6 @@ class MetricOpt(Method):
             starts.
     """
 
-    sees: ClassVar[Sees] = "loss gradients"
     recipe: Recipe = RECIPE
     optimizer: str = "sgd"
     trajectories: str = "sgd"
@@ -111,22 +91,8 @@ class MetricOpt(Method):
         return replace(self, recipe=recipe, health_tasks=checked)
 
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:
-        """Return a JSON-able key of all that determines the value function of a task.
-
-        None where it is known.
-
-        Raises:
-            ConfigError: if the budget does not allow a single trajectory.
-        """
-        if self.known is not None:
-            return None
-        return recipe_key(
-            self._recipe(budget),
-            budget,
-            trajectories=self.trajectories,
-            rate=self.rate,
-            literal=False,
-        )
+        """Return the key of a value function to be trained; None where it is known."""
+        return None if self.known is not None else super().preparation_key(budget)
 
     def prepare(
         self,
@@ -136,23 +102,17 @@ class MetricOpt(Method):
         *,
         progress: Progress | None = None,
     ) -> Preparation:
-        """Meta-train the value function with the queries of the budget.
-
-        Raises:
-            ConfigError: if the budget does not allow a single trajectory.
-        """
+        """Meta-train the value function, unless it is known."""
         if self.known is not None:
             return Preparation()
-        recipe = self._recipe(budget)
-        factory = self._loss_factory(task, budget)
-        return pack(meta_train(task, recipe, factory, generator, progress=progress))
+        return super().prepare(task, budget, generator, progress=progress)
 
     def value_function(self, prepared: Preparation) -> MetaTrained:
         """Return the value function of a preparation, or the known one."""
         known = self.known
         if known is not None:
             prepared = Preparation(0, known.tensors, known.facts)
-        return unpack(prepared, self.recipe)
+        return super().value_function(prepared)
 
     def run(
         self,
@@ -188,14 +148,9 @@ class MetricOpt(Method):
         known = self.known or KnownValueFunction(prepared.tensors, prepared.facts)
         return replace(result, notes=notes | {"step": step}, known=(known,) * rows)
 
-    def _recipe(self, budget: Budget) -> Recipe:
-        kept = self.health_tasks * self.recipe.rollout.observations
-        return fitted_recipe(self.recipe, budget, kept + trial_queries(self.steps))
-
-    def _loss_factory(self, task: Task, budget: Budget) -> OptimizerFactory:
-        return trajectory_factory(
-            task, budget, trajectories=self.trajectories, rate=self.rate
-        )
+    def _recipe(self, budget: Budget, kept: int = 0) -> Recipe:
+        checked = self.health_tasks * self.recipe.rollout.observations
+        return super()._recipe(budget, kept + checked)
 
     def _held_out(
         self,
