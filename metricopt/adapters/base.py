@@ -81,12 +81,8 @@ class Adapter(ABC):
 class NetworkAdapter(Adapter):
     """An adapter of a network that a user has in hands.
 
-    Args:
-        network: the network theta; frozen and put in evaluation mode.
-        size: number d of adapter parameters.
-
     Attributes:
-        network: the network theta, frozen and in evaluation mode.
+        network: the network theta, frozen and put in evaluation mode.
         size: number d of adapter parameters.
     """
 

@@ -1,6 +1,7 @@
 """Run a network for many phi at once, cut in two if a check finds equal outputs."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,17 +114,13 @@ def batch_network(
     halves = torch.arange(count_of(sample)).tensor_split(2)
     parts = [tensors_of(selected(sample, half)) for half in halves if len(half)]
     called: set[nn.Module] = set()
-    watches = [
-        site.module.register_forward_hook(lambda module, *_: called.add(module))
-        for site in sites
-    ]
-    try:
+    with ExitStack() as watches:
+        for site in sites:
+            watch = site.module.register_forward_hook(lambda m, *_: called.add(m))
+            watches.callback(watch.remove)
         alone = careful.shared(whole, first)
         # In other batches: it differs from both together if examples are mixed.
         apart = joined([careful.shared(part, second) for part in parts], 1)
-    finally:
-        for watch in watches:
-            watch.remove()
     require_called(sites, called)
     for cut in (cut_network(network, sites, form), hooked):
         batched = cut and _agreeing(cut, sample, both, joined([alone, apart], 0))

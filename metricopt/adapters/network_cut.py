@@ -8,12 +8,12 @@ others need not be traceable. A network that cannot be traced runs whole, with h
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, cast
 
 import torch
 from torch import Tensor, fx, nn
 from torch.fx.node import Node
-from torch.utils.hooks import RemovableHandle
 
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.sites import Modulation, Site
@@ -33,9 +33,6 @@ class SiteTracer(fx.Tracer):
 
     fx patches `nn.Module` for the whole process. What another thread runs meanwhile is
     called as if it had not.
-
-    Args:
-        targets: modules that must show up in the graph.
     """
 
     def __init__(self, targets: Iterable[nn.Module]) -> None:
@@ -152,41 +149,26 @@ class HookedNetwork:
 
     def decode(self, values: Sequence[Tensor], modulation: Modulation) -> Any:
         """Return the network outputs, [B * n, ...], of inputs [B * n, ...]."""
-        handles = hook_sites(self._sites, lambda: modulation)
-        try:
+        changes = site_changes(self._sites, lambda: modulation)
+        with ExitStack() as hooks:
+            for site, change in zip(self._sites, changes, strict=True):
+                # Before hooks of others, which see what a site gives with phi in it.
+                hook = site.module.register_forward_hook(_hook(change), prepend=True)
+                hooks.callback(hook.remove)
             return call(self._network, formed(self._form, values))
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
-def modulated(modulation: Modulation, hidden: Tensor, site: int) -> Tensor:
-    """Return the output of a site, [B * n, ...], modulated row by row."""
-    return modulation.grouped(hidden, site)
-
-
-def hook_sites(
-    sites: Sequence[Site], modulation: Callable[[], Modulation]
-) -> list[RemovableHandle]:
-    """Modulate the sites of a network in place, until the handles are removed.
-
-    The modulation is asked for at every site, so that it may follow a phi that changes.
-    """
-
-    def hook_with(change: Change) -> Callable[[nn.Module, Any, Any], Any]:
-        return lambda module, inputs, output: change(output)
-
-    # Before hooks of others, which see what a site gives once phi is applied.
-    return [
-        site.module.register_forward_hook(hook_with(change), prepend=True)
-        for site, change in zip(sites, site_changes(sites, modulation), strict=True)
-    ]
+def _hook(change: Change) -> Callable[[nn.Module, Any, Any], Any]:
+    return lambda module, inputs, output: change(output)
 
 
 def site_changes(
     sites: Sequence[Site], modulation: Callable[[], Modulation]
 ) -> list[Change]:
-    """Return what a modulation does to the output of every site; see `hook_sites`."""
+    """Return what a modulation does to the output of every site.
+
+    It is asked for at every site, so that it may follow a phi that changes.
+    """
 
     def change_at(index: int) -> Change:
         def change(output: Any) -> Tensor:
@@ -194,7 +176,7 @@ def site_changes(
                 kind = "nested " * isinstance(output, Tensor) + type(output).__name__
                 name = sites[index].name
                 raise ConfigError(f"site {name!r} must give one tensor, got {kind}")
-            return modulated(modulation(), output, index)
+            return modulation().grouped(output, index)
 
         return change
 
@@ -354,6 +336,6 @@ def _suffix_module(
             continue
         copy = suffix.node_copy(node, copies.__getitem__)
         if node in site_of:
-            copy = suffix.call_function(modulated, (modulation, copy, site_of[node]))
+            copy = suffix.call_method("grouped", (modulation, copy, site_of[node]))
         copies[node] = copy
     return fx.GraphModule(root, suffix)

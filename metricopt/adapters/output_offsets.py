@@ -37,11 +37,6 @@ class OutputOffsets(NetworkAdapter):
         meaning: what outputs are, and where their classes are.
         outputs: number of outputs C; None to run the network on one example.
 
-    Attributes:
-        inner: the other adapter.
-        outputs: number of outputs C.
-        meaning: what outputs are.
-
     Raises:
         ConfigError: if the network does not return one tensor.
     """
@@ -153,11 +148,7 @@ class OutputOffsets(NetworkAdapter):
 
 
 class OffsetsAlone(Adapter):
-    """Offsets of outputs that are known already: no network runs.
-
-    Args:
-        outputs: number of outputs C.
-    """
+    """Offsets of C outputs that are known already: no network runs."""
 
     def __init__(self, outputs: int) -> None:
         self.size = outputs
@@ -265,9 +256,7 @@ def _of_form(parts: list[Tensor]) -> Outputs:
 class MeantAdapter(Adapter):
     """Another adapter, whose outputs become logits with the class axis second.
 
-    Args:
-        inner: adapter of a network that returns its outputs in another form.
-        meaning: meaning of these outputs; see `Meaning.inward`.
+    The meaning is that of its outputs; see `Meaning.inward`.
     """
 
     def __init__(self, inner: Adapter, meaning: Meaning) -> None:

@@ -3,6 +3,7 @@
 import difflib
 import itertools
 from collections.abc import Container, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -58,14 +59,10 @@ def record_run(network: nn.Module, inputs: Inputs) -> RecordedRun:
         shapes[module] = tuple(output.shape) if plain else None
 
     evaluating(network)
-    within_reach = itertools.filterfalse(is_scripted, network.modules())
-    handles = [module.register_forward_hook(record) for module in within_reach]
-    try:
-        with torch.no_grad():
-            return RecordedRun(shapes, call_on_copy(network, inputs))
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for module in itertools.filterfalse(is_scripted, network.modules()):
+            hooks.callback(module.register_forward_hook(record).remove)
+        return RecordedRun(shapes, call_on_copy(network, inputs))
 
 
 def is_scripted(module: nn.Module) -> bool:

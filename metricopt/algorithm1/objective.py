@@ -7,7 +7,7 @@ of a trajectory differ; mining follows Wang et al., CVPR 2019.
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -135,8 +135,7 @@ LEAST_SIZE = 1e-3
 """Below this size the regression term says nothing about its weight."""
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """Interpolated trajectories: a batch of points that knows which belong together.
 
     Attributes:
@@ -151,16 +150,12 @@ class Points:
 
     def rows(self, index: Tensor) -> "Points":
         """Return the trajectories at `index`."""
-        return Points(self.phi[index], self.mean[index], self.deviation[index])
+        return Points(*(part[index] for part in self))
 
 
 def join_points(parts: Sequence[Points]) -> Points:
     """Return several batches of points as one."""
-    return Points(
-        torch.cat([part.phi for part in parts]),
-        torch.cat([part.mean for part in parts]),
-        torch.cat([part.deviation for part in parts]),
-    )
+    return Points(*map(torch.cat, zip(*parts, strict=True)))
 
 
 def value_loss(

@@ -57,21 +57,11 @@ class Trajectories:
     def __len__(self) -> int:
         return self.phi.shape[0]
 
-    def rows(self, index: Tensor | slice) -> "Trajectories":
-        """Return the trajectories at `index`, as a batch of their own."""
-        return Trajectories(
-            self.phi[index], self.losses[index], self.steps[index], self.costs[index]
-        )
-
 
 def concatenate(parts: list[Trajectories]) -> Trajectories:
     """Join batches of trajectories of equal length T and equal K."""
-    return Trajectories(
-        torch.cat([part.phi for part in parts]),
-        torch.cat([part.losses for part in parts]),
-        torch.cat([part.steps for part in parts]),
-        torch.cat([part.costs for part in parts]),
-    )
+    held = zip(*(vars(part).values() for part in parts), strict=True)
+    return Trajectories(*map(torch.cat, held))
 
 
 @dataclass(frozen=True)

@@ -173,10 +173,9 @@ class _Stem(nn.Module):
 class RegionReading(nn.Module):
     """The last layers, with the boxes decoded and cut at the edges of the image.
 
-    Args:
-        classes: from vectors [n, P, H] to logits, the background first, [n, P, C + 1].
-        boxes: from vectors to offsets of boxes, [n, P, 4 C + 4].
-        coder: a `torchvision.models.detection._utils.BoxCoder`, or what decodes as it.
+    They turn vectors [n, P, H] into logits [n, P, C + 1], the background first, and
+    offsets of boxes [n, P, 4 C + 4], which a coder such as torchvision's `BoxCoder`
+    decodes.
     """
 
     def __init__(self, classes: nn.Module, boxes: nn.Module, coder: Any) -> None:

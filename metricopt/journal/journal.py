@@ -215,12 +215,7 @@ def _write(file: int, content: bytes) -> None:
 
 
 class JournalledMetric(WrappedMetric):
-    """Asks a metric row by row, and only what the journal does not answer.
-
-    Args:
-        metric: what is evaluated.
-        journal: what it said before, and where each new answer is written at once.
-    """
+    """Asks a metric row by row, and only what the journal does not answer."""
 
     def __init__(self, metric: Metric, journal: Journal) -> None:
         super().__init__(metric)

@@ -134,10 +134,7 @@ CHECKPOINTS = (1, 10, 20, 50, 100, 150, 250, 500, 750, 1_000, 1_500, 2_500, 5_00
 class Archive:
     """All queries of R searches in lock-step; the first of each is phi = 0.
 
-    Args:
-        task: the task to query.
-        budget: limits the queries of every row.
-        rows: number of searches R.
+    The budget limits the queries of every row.
 
     Raises:
         ConfigError: if the budget allows no query.

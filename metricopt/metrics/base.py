@@ -298,11 +298,7 @@ METRICS: Registry[type[Metric]] = Registry("metric", "metricopt.metrics")
 
 
 class WrappedMetric(Metric):
-    """Takes over name, direction, range and inputs of the metric it wraps.
-
-    Args:
-        metric: what is evaluated.
-    """
+    """Takes over name, direction, range and inputs of the metric it wraps."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric

@@ -22,12 +22,9 @@ DEVIATION = 0.3
 
 
 class HandedOver:
-    """CMA-ES asked for one candidate at a time.
+    """CMA-ES asked for one candidate at a time, from a phi [d].
 
-    Args:
-        start: phi, shape [d].
-        root: square root of the covariance it starts with, shape [d, d].
-        seed: seed of all randomness.
+    The root [d, d] is that of the covariance it starts with.
     """
 
     def __init__(self, start: Tensor, root: Tensor, seed: int) -> None:

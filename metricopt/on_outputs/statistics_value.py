@@ -10,6 +10,7 @@ several explanations, the deviation says so.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,8 +29,7 @@ LEAST_WEIGHT = 0.01
 SMALL = 1e-12
 
 
-@dataclass(frozen=True)
-class _Explanations:
+class _Explanations(NamedTuple):
     """M settings of the kernel.
 
     Attributes:
@@ -48,13 +48,7 @@ class _Explanations:
 
     def at(self, index: Tensor) -> "_Explanations":
         """Return some of them."""
-        return _Explanations(
-            self.linear[index],
-            self.family[index],
-            self.curved[index],
-            self.length[index],
-            self.noise[index],
-        )
+        return _Explanations(*(part[index] for part in self))
 
 
 def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:

@@ -20,14 +20,10 @@ class _Bar(tqdm):
 
 
 class QueryBar:
-    """Shows how many queries were made, and the time left; hidden without a terminal.
+    """Shows how many queries of all were made, and the time left, in a terminal.
 
     A terminal that is closed or broken ends the bar, not the run: queries cost more
     than a bar is worth.
-
-    Args:
-        total: queries in all.
-        shown: whether a terminal shows it.
     """
 
     def __init__(self, total: int, *, shown: bool) -> None:

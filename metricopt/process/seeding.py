@@ -41,8 +41,7 @@ def globally_seeded(seed: int, device: torch.device | None = None) -> Iterator[N
 class Seeds:
     """Seeds of everything random in one run or task, one seed per purpose.
 
-    Args:
-        *names: what identifies it, such as problem and replicate.
+    The names identify it, such as problem and replicate.
     """
 
     def __init__(self, *names: object) -> None:

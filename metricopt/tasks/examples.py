@@ -130,12 +130,7 @@ class LazySplit:
 
 
 class Relabelled:
-    """The same examples with other targets.
-
-    Args:
-        examples: source of the inputs.
-        targets: targets of the N examples.
-    """
+    """The same examples with other targets."""
 
     def __init__(self, examples: Examples, targets: Targets) -> None:
         self._examples, self.targets = examples, targets

@@ -18,13 +18,9 @@ from metricopt.tasks.encoding import Encoded
 
 
 class Judge:
-    """Evaluates metrics of an adapted network on one split.
+    """Evaluates metrics of an adapted network on one split, as its adapter encodes it.
 
     A task has one for its observe split; a comparison of methods has one for test.
-
-    Args:
-        adapter: frozen network theta with adapter.
-        split: N examples as the adapter encodes them.
     """
 
     def __init__(self, adapter: Adapter, split: Encoded) -> None:
@@ -107,12 +103,7 @@ def bound_metric(metric: Metric, meaning: Meaning) -> Metric:
 
 
 class DenseMetric(WrappedMetric):
-    """A metric of rows [N, C], of dense outputs [N, C, ...] with targets [N, ...].
-
-    Args:
-        metric: metric of rows.
-        meaning: what outputs and targets mean.
-    """
+    """A metric of rows [N, C], of dense outputs [N, C, ...] with targets [N, ...]."""
 
     def __init__(self, metric: Metric, meaning: Meaning) -> None:
         super().__init__(metric)

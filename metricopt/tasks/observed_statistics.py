@@ -17,14 +17,7 @@ from metricopt.tasks.passes import map_examples_per_pass
 
 
 class ObservedStatistics:
-    """Statistics of the N examples a judge holds, for many phi at once.
-
-    Args:
-        judge: adapter and examples.
-        kind: which statistics.
-
-    Attributes:
-        kind: which statistics.
+    """Statistics of one kind of the N examples a judge holds, for many phi at once.
 
     Raises:
         ConfigError: if targets are no tensor.

@@ -48,12 +48,7 @@ def batched_loss(loss: Loss) -> RowLosses:
 
 
 class NativeLoss:
-    """A loss of outputs as a network returns them, of outputs in the form of methods.
-
-    Args:
-        loss: the user's loss.
-        meaning: meaning of the outputs.
-    """
+    """A user's loss of outputs as a network returns them, of those of methods."""
 
     def __init__(self, loss: Loss, meaning: Meaning) -> None:
         self._loss, self._meaning = loss, meaning

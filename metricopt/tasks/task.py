@@ -73,15 +73,11 @@ class Task(ABC):
     A method uses its public names only: losses and counted queries. They give no other
     access to the metric, the outputs or the labels.
 
-    Args:
-        size: number d of adapter parameters.
-        seeds: seeds of the task's own random choices; fixed ones if None.
-
     Attributes:
         size: number d of adapter parameters.
         meter: counts and limits metric queries.
         loss_evaluations: mini-batch losses evaluated so far, one per row.
-        seeds: seeds of the task's own random choices.
+        seeds: seeds of the task's own random choices; fixed ones if None is given.
         rates: learning rates found so far, see `metricopt.tasks.descent.loss_rate`.
     """
 

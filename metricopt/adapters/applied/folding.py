@@ -14,13 +14,7 @@ from metricopt.reading.outputs import logits_of, with_logits
 
 
 class ChannelAffine(nn.Module):
-    """Multiplies and shifts every channel.
-
-    Args:
-        factor: factor of every channel, shape [C].
-        shift: shift of every channel, shape [C].
-        axis: axis of the channels, 1 or -1.
-    """
+    """Multiplies and shifts every channel, by [C] each, in the axis 1 or -1."""
 
     factor: Tensor
     shift: Tensor
@@ -40,12 +34,7 @@ class ChannelAffine(nn.Module):
 
 
 class ProbabilityShift(nn.Module):
-    """Shifts the logits of probabilities, or of their logarithms.
-
-    Args:
-        offsets: offsets of every class, shape [C].
-        meaning: meaning of the outputs; its link is the one of the probabilities.
-    """
+    """Shifts the logits of probabilities, or of their logarithms, by offsets [C]."""
 
     offsets: Tensor
 
@@ -72,12 +61,7 @@ class ProbabilityShift(nn.Module):
 
 
 class Followed(nn.Module):
-    """A network followed by one more module.
-
-    Args:
-        network: the network, with any inputs.
-        last: what is done to its outputs.
-    """
+    """A network with any inputs, followed by one more module for its outputs."""
 
     def __init__(self, network: nn.Module, last: nn.Module) -> None:
         super().__init__()
