@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from safetensors import safe_open
 from torch import Tensor
 
-from metricopt.errors import DataError
+from metricopt.errors import ConfigError, DataError
 
 LARGEST_TEXT = 1 << 30
 """Bytes of a text file. What is larger is none of ours."""
@@ -55,6 +55,25 @@ def read_metadata(path: Path) -> dict[str, str]:
     """Return the texts in a safetensors file, without its tensors; see above."""
     with _opened(path) as file:
         return dict(file.metadata() or {})
+
+
+def user_path(path: str | os.PathLike[str]) -> Path:
+    """Return a path that a user gave, which may begin with their home, "~"."""
+    return Path(os.path.expanduser(path))
+
+
+def read_own(path: Path, writer: str) -> Tensors:
+    """Return the content of a safetensors file of a user, which `writer` wrote.
+
+    Raises:
+        ConfigError: if it is missing or cannot be read as such.
+    """
+    try:
+        return read_tensors(path)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {path}") from error
+    except DataError as error:
+        raise ConfigError(f"{path} was not written by {writer}: {error}") from error
 
 
 def told(error: Exception) -> str:

@@ -21,7 +21,7 @@ from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.result import Budget, Checkpoint, FinetuneResult
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
-from metricopt.metrics.cost_weighted import CostWeightedError
+from metricopt.metrics.counted import CostWeightedError
 from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.descent import START_DEVIATION, starts
 from metricopt.tasks.observed_statistics import ObservedStatistics

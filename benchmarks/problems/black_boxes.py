@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.runs.spec import SUITE_METRICS
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import predict_labels
-from metricopt.metrics.cost_weighted import CostWeightedError
+from metricopt.metrics.counted import CostWeightedError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import class_probabilities
 

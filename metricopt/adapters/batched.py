@@ -25,7 +25,7 @@ from metricopt.reading.inputs import (
     selected,
     tensors_of,
 )
-from metricopt.reading.outputs import Outputs, each, joined, logits_of
+from metricopt.reading.outputs import Outputs, each, joined, logits_of, parts_of
 
 # Relative to the largest output. Reduced-precision convolutions (TF32, bfloat16) round
 # differently for different batch sizes; a wrong cut is off by far more.
@@ -179,18 +179,19 @@ def _by_row(outputs: Tensor, rows: int, examples: int) -> Tensor:
 
 def are_close(outputs: Outputs, expected: Outputs) -> bool:
     """Return whether outputs are equal, but for what other batches round."""
-    if isinstance(outputs, Tensor) and isinstance(expected, Tensor):
-        return _tensors_close(outputs, expected)
-    if isinstance(outputs, Tensor) or isinstance(expected, Tensor):
-        return False
-    pairs = list(zip(outputs, expected, strict=False))
-    same = len(outputs) == len(expected)
-    return same and all(_tensors_close(one, other) for one, other in pairs)
+    pairs = [*zip(parts_of(outputs), parts_of(expected), strict=False)]
+    several = [None if isinstance(e, Tensor) else len(e) for e in (outputs, expected)]
+    return several[0] == several[1] and all(_tensors_close(*pair) for pair in pairs)
 
 
 def _tensors_close(outputs: Tensor, expected: Tensor) -> bool:
     if outputs.shape != expected.shape:
         return False
-    largest = expected.abs().nan_to_num(posinf=0.0).amax().item()
-    absolute = _TOLERANCE.get(expected.dtype, _HALF_TOLERANCE) * largest
-    return torch.allclose(outputs, expected, rtol=0.0, atol=absolute, equal_nan=True)
+    off = _TOLERANCE.get(expected.dtype, _HALF_TOLERANCE) * largest(expected)
+    return torch.allclose(outputs, expected, rtol=0.0, atol=off, equal_nan=True)
+
+
+def largest(values: Tensor) -> float:
+    """Return the greatest size of values, apart from infinity; 0 without any."""
+    sizes = values.abs().nan_to_num(posinf=0.0)
+    return float(sizes.amax()) if sizes.numel() else 0.0

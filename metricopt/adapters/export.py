@@ -3,15 +3,14 @@
 import hashlib
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.errors import ConfigError, DataError, ShapeError
-from metricopt.files import read_tensors, write_atomically
+from metricopt.errors import ConfigError, ShapeError
+from metricopt.files import read_own, user_path, write_atomically
 
 _FORMAT = "metricopt-phi-1"
 
@@ -37,8 +36,7 @@ def save_phi(
             f"phi must have shape [{adapter.size}], got {tuple(phi.shape)}"
         )
     tensors = {"phi": phi.detach().cpu().contiguous()}
-    file = Path(os.path.expanduser(path))
-    write_atomically(file, save(tensors, metadata=_metadata(adapter)))
+    write_atomically(user_path(path), save(tensors, metadata=_metadata(adapter)))
 
 
 def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
@@ -55,7 +53,12 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
         ConfigError: if the file is missing, was not written by `save_phi`, or belongs
             to another adapter or other weights; the message names the difference.
     """
-    phi, saved = _read(Path(os.path.expanduser(path)))
+    tensors, saved = read_own(user_path(path), "save_phi")
+    phi = tensors.get("phi")
+    if phi is None:
+        raise ConfigError(
+            f"{user_path(path)} was not written by save_phi: it holds no phi"
+        )
     own = _metadata(adapter)
     for key in own | saved:  # what only the file names is a difference, too
         before, now = saved.get(key), own.get(key)
@@ -105,15 +108,3 @@ def _metadata(adapter: NetworkAdapter) -> dict[str, str]:
     with adapter.detached():
         theta = fingerprint(adapter.network)
     return {"format": _FORMAT} | adapter.describe() | {"theta": theta}
-
-
-def _read(path: Path) -> tuple[Tensor, dict[str, str]]:
-    try:
-        tensors, metadata = read_tensors(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {path}") from error
-    except DataError as error:
-        raise ConfigError(f"{path} was not written by save_phi: {error}") from error
-    if "phi" not in tensors:
-        raise ConfigError(f"{path} was not written by save_phi: it holds no phi")
-    return tensors["phi"], metadata

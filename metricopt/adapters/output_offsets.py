@@ -19,7 +19,14 @@ from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
-from metricopt.reading.outputs import Outputs, each, joined, logits_of, with_logits
+from metricopt.reading.outputs import (
+    Outputs,
+    each,
+    joined,
+    logits_of,
+    parts_of,
+    with_logits,
+)
 
 _CHECKED_EXAMPLES = 4
 
@@ -217,8 +224,7 @@ class Unmodulated(NetworkAdapter):
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the outputs of the network, each [N, C, ...], without gradient."""
-        outputs = self._outputs(inputs)
-        return (outputs,) if isinstance(outputs, Tensor) else outputs
+        return parts_of(self._outputs(inputs))
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the same outputs for every row of phi; see `Adapter`."""

@@ -11,9 +11,9 @@
      8     return the weights     `recipe.MetaTrained`
      9     initialise phi         `metricopt.tasks.descent.starts`
     10, 15 loop over steps        `metricopt.tasks.descent.run`
-    11     Sigma, eq. (3)         `guided_es.subspace_basis`, `search_covariance`
-    12     P perturbations        `guided_es.sample_perturbations`
-    13     direction, eq. (4)     `guided_es.descent_estimate`
+    11     Sigma, eq. (3)         `optimizer.subspace_basis`, `search_covariance`
+    12     P perturbations        `optimizer.sample_perturbations`
+    13     direction, eq. (4)     `optimizer.descent_estimate`
     14     step on u_t            `optimizer.MetricOptimizer.step`; its length alpha_t:
                                   `step_choice`
     16     return phi             `metricopt.MetricOpt.run`,

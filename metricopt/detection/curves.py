@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from metricopt.detection.detections import (
     USUAL,
@@ -71,7 +72,7 @@ class Curves:
         0 where no detection reaches them.
         """
         best, _ = self.best()
-        return _padded(best).gather(-1, self.reached(levels))
+        return pad(best, (0, 1)).gather(-1, self.reached(levels))
 
     def eleven_points(self) -> Tensor:
         """Return the average precision of PASCAL VOC 2007, shape [B, C].
@@ -88,10 +89,6 @@ class Curves:
         """Return the area under the monotone curve, as in VOC 2010 on, [B, C]."""
         best, _ = self.best()
         return (best * self.hits).sum(-1) / self.objects.clamp_min(SMALL)
-
-
-def _padded(values: Tensor) -> Tensor:
-    return torch.nn.functional.pad(values, (0, 1))
 
 
 def curves(

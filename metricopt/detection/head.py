@@ -221,7 +221,7 @@ def pack_regions(
         torch.cat([part, boxes, _scale(boxes, image, size)], 1)
         for part, boxes, (image, size) in zip(parts, proposals, pairs, strict=True)
     ]
-    return torch.stack([_filled(row, count) for row in rows])
+    return torch.stack([pad(row, (0, 0, 0, count - len(row))) for row in rows])
 
 
 def _checked_heads(detector: nn.Module) -> Any:
@@ -254,7 +254,3 @@ def _scale(boxes: Tensor, image: Tensor, size: tuple[int, int]) -> Tensor:
     high, wide = image.shape[-2:]
     numbers = [*size, high / size[0], wide / size[1]]
     return boxes.new_tensor(numbers).expand(len(boxes), -1)
-
-
-def _filled(rows: Tensor, count: int) -> Tensor:
-    return pad(rows, (0, 0, 0, count - len(rows)))

@@ -15,13 +15,12 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from safetensors.torch import save
 from torch import Tensor
 
-from metricopt.errors import ConfigError, DataError, require_kind
-from metricopt.files import read_tensors, told, write_atomically
+from metricopt.errors import ConfigError, require_kind
+from metricopt.files import read_own, told, user_path, write_atomically
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -128,7 +127,7 @@ def save_known(path: str | os.PathLike[str], known: Known) -> None:
             "adapter": json.dumps(dict(known.adapter)),
         }
     whole = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(Path(os.path.expanduser(path)), save(whole, metadata=facts))
+    write_atomically(user_path(path), save(whole, metadata=facts))
 
 
 def load_known(path: str | os.PathLike[str]) -> Known:
@@ -137,13 +136,8 @@ def load_known(path: str | os.PathLike[str]) -> Known:
     Raises:
         ConfigError: if there is no such file, or it was not written by `save_known`.
     """
-    path = Path(os.path.expanduser(path))
-    try:
-        tensors, metadata = read_tensors(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {path}") from error
-    except DataError as error:
-        raise ConfigError(f"{path} was not written by save_known: {error}") from error
+    path = user_path(path)
+    tensors, metadata = read_own(path, "save_known")
     written = metadata.get("format", "of another program")
     readers = {STATISTICS: _statistics, PHI: _value_function}
     if written not in readers:

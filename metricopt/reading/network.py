@@ -14,7 +14,7 @@ from metricopt.adapters.network_cut import TRACE_ERRORS
 from metricopt.adapters.output_offsets import untouched_outputs
 from metricopt.errors import ConfigError, DataError, MetricOptError, described
 from metricopt.reading.inputs import Inputs, described_inputs, tensors_of
-from metricopt.reading.outputs import Outputs
+from metricopt.reading.outputs import Outputs, parts_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
@@ -102,7 +102,7 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
     outputs = first_run(
         lambda: untouched_outputs(adapter, inputs), network, inputs, name
     )
-    if not all(bool(part.isfinite().all()) for part in _parts(outputs)):
+    if not all(bool(part.isfinite().all()) for part in parts_of(outputs)):
         raise DataError(
             f"the {name} inputs must be finite, as the network does not return finite "
             f"outputs for others, got NaN or infinity in {len(strange)} of "
@@ -116,7 +116,7 @@ def check_outputs(outputs: Outputs, name: str) -> None:
     Raises:
         DataError: if there is a NaN in the outputs [1, N, ...] of a split.
     """
-    for part in _parts(outputs):
+    for part in parts_of(outputs):
         wrong = part[0].flatten(1).isnan().any(1)
         if bool(wrong.any()):
             raise DataError(
@@ -124,10 +124,6 @@ def check_outputs(outputs: Outputs, name: str) -> None:
                 f"{len(wrong)} {name} examples, first for example "
                 f"{int(wrong.nonzero()[0])}"
             )
-
-
-def _parts(outputs: Outputs) -> tuple[Tensor, ...]:
-    return (outputs,) if isinstance(outputs, Tensor) else outputs
 
 
 def _not_finite(examples: Examples) -> Tensor:

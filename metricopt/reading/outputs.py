@@ -4,7 +4,6 @@ import weakref
 from collections.abc import (
     Callable,
     Hashable,
-    Iterable,
     Iterator,
     Mapping,
     MutableMapping,
@@ -50,7 +49,8 @@ def logits_of(returned: Any) -> Outputs:
         found: Tensor = parts[name]
         return found
     kinds = [type(part).__name__ for part in parts.values()]
-    if isinstance(returned, tuple) and parts and _are_tensors(parts.values()):
+    tensors = all(isinstance(part, Tensor) for part in parts.values())
+    if isinstance(returned, tuple) and parts and tensors:
         return tuple(returned)
     named = [f"{key}: {kind}" for key, kind in zip(parts, kinds, strict=True)]
     listed = kinds if isinstance(returned, tuple | list) else named
@@ -105,10 +105,6 @@ def _logits_name(parts: Mapping[Any, Any]) -> Any:
     return next(iter(named or tensors[: len(tensors) == 1]), None)
 
 
-def _are_tensors(parts: Iterable[Any]) -> bool:
-    return all(isinstance(part, Tensor) for part in parts)
-
-
 def leading(outputs: Outputs) -> Tensor:
     """Return the first tensor of outputs, which gives their number and device."""
     return outputs if isinstance(outputs, Tensor) else outputs[0]
@@ -121,6 +117,11 @@ def each(function: Callable[[Tensor], Tensor], outputs: Outputs) -> Outputs:
     return tuple(map(function, outputs))
 
 
+def parts_of(outputs: Outputs) -> tuple[Tensor, ...]:
+    """Return the tensors of outputs."""
+    return (outputs,) if isinstance(outputs, Tensor) else outputs
+
+
 def joined(parts: Sequence[Outputs], axis: int) -> Outputs:
     """Return outputs joined along an axis, tensor by tensor."""
     if isinstance(parts[0], Tensor):
@@ -130,10 +131,7 @@ def joined(parts: Sequence[Outputs], axis: int) -> Outputs:
 
 def rows(outputs: Outputs) -> Iterator[Outputs]:
     """Yield the outputs of every row, for outputs [B, ...] of B rows."""
-    if isinstance(outputs, Tensor):
-        yield from outputs
-    else:
-        yield from zip(*outputs, strict=True)
+    yield from outputs if isinstance(outputs, Tensor) else zip(*outputs, strict=True)
 
 
 def class_logits(outputs: Tensor) -> Tensor:

@@ -13,8 +13,7 @@ from metricopt.reading.callables import CallableMetric
 from metricopt.reading.expected import one_by_one
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Outputs, Targets, joined
-from metricopt.tasks import passes
-from metricopt.tasks.encoding import Encoded
+from metricopt.tasks.encoding import Encoded, judging_pass, rows_held
 
 
 class Judge:
@@ -39,7 +38,7 @@ class Judge:
         Feature maps are read from memory once for all rows, a few examples at a time.
         """
         rows, split = max(1, len(phi)), self.split
-        together, chunk = passes.judging_pass(rows, len(split), split.first)
+        together, chunk = judging_pass(rows, len(split), split.first)
         parts, predict = phi.to(split.device).split(together), self.adapter.predict
         return joined(
             [
@@ -76,7 +75,7 @@ class Judge:
             MetricError: if a metric fails; the message names the row of phi.
         """
         found: dict[str, list[Tensor]] = {name: [] for name in metrics}
-        rows = passes.rows_held(len(self.split), self.split.first, kept=self.split.kept)
+        rows = rows_held(len(self.split), self.split.first, kept=self.split.kept)
         for start, part in zip(range(0, len(phi), rows), phi.split(rows), strict=True):
             try:
                 outputs = self.outputs(part) if known is None else known

@@ -26,13 +26,11 @@ from metricopt.reading.outputs import (
     each,
     targets_at,
 )
-from metricopt.statistics.contract import STATISTICS
-from metricopt.statistics.several import SeveralStatistics
-from metricopt.tasks.encoding import Encoded, encoded
+from metricopt.statistics.contract import STATISTICS, SeveralStatistics
+from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
-from metricopt.tasks.passes import map_examples_per_pass
 from metricopt.tasks.row_losses import (
     Loss,
     LossesInParts,

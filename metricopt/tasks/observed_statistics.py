@@ -10,10 +10,8 @@ from metricopt.adapters.output_offsets import OffsetsAlone
 from metricopt.errors import ConfigError
 from metricopt.reading.outputs import Outputs, joined
 from metricopt.statistics.contract import Groups, Statistics
-from metricopt.tasks import passes
-from metricopt.tasks.encoding import EncodedSplit
+from metricopt.tasks.encoding import EncodedSplit, map_examples_per_pass, rows_held
 from metricopt.tasks.judge import Judge
-from metricopt.tasks.passes import map_examples_per_pass
 
 
 class ObservedStatistics:
@@ -68,7 +66,7 @@ class ObservedStatistics:
         all alike.
         """
         split = self._judge.split
-        rows = passes.rows_held(len(split), split.first, kept=split.kept)
+        rows = rows_held(len(split), split.first, kept=split.kept)
         found: list[Groups] = []
         for start in range(0, len(phi), rows):
             part = slice(start, start + rows)

@@ -146,7 +146,12 @@ class ClassSampler(Sampler):
         self.per_class = per_class
         self.classes_per_batch = _classes_per_batch(batch_size, per_class)
         self._examples = _grouped(targets.unique(return_inverse=True)[1])
-        _check_classes(len(self._examples.counts), self.classes_per_batch)
+        found, needed = len(self._examples.counts), self.classes_per_batch
+        if found < needed:
+            raise DataError(
+                f"a mini-batch holds {needed} different classes, got examples of "
+                f"{found}"
+            )
 
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
         """Return indices of examples, shape [rows, n], int64, class after class."""
@@ -275,10 +280,3 @@ def _classes_per_batch(batch_size: int, per_class: int) -> int:
             f"batch_size={batch_size} and per_class={per_class}"
         )
     return batch_size // per_class
-
-
-def _check_classes(found: int, needed: int) -> None:
-    if found < needed:
-        raise DataError(
-            f"a mini-batch holds {needed} different classes, got examples of {found}"
-        )

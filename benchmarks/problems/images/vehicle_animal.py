@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.runs.spec import SUITE_METRICS
-from metricopt.metrics.cost_weighted import CostWeightedError
+from metricopt.metrics.counted import CostWeightedError
 
 CLASSES = 10
 VEHICLES = (0, 1, 8, 9)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.batched import outputs_of
+from metricopt.adapters.batched import largest, outputs_of
 from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import Inputs
-from metricopt.reading.outputs import Outputs
+from metricopt.reading.outputs import Outputs, parts_of
 
 DEVIATION = 0.1
 """Standard deviation of the phi that is tried."""
@@ -95,19 +95,11 @@ def _predicted(adapter: NetworkAdapter, phi: Tensor, inputs: Inputs) -> Tried:
 
 def _agree(found: Outputs, predicted: Outputs) -> bool:
     """Return whether outputs are those predicted, as far as phi has an effect."""
-    parts = [
-        (outputs,) if isinstance(outputs, Tensor) else outputs
-        for outputs in (found, predicted)
-    ]
-    return all(_near(one, *two) for one, two in zip(*parts, strict=True))
+    pairs = zip(parts_of(found), parts_of(predicted), strict=True)
+    return all(_near(one, *two) for one, two in pairs)
 
 
 def _near(found: Tensor, expected: Tensor, untouched: Tensor) -> bool:
     rounding = ROUNDING.get(found.dtype, COARSE)
-    off = EFFECT * _largest(expected - untouched) + rounding * _largest(expected)
+    off = EFFECT * largest(expected - untouched) + rounding * largest(expected)
     return torch.allclose(found, expected, rtol=0.0, atol=off, equal_nan=True)
-
-
-def _largest(values: Tensor) -> float:
-    sizes = values.abs().nan_to_num(posinf=0.0)
-    return float(sizes.amax()) if sizes.numel() else 0.0

@@ -8,7 +8,7 @@ from metricopt.errors import ConfigError
 from metricopt.methods.result import Budget
 from metricopt.metrics.base import METRICS, to_cost
 from metricopt.metrics.confusion import CountMetric
-from metricopt.metrics.cost_weighted import CostWeightedError
+from metricopt.metrics.counted import CostWeightedError
 from metricopt.statistics.confusion import ConfusionStatistics
 from tests.contracts.outputs_task import OutputsTask, seeded
 

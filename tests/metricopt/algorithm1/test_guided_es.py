@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from metricopt.algorithm1.guided_es import (
+from metricopt.algorithm1.optimizer import (
     descent_estimate,
     perturbations,
     sample_perturbations,

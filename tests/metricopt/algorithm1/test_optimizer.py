@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from metricopt.algorithm1.guided_es import (
+from metricopt.algorithm1.optimizer import (
+    Guidance,
+    MetricOptimizer,
     descent_estimate,
     sample_perturbations,
     subspace_basis,
 )
-from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
 from tests.metricopt.drawn import draw, seeded

@@ -15,8 +15,7 @@ from metricopt.metrics.confusion import (
     confusion_counts,
     confusion_matrices,
 )
-from metricopt.metrics.cost_weighted import CostWeightedError
-from metricopt.metrics.counted import WorstClassError
+from metricopt.metrics.counted import CostWeightedError, WorstClassError
 from metricopt.reading.callables import make_metric
 from tests.metricopt.drawn import draw, labels, seeded
 from tests.metricopt.metrics.checked import check_metric

@@ -12,8 +12,8 @@ from metricopt.on_outputs.folds import (
     parts_of,
     stratified_folds,
 )
+from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.detection import DetectionStatistics
-from metricopt.statistics.several import SeveralStatistics
 from tests.metricopt.drawn import seeded
 from tests.metricopt.embedding_network import embedding_task, observed
 

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from metricopt.statistics.contract import anchored
+from metricopt.statistics.contract import SeveralStatistics, anchored
 from metricopt.statistics.retrieval import MOST, RANKS, RetrievalStatistics
-from metricopt.statistics.several import SeveralStatistics
 from tests.metricopt.drawn import seeded
 
 CLASSES, EACH, SIZE = 12, 6, 5

@@ -22,7 +22,7 @@ def adapter():
 def test_encoding_in_chunks_changes_nothing(adapter, monkeypatch, limit):
     whole = encode(adapter, TRAIN).features
     chunks = watch(monkeypatch, adapter, "encode")
-    monkeypatch.setattr(f"metricopt.tasks.passes.{limit[0]}", limit[1])
+    monkeypatch.setattr(f"metricopt.tasks.encoding.{limit[0]}", limit[1])
     parts = encode(adapter, TRAIN).features
     assert [len(inputs) for (inputs,) in chunks] == [7, 7, 7, 7, 7, 5]
     for one, other in zip(whole, parts, strict=True):

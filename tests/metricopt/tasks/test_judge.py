@@ -31,7 +31,7 @@ def test_the_judge_is_the_same_however_many_rows_fit_in_a_pass(adapter, monkeypa
     judge = judge_of(adapter, OBSERVE)
     expected = judge.values(make_metric("mcr"), phi)
     for examples in (1, 60, 175):
-        monkeypatch.setattr("metricopt.tasks.passes.EXAMPLES_PER_PASS", examples)
+        monkeypatch.setattr("metricopt.tasks.encoding.EXAMPLES_PER_PASS", examples)
         assert torch.equal(judge.values(make_metric("mcr"), phi), expected)
 
 
@@ -73,7 +73,7 @@ def passes_of(features, phi):
 def test_feature_maps_are_judged_in_passes_of_so_many_numbers(
     monkeypatch, rows, limit, expected
 ):
-    monkeypatch.setattr("metricopt.tasks.passes.MAP_NUMBERS_PER_PASS", limit)
+    monkeypatch.setattr("metricopt.tasks.encoding.MAP_NUMBERS_PER_PASS", limit)
     features = (draw(25, 4, 3, 3), draw(25, 2, 2, seed=1), draw(25, 9, seed=2))
     assert passes_of(features, draw(rows, 2)) == expected
 
@@ -99,7 +99,7 @@ def test_a_network_gives_the_same_outputs_in_passes_of_any_size(monkeypatch):
     expected = adapter.predict(judge.split.features, phi)
     assert not torch.equal(expected[0], expected[1])
     for numbers in (1, 5_000, 10**9):
-        monkeypatch.setattr("metricopt.tasks.passes.MAP_NUMBERS_PER_PASS", numbers)
+        monkeypatch.setattr("metricopt.tasks.encoding.MAP_NUMBERS_PER_PASS", numbers)
         torch.testing.assert_close(judge.outputs(phi), expected)
 
 

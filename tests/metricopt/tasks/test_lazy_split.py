@@ -142,7 +142,7 @@ def test_a_network_that_can_be_cut_reads_every_example_once():
 
 
 def test_a_network_that_cannot_be_cut_leaves_the_examples_where_they_are(monkeypatch):
-    monkeypatch.setattr("metricopt.tasks.passes.EXAMPLES_ENCODED", 4)
+    monkeypatch.setattr("metricopt.tasks.encoding.EXAMPLES_ENCODED", 4)
     images, adapter = Watched(), film(networks.Dynamic)
     assert not adapter.is_cut
     encoded = encode(adapter, LazySplit(images, targets=LABELS))
@@ -171,7 +171,7 @@ def test_a_query_reads_the_examples_once_for_all_rows_and_a_few_at_a_time(monkey
     images, adapter = Watched(), film(networks.Dynamic)
     judge = Judge(adapter, encode(adapter, LazySplit(images, targets=LABELS)))
     calls = watch(monkeypatch, adapter, "predict")
-    monkeypatch.setattr("metricopt.tasks.passes.NUMBERS_READ", 7 * IMAGES[0].numel())
+    monkeypatch.setattr("metricopt.tasks.encoding.NUMBERS_READ", 7 * IMAGES[0].numel())
     phi = 0.3 * draw(3, 6)
     judge.outputs(phi)
     images.read.clear()
