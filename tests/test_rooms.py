@@ -60,8 +60,8 @@ ROOMS = {
     "metrics methods",
     "metricopt.options": "errors process reading.meaning tasks.sampling adapters "
     "methods",
-    "metricopt.journal": "errors reading tasks.examples tasks.row_losses adapters "
-    "metrics options",
+    "metricopt.journal": "errors files reading tasks.examples tasks.row_losses "
+    "adapters metrics options",
     "metricopt.call": "errors process reading reading.outputs reading.meaning tasks "
     "tasks.examples tasks.row_losses adapters metrics algorithm1 methods on_outputs "
     "finetuned options journal",

@@ -101,7 +101,8 @@ class CrossFitting:
         rungs: steps after which only the better half of the descents goes on.
         every: steps between two looks at the held-out folds.
         examples: examples of the observe split that one step sees.
-        rate: about how far a step moves the statistics at first.
+        rate: about how far a step moves the statistics at first; it falls to 0. That
+            and an average of phi beat a constant rate.
         caution: deviations added to the predicted cost, so that descent stays where
             the value function knows the metric.
         memory: memory of the moving average of phi that is looked at, since steps on
