@@ -287,6 +287,6 @@ class Finetuned:
 
     def _native(self, cost: float) -> float:
         """Return a predicted cost in native units, among the values there can be."""
-        native = from_cost(self.metric, torch.tensor(cost, dtype=torch.float64))
+        native = from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
         known = [self.metric.low, self.metric.high, *self.values.tolist()]
-        return min(max(native.item(), min(known)), max(known))
+        return float(min(max(native, min(known)), max(known)))

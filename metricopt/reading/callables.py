@@ -13,7 +13,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, require_choice
 from metricopt.metrics.base import METRICS, Metric, ValueRange
-from metricopt.reading.expected import probabilities
+from metricopt.reading.expected import probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
     from_accumulator,
@@ -130,8 +130,9 @@ class CallableMetric(Metric):
 
     def _value(self, outputs: Outputs, targets: Targets) -> object:
         own = each(lambda part: part.detach().clone(), outputs)
-        given = targets.clone() if isinstance(targets, Tensor) else _copied(targets)
-        return self._called(own, given)
+        if isinstance(targets, Tensor):
+            return self._called(own, targets.clone())
+        return self._called(own, copy.deepcopy(targets))
 
     def _in_range(self, value: float) -> float:
         found = self._range.take(value)
@@ -361,14 +362,8 @@ def _declared(
 
 
 def _name(spec: object) -> str:
-    inner = spec.func if isinstance(spec, partial) else spec
+    inner = unwrapped(spec)
     return str(getattr(inner, "__name__", type(inner).__name__))
-
-
-def _copied(targets: Targets) -> Targets:
-    """Return a deep copy of targets that are no tensor."""
-    found: Targets = copy.deepcopy(targets)
-    return found
 
 
 def class_probabilities(outputs: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def test_losses_in_parts_have_the_gradients_of_the_whole(monkeypatch):
     )
     found = {}
     for numbers in (10**9, 1):
-        monkeypatch.setattr("metricopt.tasks.passes.MAP_NUMBERS_PER_PASS", numbers)
+        monkeypatch.setattr("metricopt.tasks.encoding.MAP_NUMBERS_PER_PASS", numbers)
         phi = torch.nn.Parameter(start.clone())
         losses = task.losses(phi, seeded(0))
         (losses * torch.tensor([1.0, 2.0, -3.0])).sum().backward()
@@ -132,7 +132,7 @@ def test_a_failing_metric_says_where(adapter, monkeypatch):
     def fails_when_large(outputs, targets):
         return 2.0 if outputs.abs().max() > 50 else 0.5
 
-    monkeypatch.setattr("metricopt.tasks.passes.EXAMPLES_PER_PASS", 50)
+    monkeypatch.setattr("metricopt.tasks.encoding.EXAMPLES_PER_PASS", 50)
     metric = CallableMetric(fails_when_large, "picky", higher_is_better=True, high=1)
     task, phi = task_of(adapter, metric=metric), draw(5, 5)
     phi[3] *= 1e4
