@@ -5,10 +5,10 @@ import torch
 
 from metricopt.errors import ConfigError
 from metricopt.statistics.confusion import ConfusionStatistics
+from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.probabilities import ProbabilityStatistics
 from metricopt.statistics.ranking import RankingStatistics
 from metricopt.statistics.retrieval import RetrievalStatistics
-from metricopt.statistics.several import SeveralStatistics
 from tests.metricopt.drawn import seeded
 from tests.metricopt.statistics.statistic_cases import situations
 
