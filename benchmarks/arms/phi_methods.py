@@ -29,12 +29,7 @@ from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
-from metricopt.methods.known import (
-    COSTS,
-    Known,
-    KnownStatistics,
-    KnownValueFunction,
-)
+from metricopt.methods.known import COSTS, Known, KnownStatistics, KnownValueFunction
 from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.on_outputs.no_harm import NoHarm

@@ -193,12 +193,7 @@ PAYS_ROWS = {
 }
 """Row of every column of the second table after the first, and its heading."""
 
-UNSEEN = (
-    ("metricopt-outputs", 15),
-    ("cma-es", 15),
-    ("cma-es", 50),
-    ("cma-es", 150),
-)
+UNSEEN = (("metricopt-outputs", 15), ("cma-es", 15), ("cma-es", 50), ("cma-es", 150))
 """Arm and metric queries of every column of black boxes after the untouched one."""
 
 

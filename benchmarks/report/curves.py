@@ -109,11 +109,7 @@ def at_budget(
 
 
 def curve(
-    records: Sequence[RunRecord],
-    reading: Reading,
-    *,
-    axis: Axis,
-    split: Split = "test",
+    records: Sequence[RunRecord], reading: Reading, *, axis: Axis, split: Split = "test"
 ) -> Curve | None:
     """Average the traces of one row over what counts as one value.
 

@@ -7,11 +7,7 @@ from statistics import mode
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
 from benchmarks.report.columns import Column
-from benchmarks.report.layout import (
-    Block,
-    TableLayout,
-    data_variants,
-)
+from benchmarks.report.layout import Block, TableLayout, data_variants
 from benchmarks.rows.contract import SEES
 from benchmarks.runs.codec import joint_digest
 from benchmarks.runs.record import RunRecord

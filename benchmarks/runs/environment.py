@@ -26,10 +26,7 @@ def device_name(device: "torch.device") -> str:
 def environment() -> dict[str, str]:
     """Return versions and commit, for records."""
     versions = {name: version(name) for name in PACKAGES}
-    return versions | {
-        "python": platform.python_version(),
-        "commit": commit(),
-    }
+    return versions | {"python": platform.python_version(), "commit": commit()}
 
 
 def commit() -> str:

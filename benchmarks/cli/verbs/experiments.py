@@ -22,11 +22,7 @@ from benchmarks.runs.paths import (
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore, gather, read_jsonl
-from benchmarks.tables.registry import (
-    Experiment,
-    experiment_names,
-    find_experiment,
-)
+from benchmarks.tables.registry import Experiment, experiment_names, find_experiment
 from metricopt.errors import DataError
 
 MAX_WORKERS = 16
