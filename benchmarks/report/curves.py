@@ -1,7 +1,7 @@
 """Traces of records as curves with a spread: for tables at a budget and figures."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,25 @@ class Curve:
     x: tuple[float, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Mapping[float, Sequence[float]]) -> "Curve":
+        """Return the curve of some values, one or more at every x in order."""
+        means = tuple(sum(own) / len(own) for own in values.values())
+        stds = tuple(stats.sample_std(own) or 0.0 for own in values.values())
+        return cls(tuple(values), means, stds)
+
+    def at(self, places: Sequence[int]) -> "Curve":
+        """Return some of the points, by their numbers."""
+        return Curve(
+            *(tuple(p[i] for i in places) for p in (self.x, self.mean, self.std))
+        )
+
+    @property
+    def band(self) -> tuple[list[float], list[float]]:
+        """One deviation below and above the mean."""
+        pairs = list(zip(self.mean, self.std, strict=True))
+        return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
 
 
 def of_place(
@@ -135,10 +154,7 @@ def curve(
     grid = sorted({x for points in traces for x, _ in points if x >= start})
     if len(grid) < 2:
         return None
-    columns = [[_held(points, x) for points in traces] for x in grid]
-    means = tuple(sum(column) / len(column) for column in columns)
-    stds = tuple(stats.sample_std(column) or 0.0 for column in columns)
-    return Curve(tuple(grid), means, stds)
+    return Curve.of({x: [_held(points, x) for points in traces] for x in grid})
 
 
 def budget_curve(
@@ -153,16 +169,12 @@ def budget_curve(
     budgets = [reading.budget(record) for record in runs]
     if not any(budgets):
         return None
-    groups: dict[int, list[float]] = {}
+    groups: dict[float, list[float]] = {}
     for record, budget in zip(runs, budgets, strict=True):
         values = reading.finals(record, split)
         if values:
             groups.setdefault(budget or record.queries, []).extend(values)
-    if len(groups) < 2:
-        return None
-    grid = tuple(sorted(groups))
-    means = tuple(sum(groups[x]) / len(groups[x]) for x in grid)
-    return Curve(grid, means, tuple(stats.sample_std(groups[x]) or 0.0 for x in grid))
+    return Curve.of(dict(sorted(groups.items()))) if len(groups) > 1 else None
 
 
 def query_curve(
@@ -192,10 +204,7 @@ def _end(records: Sequence[RunRecord], reading: Reading, split: Split) -> Curve 
     """Return the final values as a curve of one point, None if there are none."""
     values = reading.all_finals(records, split)
     queries = stats.mean([record.queries for record in records])
-    centre, spread = stats.mean(values), stats.sample_std(values)
-    if queries is None or centre is None:
-        return None
-    return Curve((queries,), (centre,), (spread or 0.0,))
+    return None if queries is None or not values else Curve.of({queries: values})
 
 
 def _lines(

@@ -76,8 +76,7 @@ def _draw(
             width = 2.5 if ours else 1.2
             panel.plot(line.x, line.mean, color=colour, linewidth=width)
             if ours:
-                low, high = _band(line)
-                panel.fill_between(line.x, low, high, color=colour, alpha=0.15, lw=0)
+                panel.fill_between(line.x, *line.band, color=colour, alpha=0.15, lw=0)
             ends.append((line.mean[-1], layout.entries[entry], colour))
     panel.set_xscale("log")
     panel.set_xlim(1, FARTHEST * ROOM)
@@ -107,16 +106,9 @@ def _until(line: Curve | None, queries: int) -> Curve | None:
         return None
     last = bisect_right(line.x, queries)
     keep = range(min(bisect_right(line.x, 0), last - 1), last)
-    x, mean, std = (
-        tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)
-    )
-    x = tuple(max(1.0, each) for each in x)
-    return Curve((*x, float(queries)), (*mean, mean[-1]), (*std, std[-1]))
-
-
-def _band(line: Curve) -> tuple[list[float], list[float]]:
-    pairs = list(zip(line.mean, line.std, strict=True))
-    return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
+    kept = line.at([*keep, last - 1])
+    x = (*(max(1.0, each) for each in kept.x[:-1]), float(queries))
+    return Curve(x, kept.mean, kept.std)
 
 
 def _of_all(

@@ -180,9 +180,7 @@ def draw_band(panel: "Axes", line: Curve, *, label: str, style: Style) -> None:
     """Draw a mean with one standard deviation to either side."""
     colour, dash, _ = style
     panel.plot(line.x, line.mean, color=colour, linestyle=dash, label=label)
-    low = [centre - spread for centre, spread in zip(line.mean, line.std, strict=True)]
-    high = [centre + spread for centre, spread in zip(line.mean, line.std, strict=True)]
-    panel.fill_between(line.x, low, high, color=colour, alpha=0.15, linewidth=0)
+    panel.fill_between(line.x, *line.band, color=colour, alpha=0.15, linewidth=0)
 
 
 def draw_mark(

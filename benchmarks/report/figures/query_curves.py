@@ -152,8 +152,7 @@ def _curve(
     if line is None:
         return None
     keep = [index for index, x in enumerate(line.x) if x > 0]
-    parts = [tuple(part[i] for i in keep) for part in (line.x, line.mean, line.std)]
-    return Curve(*parts) if keep else None
+    return line.at(keep) if keep else None
 
 
 ENTRY_INCHES, FRAME_INCHES = 0.09, 1.8

@@ -161,12 +161,7 @@ def _curve(runs: Sequence[RunRecord], name: str) -> Curve | None:
     lines = [run.notes[name] for run in runs if run.notes.get(name)]
     if not lines:
         return None
-    columns = list(zip(*lines, strict=True))
-    return Curve(
-        tuple(range(1, len(columns) + 1)),
-        tuple(stats.mean(values) or 0.0 for values in columns),
-        tuple(stats.sample_std(values) or 0.0 for values in columns),
-    )
+    return Curve.of(dict(enumerate(zip(*lines, strict=True), start=1)))
 
 
 STEPS, MATRICES = "phi_steps", "phi"
