@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.execution.finetune_kill_test import (
+from metricopt.errors import MetricOptError
+from tests.benchmarks.execution.finetune_kills import (
     BEGIN,
     METHODS,
     append,
@@ -15,8 +16,7 @@ from benchmarks.execution.finetune_kill_test import (
     differences,
     sections,
 )
-from benchmarks.execution.kill_test import Sandbox
-from metricopt.errors import MetricOptError
+from tests.benchmarks.execution.kills import Sandbox
 from tests.robustness.checkpoint_calls import call, logged_call, told
 
 ASKED = ["a", "b", "c", "d"]

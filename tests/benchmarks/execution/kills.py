@@ -1,6 +1,6 @@
 """Kill runs at random moments, go on, and compare.
 
-`python -m benchmarks.execution.kill_test` starts it.
+`python -m tests.benchmarks.execution.kills` starts it.
 
 A killed and resumed table must equal an undisturbed one byte for byte, with one record
 per run. Kills hit the parent alone, whose workers must notice, or all its processes.
@@ -29,15 +29,10 @@ LAST_LINES = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, and how often it is killed.
+    """What is run, and how often it is killed; the seed decides the moments.
 
-    Attributes:
-        command: makes all runs of one experiment and its report; the options
-            `--results` and `--store` are added to it.
-        times: kills in all.
-        seed: decides the moments.
-        compare: returns how a disturbed run differs from an undisturbed one, a sentence
-            for each difference; `differences` if None.
+    The command makes all runs of one experiment and its report; `--results` and
+    `--store` are added to it. `compare` is `differences` if None.
     """
 
     command: tuple[str, ...]
@@ -68,17 +63,14 @@ class Sandbox:
 
     @property
     def results(self) -> Path:
-        """Where the report goes."""
         return self.folder / "results"
 
     @property
     def store(self) -> Path:
-        """Where the records of runs go."""
         return self.folder / "store"
 
     @property
     def log(self) -> Path:
-        """What the commands printed."""
         return self.folder / "log.txt"
 
     def check(self, code: int) -> None:
@@ -89,11 +81,7 @@ class Sandbox:
 
 
 def finish(command: Sequence[str], site: Sandbox) -> float:
-    """Run the command to its end and return the seconds it took.
-
-    Raises:
-        MetricOptError: if it fails.
-    """
+    """Run the command to its end and return the seconds it took."""
     started = time.perf_counter()
     site.check(site.start(command).wait())
     return time.perf_counter() - started
@@ -104,14 +92,7 @@ def kill_after(
 ) -> bool:
     """Run the command, kill it after some seconds, and return whether that came to be.
 
-    Args:
-        seconds: from start to SIGKILL.
-        command: what to run.
-        site: where it works.
-        group: kill its worker processes too, or the parent alone.
-
-    Raises:
-        MetricOptError: if it ended by itself and failed.
+    Killed are its worker processes, too, or the parent alone.
     """
     process = site.start(command)
     try:
@@ -129,13 +110,6 @@ def run(plan: Plan, folder: Path) -> list[str]:
     """Run undisturbed, then with kills, and return every difference as a sentence.
 
     A table that is complete before all kills are spent is begun anew.
-
-    Args:
-        plan: what to do.
-        folder: an empty folder for everything.
-
-    Raises:
-        MetricOptError: if a run fails by itself.
     """
     calm = Sandbox(folder / "undisturbed")
     seconds = finish(plan.command, calm)
@@ -187,12 +161,7 @@ def parser(module: str) -> argparse.ArgumentParser:
 def judge(plan: Plan, compared: str = "") -> int:
     """Run a plan in a temporary folder, print what differs, return the exit code.
 
-    Args:
-        plan: what to do.
-        compared: what was compared, for the last line.
-
-    Returns:
-        0 if nothing differs, 1 if something does, 2 if a run fails by itself.
+    It is 0 if nothing differs, 1 if something does, 2 if a run fails by itself.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
@@ -208,7 +177,7 @@ def judge(plan: Plan, compared: str = "") -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the kill test and return the exit code; see `judge`."""
-    accepted = parser("benchmarks.execution.kill_test")
+    accepted = parser("tests.benchmarks.execution.kills")
     accepted.add_argument("--experiment", default="table3")
     accepted.add_argument("--tier", default="smoke")
     accepted.add_argument("--replicates", type=int, default=1)

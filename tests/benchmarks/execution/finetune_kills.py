@@ -1,6 +1,6 @@
 """Kill calls of `finetune` with a checkpoint, call again, and compare.
 
-`python -m benchmarks.execution.finetune_kill_test` starts it.
+`python -m tests.benchmarks.execution.finetune_kills` starts it.
 
 Apart from the seconds, phi, the values of all queries and the summary must equal those
 of an undisturbed call to the last bit. Only the query that was in flight at the kill
@@ -20,10 +20,10 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from benchmarks.execution.kill_test import Plan, Sandbox, judge, parser
 from metricopt import FinetuneOptions, Split, finetune
 from metricopt.errors import MetricOptError
 from metricopt.files import write_atomically
+from tests.benchmarks.execution.kills import Plan, Sandbox, judge, parser
 
 METHODS = {"auto": 30, "cma-es": 40}
 """Methods, each with its queries: one learns from outputs, one from phi alone."""
@@ -35,16 +35,11 @@ SECONDS_OF_SUMMARY = re.compile(r" in [\d.]+ s ")
 
 @dataclass(frozen=True)
 class LoggedAccuracy:
-    """The accuracy; every question is logged before it is answered.
-
-    Attributes:
-        log: the file; one line for each evaluation.
-    """
+    """The accuracy; every question is a line of the log before it is answered."""
 
     log: Path
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> float:
-        """Return the accuracy of outputs [N, C], late."""
         append(self.log, hashlib.sha256(outputs.numpy().tobytes()).hexdigest())
         time.sleep(SECONDS)
         return (outputs.argmax(1) == targets).double().mean().item()
@@ -116,12 +111,7 @@ def sections(log: Path) -> Iterator[list[str]]:
 def asked_again(expected: list[str], calls: Sequence[list[str]]) -> int:
     """Return how many queries were asked again, each the last one of a killed call.
 
-    Args:
-        expected: questions of the undisturbed call.
-        calls: questions of every disturbed call, in order.
-
-    Raises:
-        MetricOptError: if any other was asked again, or none was asked.
+    It is an error if any other was asked again, or none was asked.
     """
     done, again = 0, 0
     for questions in calls:
@@ -136,8 +126,8 @@ def asked_again(expected: list[str], calls: Sequence[list[str]]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kill test and return the exit code; see `kill_test.judge`."""
-    module = "benchmarks.execution.finetune_kill_test"
+    """Run the kill test and return the exit code; see `kills.judge`."""
+    module = "tests.benchmarks.execution.finetune_kills"
     accepted = parser(module)
     accepted.add_argument("--results", type=Path, help="of one call, made unkilled")
     accepted.add_argument("--store", type=Path, help="where its checkpoints are")

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.execution import kill_test
-from benchmarks.execution.kill_test import (
+from benchmarks.runs.paths import ROOT
+from benchmarks.runs.store import RunStore, write_jsonl
+from metricopt.errors import MetricOptError
+from tests.benchmarks.execution import kills
+from tests.benchmarks.execution.kills import (
     Plan,
     Sandbox,
     differences,
@@ -15,9 +18,6 @@ from benchmarks.execution.kill_test import (
     kill_after,
     run,
 )
-from benchmarks.runs.paths import ROOT
-from benchmarks.runs.store import RunStore, write_jsonl
-from metricopt.errors import MetricOptError
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
 SMALL = (
@@ -118,17 +118,17 @@ def test_every_kind_of_difference_is_named(tmp_path):
 
 
 def test_the_exit_code_tells_what_was_found(monkeypatch, capsys):
-    monkeypatch.setattr(kill_test, "run", lambda plan, folder: [])
-    assert kill_test.main(["--times", "2"]) == 0
+    monkeypatch.setattr(kills, "run", lambda plan, folder: [])
+    assert kills.main(["--times", "2"]) == 0
     line = "2 kills: 0 differences, tables and records"
     assert capsys.readouterr().out.splitlines() == [line]
-    monkeypatch.setattr(kill_test, "run", lambda plan, folder: ["x differs"])
-    assert kill_test.main([]) == 1
+    monkeypatch.setattr(kills, "run", lambda plan, folder: ["x differs"])
+    assert kills.main([]) == 1
     assert capsys.readouterr().out.splitlines()[0] == "x differs"
 
     def fail(plan, folder):
         raise MetricOptError("a run ended with code 1: boom")
 
-    monkeypatch.setattr(kill_test, "run", fail)
-    assert kill_test.main([]) == 2
+    monkeypatch.setattr(kills, "run", fail)
+    assert kills.main([]) == 2
     assert capsys.readouterr().err == "error: a run ended with code 1: boom\n"
