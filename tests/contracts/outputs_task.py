@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.methods.contract import METHODS, Method
+from metricopt.methods.result import Budget
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.search import SearchSettings
 from metricopt.on_outputs.snapshots import PortfolioSettings
@@ -59,6 +60,12 @@ QUICK = {
     "dictionary": {"evaluations": 80},
     "white-box": {"formula": "f-macro", "rates": (0.1,), "steps": 20},
 }
+
+
+def budget_of(name: str) -> Budget:
+    """Return 45 queries, or fewer for methods that think long about each."""
+    slow = {"metricopt-outputs": 16, "adaptive-surrogates": 16, "trust-region-bo": 24}
+    return Budget(queries=slow.get(name, 45), gradient_steps=12)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -14,7 +14,14 @@ from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Sees
 from metricopt.methods.result import Budget
-from tests.contracts.outputs_task import KINDS, flat_task_for, quick, seeded, task_for
+from tests.contracts.outputs_task import (
+    KINDS,
+    budget_of,
+    flat_task_for,
+    quick,
+    seeded,
+    task_for,
+)
 from tests.metricopt.quadratic_task import QuadraticTask
 
 # Not what other tests have registered.
@@ -25,14 +32,14 @@ adaptive-surrogates cma-es dictionary guided-cma loss-only loss-only-dense lq-cm
 metricopt metricopt-literal metricopt-outputs random-search trust-region-bo
 untouched white-box
 """
-BUDGET = Budget(queries=45, gradient_steps=12)
+STEPS = 12
 
 
 @functools.cache
 def ran(name, rows=2, seed=0):
     """A method's result on the task for it, and that task."""
     task = task_for(name)
-    return quick(name).run(task, BUDGET, seeded(seed), rows=rows), task
+    return quick(name).run(task, budget_of(name), seeded(seed), rows=rows), task
 
 
 @pytest.fixture(params=NAMES)
@@ -70,9 +77,9 @@ def test_shapes(name, rows):
 def test_it_charges_what_it_spent_and_no_more_than_the_budget(name, rows):
     result, task = ran(name, rows)
     own = result.queries - result.shared_queries
-    assert 0 <= result.shared_queries <= result.queries <= BUDGET.queries
+    assert 0 <= result.shared_queries <= result.queries <= budget_of(name).queries
     assert task.queries == result.shared_queries + rows * own
-    assert 0 <= result.gradient_steps <= BUDGET.gradient_steps
+    assert 0 <= result.gradient_steps <= STEPS
 
 
 def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
@@ -85,9 +92,10 @@ def test_what_a_row_is_charged_with_does_not_depend_on_the_number_of_rows(name):
 
 def test_it_never_asks_for_more_than_the_task_allows(name):
     task = task_for(name)
-    task.meter.limit = BUDGET.queries
-    quick(name).run(task, BUDGET, seeded(1), rows=1)
-    assert task.queries <= BUDGET.queries
+    budget = budget_of(name)
+    task.meter.limit = budget.queries
+    quick(name).run(task, budget, seeded(1), rows=1)
+    assert task.queries <= budget.queries
 
 
 @pytest.mark.parametrize("queries", [0, 1, 7, 20, 41])
@@ -125,7 +133,7 @@ def test_the_generator_decides_everything(name):
     torch.manual_seed(11)
     np.random.seed(11)
     task = task_for(name)
-    again = quick(name).run(task, BUDGET, seeded(), rows=2)
+    again = quick(name).run(task, budget_of(name), seeded(), rows=2)
     assert torch.equal(again.phi, ran(name)[0].phi)
     assert again.notes == ran(name)[0].notes
     if name != "untouched":
@@ -158,7 +166,7 @@ def test_it_improves_on_the_untouched_network(name):
 def test_dense_evaluation_is_as_good_as_the_best_of_its_last_steps():
     dense, task = ran("loss-only-dense")
     last, _ = ran("loss-only")
-    assert dense.queries == BUDGET.gradient_steps + 1
+    assert dense.queries == STEPS + 1
     assert (task.cost(dense.phi) <= task.cost(last.phi)).all()
     few = METHODS.get("loss-only-dense")().run(task, Budget(3, 12), seeded(), rows=2)
     assert few.queries == 3
@@ -199,13 +207,13 @@ def test_a_search_returns_the_best_it_observed(search):
 
 def test_a_metric_that_never_moves_stops_no_method(name):
     task = flat_task_for(name)
-    result = quick(name).run(task, BUDGET, seeded(), rows=2)
+    result = quick(name).run(task, budget_of(name), seeded(), rows=2)
     assert torch.isfinite(result.phi).all()
-    assert result.queries <= BUDGET.queries
+    assert result.queries <= budget_of(name).queries
 
 
 def test_no_gradient_steps_are_taken_if_none_are_allowed(name):
     task = task_for(name)
-    result = quick(name).run(task, Budget(60, 0), seeded())
+    result = quick(name).run(task, replace(budget_of(name), gradient_steps=0), seeded())
     assert result.gradient_steps == 0
     assert result.phi.shape == (1, task.size)

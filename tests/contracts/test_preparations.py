@@ -13,7 +13,7 @@ from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
 from metricopt.methods.result import Budget
 from metricopt.tasks.descent import loss_optimizer, loss_rate, paired_streams
-from tests.contracts.outputs_task import quick, seeded, task_for
+from tests.contracts.outputs_task import budget_of, quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
@@ -36,11 +36,12 @@ def test_a_run_makes_what_it_is_not_given(method):
     generator = seeded()
     # Starts and mini-batches come first, so that they do not depend on what follows.
     paired_streams(generator)
-    prepared = method.prepare(task, BUDGET, generator)
+    budget = budget_of(method_name(method))
+    prepared = method.prepare(task, budget, generator)
     assert isinstance(prepared, Preparation)
-    assert task.queries == prepared.queries <= BUDGET.queries
-    shared = method.run(task, BUDGET, seeded(), rows=2, prepared=prepared)
-    alone = method.run(other, BUDGET, seeded(), rows=2)
+    assert task.queries == prepared.queries <= budget.queries
+    shared = method.run(task, budget, seeded(), rows=2, prepared=prepared)
+    alone = method.run(other, budget, seeded(), rows=2)
     assert torch.equal(shared.phi, alone.phi)
     assert (shared.queries, shared.notes) == (alone.queries, alone.notes)
     assert task.queries == other.queries
@@ -48,12 +49,13 @@ def test_a_run_makes_what_it_is_not_given(method):
 
 
 def test_a_preparation_is_for_any_number_of_runs(method):
-    prepared = method.prepare(task_for(method_name(method)), BUDGET, seeded())
+    budget = budget_of(method_name(method))
+    prepared = method.prepare(task_for(method_name(method)), budget, seeded())
     before = {name: tensor.clone() for name, tensor in prepared.tensors.items()}
     task, same, other = (task_for(method_name(method)) for _ in range(3))
-    first = method.run(task, BUDGET, seeded(1), prepared=prepared)
-    again = method.run(same, BUDGET, seeded(1), prepared=prepared)
-    method.run(other, BUDGET, seeded(2), prepared=prepared)
+    first = method.run(task, budget, seeded(1), prepared=prepared)
+    again = method.run(same, budget, seeded(1), prepared=prepared)
+    method.run(other, budget, seeded(2), prepared=prepared)
     assert torch.equal(first.phi, again.phi)
     assert task.queries == first.queries - prepared.queries
     assert before.keys() == prepared.tensors.keys()

@@ -40,20 +40,17 @@ from tests.metricopt.improving import (
 )
 
 
-@pytest.mark.parametrize(
-    ("method", "queries"), [("metricopt", 600), ("guided-cma", 120)]
-)
-def test_the_metric_improves_on_other_data(method, queries):
+def test_the_metric_improves_on_other_data():
     # Of five networks, the one most certain to leave room: what MetricOpt gains on the
     # observe split ranges from .008 to .135.
     model, gain = pretrained(1), 0.05
     before = macro_f1(model, TEST)
-    found = improve(model, FinetuneOptions(method=method, queries=queries))
+    found = improve(model, FinetuneOptions(method="metricopt", queries=600))
     found.apply()
     assert macro_f1(model, TEST) > before + gain
     assert macro_f1(model, OBSERVE) == pytest.approx(found.metric_after)
     assert found.metric_after > found.metric_before + gain
-    assert (found.health is not None) == (method == "metricopt")
+    assert found.health is not None
 
 
 @pytest.mark.parametrize("method", list(METHODS))
