@@ -38,7 +38,7 @@ def test_two_kills_change_nothing(tmp_path, capsys, monkeypatch):
         (tmp_path / "where" / name).mkdir(parents=True)
         (tmp_path / "where" / name / "__init__.py").write_text("raise SystemExit('no')")
     monkeypatch.chdir(tmp_path / "where")
-    assert run(Plan(SMALL, times=2, seed=4), tmp_path) == []
+    assert run(Plan(SMALL, times=2, seed=223), tmp_path) == []
     printed = capsys.readouterr().out
     assert "kill 2 after" in printed
     assert printed.splitlines()[-1].endswith("0 differences")
