@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from benchmarks.data.files.archives import TarReader, ZipReader
-from benchmarks.data.files.decoded import LazyPixels, pixels, rgb
+from benchmarks.data.files.decoded import decoded_at, pixels, rgb
 from benchmarks.data.files.readers import LARGEST, FolderReader
 from benchmarks.data.folders.contract import in_folders
 from benchmarks.data.folders.imagenet import ImageNet
@@ -182,7 +182,7 @@ def test_no_image_is_left_out_without_a_word(folders, limit):
         pixels(images, 8, limit=limit)
     assert not list((folders.parent / "cache" / "decoded").glob("*"))
     with assert_refused("1 of 9 images", f"{folders / images.paths[0]} does not"):
-        LazyPixels(images, 8).at(torch.tensor([0, 5]))
+        decoded_at(images, 8, torch.tensor([0, 5]))
 
 
 DAMAGES = [
@@ -196,12 +196,12 @@ DAMAGES = [
 @pytest.mark.parametrize("damage", DAMAGES, ids=["empty", "cut", "flipped", "claim"])
 def test_a_damaged_file_of_decoded_images_is_made_again(folders, damage):
     images, places = images_in(folders), torch.arange(9)
-    expected = pixels(images, 8).at(places)
+    expected = pixels(images, 8)(places)
     (path,) = (folders.parent / "cache" / "decoded").glob("*.npy")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.warns(UserWarning, match=f"{path} is damaged and not used"):
-        assert torch.equal(pixels(images, 8).at(places), expected)
-    assert torch.equal(pixels(images, 8).at(places), expected)
+        assert torch.equal(pixels(images, 8)(places), expected)
+    assert torch.equal(pixels(images, 8)(places), expected)
     path.unlink()
     path.mkdir()
     with assert_refused(f"{path} must be a file, got a folder; delete it"):

@@ -5,10 +5,10 @@ import io
 import os
 import tempfile
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ FEWEST, MOST = 2, 1 << 26
 """Pixels of the shorter side, and of an image. A file of a megabyte can claim a
 gigabyte; several threads decode at a time."""
 Array = np.ndarray[Any, Any]
+Pixels = Callable[[Tensor], Tensor]
+"""Square images of one size by their places: bytes, uint8, [n, side, side, 3]."""
 LIMIT = 8 * 2**30
 """Bytes of the greatest file of decoded images."""
 AT_ONCE, THREADS = 256, 8
@@ -107,61 +109,34 @@ class ReadImages:
         return rgb(self.reader, self.paths[place])
 
 
-class Pixels(ABC):
-    """Square images of one size, by their place."""
-
-    @abstractmethod
-    def at(self, places: Tensor) -> Tensor:
-        """Return images as bytes, uint8, shape [n, side, side, 3].
-
-        Raises:
-            DataError: if one does not decode.
-        """
+def kept_at(array: Array, places: Tensor) -> Tensor:
+    """Return images [n, side, side, 3] of an array of all, which a file may hold."""
+    return torch.from_numpy(array[places.cpu().numpy()])
 
 
-class DecodedPixels(Pixels):
-    """Images in a file that is mapped into memory.
+def decoded_at(images: ReadImages, side: int, places: Tensor) -> Tensor:
+    """Return images [n, side, side, 3], decoded now by several threads.
 
-    Args:
-        array: uint8, shape [N, side, side, 3].
+    Raises:
+        DataError: if one does not decode.
     """
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def at(self, places: Tensor) -> Tensor:
-        """Return images as bytes."""
-        return torch.from_numpy(self._array[places.cpu().numpy()])
-
-
-class LazyPixels(Pixels):
-    """Images that are decoded whenever they are needed, by several threads.
-
-    Args:
-        images: all images.
-        side: pixels of a side.
-    """
-
-    def __init__(self, images: ReadImages, side: int) -> None:
-        self._images, self._side = images, side
-
-    def at(self, places: Tensor) -> Tensor:
-        """Return images as bytes."""
-        found, failures = _decode(self._images, places.tolist(), self._side)
-        if failures:
-            raise _refusal(self._images, failures)
-        return torch.from_numpy(found)
+    found, failures = _decode(images, places.tolist(), side)
+    if failures:
+        raise _refusal(images, failures)
+    return torch.from_numpy(found)
 
 
 def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
     """Return images at a size: from a file if it is not too large, made now if needed.
+
+    Otherwise they are decoded whenever they are needed.
 
     Raises:
         DataError: if images do not decode: all are tried, some are named, and counted.
     """
     if len(images) * side * side * 3 > limit:
         _try_all(images)
-        return LazyPixels(images, side)
+        return partial(decoded_at, images, side)
     name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"
     path = cache_root() / "decoded" / name
     shape = (len(images), side, side, 3)
@@ -169,7 +144,7 @@ def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
     if found is None:
         _write(images, shape, path)
         found = np.load(path, mmap_mode="r")
-    return DecodedPixels(found)
+    return partial(kept_at, found)
 
 
 def square(image: Image.Image, side: int) -> Image.Image:

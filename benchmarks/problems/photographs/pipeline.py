@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Optimizer, Precision, RateSchedule
 from benchmarks.data.contract import Dataset
-from benchmarks.data.files.decoded import DecodedPixels, Pixels, pixels
+from benchmarks.data.files.decoded import Pixels, kept_at, pixels
 from benchmarks.data.folders.contract import FOLDERS, FolderImages
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.networks.contract import build_network
@@ -166,7 +167,7 @@ def _read(problem: PhotographProblem) -> tuple[FolderImages | Dataset, Pixels]:
             f"{data.label} must hold colour images of {problem.side} x {problem.side} "
             f"pixels, bytes of shape {wanted}, got {data.inputs.dtype} of {found}"
         )
-    return data, DecodedPixels(data.inputs.numpy())
+    return data, partial(kept_at, data.inputs.numpy())
 
 
 def _train_rows(rows: int | None, name: str) -> int:

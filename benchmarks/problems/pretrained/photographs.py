@@ -59,12 +59,12 @@ class Photographs:
 
     def pixels(self, place: int) -> Tensor:
         """Return an image as bytes, uint8, shape [side, side, 3]."""
-        return self._source.at(self._places[place : place + 1])[0]
+        return self._source(self._places[place : place + 1])[0]
 
     def batch(self, index: Tensor | slice) -> Tensor:
         """Return images as they are, float32, [n, 3, side, side], channels last."""
         chosen = index if isinstance(index, slice) else index.cpu()
-        return self._normalised(self._source.at(self._places[chosen]))
+        return self._normalised(self._source(self._places[chosen]))
 
     def augmented(
         self, index: Tensor, generator: torch.Generator, share: slice = WHOLE

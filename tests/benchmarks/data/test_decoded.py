@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from benchmarks.data.files import decoded
-from benchmarks.data.files.decoded import DecodedPixels, LazyPixels, pixels, square
+from benchmarks.data.files.decoded import decoded_at, kept_at, pixels, square
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.listed.contract import LISTED, listed
 from tests.benchmarks.data.listed.miniature import write_miniature
@@ -42,25 +42,25 @@ def test_both_ends_of_an_image_are_kept(size):
 
 def test_a_file_and_decoding_when_needed_give_the_same(images):
     kept, lazy = pixels(images, 24), pixels(images, 24, limit=1_000)
-    assert isinstance(kept, DecodedPixels) and isinstance(lazy, LazyPixels)
+    assert (kept.func, lazy.func) == (kept_at, decoded_at)
     places = torch.tensor([3, 0, 29, 3])
-    assert kept.at(places).shape == (4, 24, 24, 3)
-    assert torch.equal(kept.at(places), lazy.at(places))
+    assert kept(places).shape == (4, 24, 24, 3)
+    assert torch.equal(kept(places), lazy(places))
 
 
 def test_images_are_decoded_once(images, monkeypatch):
     pixels(images, 24)
     monkeypatch.setattr(decoded, "_write", None)
-    assert pixels(images, 24).at(torch.arange(2)).shape == (2, 24, 24, 3)
+    assert pixels(images, 24)(torch.arange(2)).shape == (2, 24, 24, 3)
     with pytest.raises(TypeError):
         pixels(images, 25)
 
 
 def test_images_too_many_for_a_file_are_tried_once(images, monkeypatch):
     places = torch.arange(3)
-    expected = pixels(images, 24, limit=1).at(places)
+    expected = pixels(images, 24, limit=1)(places)
     monkeypatch.setattr(decoded, "tqdm", None)
-    assert torch.equal(pixels(images, 24, limit=1).at(places), expected)
+    assert torch.equal(pixels(images, 24, limit=1)(places), expected)
 
 
 def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
@@ -86,8 +86,8 @@ def test_a_killed_decoding_leaves_no_file_that_is_taken_for_whole(tmp_path):
         process.wait()
     images = LISTED.get("drawn-shapes")().load(offline=True)
     started = time.time()
-    found = pixels(images, 16).at(torch.arange(len(images)))
-    lazy = pixels(images, 16, limit=1).at(torch.arange(len(images)))
+    found = pixels(images, 16)(torch.arange(len(images)))
+    lazy = pixels(images, 16, limit=1)(torch.arange(len(images)))
     assert torch.equal(found, lazy)
     whole = list((tmp_path / "cache" / "decoded").glob("*.npy"))
     assert len(whole) == 1 and whole[0].stat().st_mtime >= started - 1
