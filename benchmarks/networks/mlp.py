@@ -3,7 +3,7 @@
 import copy
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from metricopt.process.seeding import globally_seeded
@@ -13,7 +13,7 @@ WIDTH_MULTIPLE = 16
 
 
 def mlp(
-    inputs: int, hidden: tuple[int, ...], *, slope: float, dropout: float
+    inputs: int, hidden: tuple[int, ...], *, slope: float, dropout: float, seed: int
 ) -> nn.Sequential:
     """Return an MLP with batch norm, leaky ReLU and dropout after each hidden layer.
 
@@ -22,6 +22,7 @@ def mlp(
         hidden: widths of the hidden layers; the paper's are 100, 30 and 10.
         slope: slope of the leaky ReLU.
         dropout: probability of dropping a unit.
+        seed: seed of the weights, which are torch's default ones.
 
     Returns:
         A network from [N, inputs] to one logit [N, 1].
@@ -30,15 +31,16 @@ def mlp(
     """
     layers: list[nn.Module] = []
     before = inputs
-    for width in hidden:
-        layers += [
-            nn.Linear(before, width),
-            nn.BatchNorm1d(width),
-            nn.LeakyReLU(slope),
-            nn.Dropout(dropout),
-        ]
-        before = width
-    return nn.Sequential(*layers, nn.Linear(before, 1))
+    with globally_seeded(seed):
+        for width in hidden:
+            layers += [
+                nn.Linear(before, width),
+                nn.BatchNorm1d(width),
+                nn.LeakyReLU(slope),
+                nn.Dropout(dropout),
+            ]
+            before = width
+        return nn.Sequential(*layers, nn.Linear(before, 1))
 
 
 def deployed(network: nn.Sequential) -> nn.Sequential:
@@ -80,17 +82,3 @@ def _widened(layer: nn.Linear, inputs: int, outputs: int) -> nn.Linear:
     wide.weight[: layer.out_features, : layer.in_features] = layer.weight
     wide.bias[: layer.out_features] = layer.bias
     return wide
-
-
-def initialise(network: nn.Module, seed: int) -> nn.Module:
-    """Give a network torch's default weights, drawn from a seed of its own."""
-    with globally_seeded(seed):
-        for layer in network.modules():
-            if isinstance(layer, nn.Linear | nn.BatchNorm1d):
-                layer.reset_parameters()
-    return network
-
-
-def state_of(network: nn.Module) -> dict[str, Tensor]:
-    """Return a network's weights and buffers by name."""
-    return {name: tensor.detach() for name, tensor in network.state_dict().items()}

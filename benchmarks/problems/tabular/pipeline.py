@@ -18,7 +18,7 @@ from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Training
 from benchmarks.data.registry import load_dataset, variant_shape
-from benchmarks.networks.mlp import deployed, initialise, mlp, state_of
+from benchmarks.networks.mlp import deployed, mlp
 from benchmarks.problems.contract import PIPELINES, Pipeline
 from benchmarks.problems.pretrained.base_weights import restore
 from benchmarks.problems.splits import Splits
@@ -228,14 +228,13 @@ class TabularPipeline(Pipeline):
     def fresh_network(self) -> nn.Sequential:
         """Return the MLP with random weights."""
         backbone = self.settings.backbone
-        network = mlp(
+        return mlp(
             self.splits.train.batch(slice(1)).shape[1],
             backbone.hidden,
             slope=backbone.slope,
             dropout=backbone.dropout,
+            seed=self.seeds.seed("theta"),
         )
-        initialise(network, self.seeds.seed("theta"))
-        return network
 
     @cached_property
     def theta(self) -> nn.Sequential:
@@ -253,7 +252,7 @@ class TabularPipeline(Pipeline):
                     observe=self.splits.observe,
                 )
             )
-            return Artifact(state_of(network), {"epoch": best.epoch})
+            return Artifact(dict(network.state_dict()), {"epoch": best.epoch})
 
         kept = get_or_make("theta", self.key, make).tensors
         restore(network, kept, KEPT)
