@@ -16,7 +16,7 @@ from benchmarks.problems.images.settings import (
     ImageSettings,
     ImageTraining,
 )
-from benchmarks.problems.pretrained.settings import FilmSettings
+from benchmarks.problems.pretrained.settings import DIRECT, FilmSettings
 from benchmarks.problems.problem import (
     PAPER,
     SMOKE,
@@ -57,13 +57,10 @@ SIZES = {
     ),
 }
 
-FILM = FilmSettings()
-"""64 scales and 64 shifts on the last normalisation layer of ResNet-32."""
-DIRECT_PHI = {"digit-net": 64}
-"""Scales and shifts of networks whose last such layer has other than 64 channels."""
 FILM_AND_OFFSETS = FilmSettings(offsets=True)
-"""The same, and an offset for every output."""
-
+"""The usual adapter, and an offset for every output."""
+DIRECT_PHI = {"digit-net": 64}
+"""Scales and shifts of networks whose last normalisation has other than 64 channels."""
 CLASSIC = ImageTraining(
     # 64,000 steps of 128 images; an epoch of 45,000 images has 351 steps.
     epochs=182,
@@ -159,7 +156,7 @@ class Images(DataProblem):
     size: FinetuningSize | Any = SIZES["local"]
     tier: str = "local"
     network: AnyNetwork = TrainedNetwork("resnet32")
-    adapter: FilmSettings = FILM
+    adapter: FilmSettings = DIRECT
     finetuning: ImageSize | None = None
     observed: int | None = None
 

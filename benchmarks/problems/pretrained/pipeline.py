@@ -24,7 +24,6 @@ from benchmarks.problems.prerequisite import (
 from benchmarks.problems.pretrained.settings import (
     FilmSettings,
     ThetaTraining,
-    shared_seed,
 )
 from benchmarks.problems.pretrained.theta import ThetaSpec
 from benchmarks.problems.pretrained.weights import Theta, device
@@ -128,7 +127,8 @@ class PretrainedPipeline(Pipeline):
     def adapter_seed(self) -> int:
         """Seed of the adapter; networks of a replicate share a shared generator."""
         shared = self.settings.adapter.form == "shared"
-        return shared_seed(self.replicate) if shared else self.seeds.seed("adapter")
+        own = Seeds("shared generator", self.replicate) if shared else self.seeds
+        return own.seed("adapter")
 
     @property
     def recorded_seeds(self) -> dict[str, int]:

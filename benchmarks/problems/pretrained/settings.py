@@ -10,7 +10,6 @@ from baselines.training.optimization import Training
 from benchmarks.runs.codec import later
 from metricopt.adapters.film import FiLM
 from metricopt.errors import require_ranges
-from metricopt.process.seeding import Seeds
 
 LOOP = frozenset(field.name for field in fields(Training))
 """Settings of the training loop; fields of these names are handed on to it."""
@@ -51,11 +50,6 @@ class FilmSettings:
             size=self.size,
             seed=seed,
         )
-
-
-def shared_seed(replicate: int) -> int:
-    """Return the seed of the generator that all networks of a replicate share."""
-    return Seeds("shared generator", replicate).seed("adapter")
 
 
 DIRECT = FilmSettings()

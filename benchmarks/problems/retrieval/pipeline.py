@@ -224,9 +224,8 @@ class RetrievalThetaSpec(ThetaSpec):
     def judge(self, network: nn.Module, observe: Photographs) -> dict[str, float]:
         """Return the recall of a network on observe."""
         metric = metric_of(Unit(CHECKED))
-        return {
-            "observe_recall": metric.value(embed(network, observe), observe.targets)
-        }
+        embeddings = predicted(network, observe, self.at_once)
+        return {"observe_recall": metric.value(embeddings, observe.targets)}
 
 
 @torch.no_grad()
@@ -241,7 +240,7 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
         images: whose features before the layer are analysed.
     """
     layer = network[-2]
-    features = embed(network[:-2], images).double()
+    features = predicted(network[:-2], images, ThetaSpec.at_once).double()
     mean = features.mean(0)
     covariance = (features - mean).T @ (features - mean) / len(features)
     values, vectors = torch.linalg.eigh(covariance)
@@ -250,11 +249,6 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
     weight = scale[:, None] * vectors[:, kept].T
     layer.weight.copy_(weight)
     layer.bias.copy_(-weight @ mean)
-
-
-def embed(network: nn.Module, images: Photographs) -> Tensor:
-    """Return the float32 embeddings of all images, without augmentation, [N, E]."""
-    return predicted(network, images, RetrievalThetaSpec.at_once)
 
 
 @PIPELINES.register("retrieval")

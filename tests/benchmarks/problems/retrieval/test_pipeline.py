@@ -9,9 +9,9 @@ from torch.nn.functional import normalize
 
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.pictured import NEIGHBOURS, changed_queries
+from benchmarks.problems.pretrained.weights import predicted
 from benchmarks.problems.retrieval.pipeline import (
     RetrievalProblem,
-    embed,
     load_splits,
     start_at_components,
 )
@@ -86,9 +86,9 @@ def test_nothing_changes_between_equal_embeddings(shapes):
 def test_principal_components_are_centred_uncorrelated_and_half_whitened(shapes):
     images = shapes.whole.train
     network = shapes.theta_spec.begun().eval()
-    features = embed(network[:-2], images).double()
+    features = predicted(network[:-2], images, 128).double()
     start_at_components(network, images)
-    found = embed(network[:-1], images).double()
+    found = predicted(network[:-1], images, 128).double()
     assert found.mean(0).abs().max() < 1e-4
     covariance = torch.cov(found.T, correction=0)
     variances = covariance.diagonal()
