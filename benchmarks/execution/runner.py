@@ -60,21 +60,20 @@ def run_all(
     if not missing:
         return []
     with tqdm(total=len(missing), unit="run", smoothing=0.05) as bar:
+
+        def report(name: str) -> None:
+            bar.set_description(name[:40].ljust(40))
+            bar.update()
+
         groups = in_groups(missing)
         if workers == 1:
             for group in groups:
-                run_group(group, store, lambda name: show(bar, name))
+                run_group(group, store, report)
         else:
             # The longest first: no worker ends long after the others.
             groups.sort(key=len, reverse=True)
-            run_groups(groups, store, workers, run_group, lambda name: show(bar, name))
+            run_groups(groups, store, workers, run_group, report)
     return missing
-
-
-def show(bar: "tqdm[None]", name: str) -> None:
-    """Count a run that has ended."""
-    bar.set_description(name[:40].ljust(40))
-    bar.update()
 
 
 def run_group(

@@ -21,7 +21,7 @@ from benchmarks.runs.paths import (
 )
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
-from benchmarks.runs.store import RunStore, gather, read_jsonl
+from benchmarks.runs.store import RunStore, gather, jsonl, read_jsonl
 from benchmarks.tables.registry import Experiment, experiment_names, find_experiment
 from metricopt.errors import DataError
 
@@ -149,9 +149,7 @@ def run(options: Namespace) -> int:
     store = RunStore(store_root())
     check_places(jobs, store)
     specs = [spec for job in jobs for spec in job.specs]
-    redo = mark_fresh(specs, store) if options.fresh else frozenset()
-    if not options.fresh:
-        _mention_stale(specs, store)
+    redo = _to_repeat(specs, store, fresh=options.fresh)
     for spec in specs:
         if spec.digest not in redo:
             # A damaged record of the last table is named before the first is run.
@@ -175,44 +173,32 @@ def check_places(jobs: Sequence[Job], store: RunStore) -> None:
         reference(job.folder)
 
 
-def mark_fresh(specs: Sequence[RunSpec], store: RunStore) -> frozenset[str]:
-    """Mark records that are to be made again and return the digests of their specs.
+def _to_repeat(
+    specs: Sequence[RunSpec], store: RunStore, *, fresh: bool
+) -> frozenset[str]:
+    """Return the digests of specs whose records are to be made again.
 
-    If an interrupted `--fresh` left marks, only those runs are still to be repeated.
-    A marked record stays readable until the new one replaces it.
+    With `--fresh` these are all, which are marked. If an interrupted `--fresh` left
+    marks, it is those that are left. A marked record stays readable until the new one
+    replaces it.
     """
     stale = store.stale(specs)
     if stale:
-        print(
-            f"an earlier --fresh was interrupted: {len(stale)} of {len(specs)} runs "
-            "are still to be repeated",
-            file=sys.stderr,
+        count = f"{len(stale)} of {len(specs)} runs"
+        _mention(
+            f"an earlier --fresh was interrupted: {count} are still to be repeated"
+            if fresh
+            else f"an earlier --fresh was interrupted before it repeated {count}; "
+            "their old records are used, and --fresh goes on"
         )
-    else:
+    elif fresh:
         store.mark_stale(specs)
         stale = store.stale(specs)
-    return frozenset(spec.digest for spec in stale)
+    return frozenset(spec.digest for spec in stale if fresh)
 
 
-def _mention_stale(specs: Sequence[RunSpec], store: RunStore) -> None:
-    stale = store.stale(specs)
-    if stale:
-        print(
-            f"an earlier --fresh was interrupted before it repeated {len(stale)} of "
-            f"{len(specs)} runs; their old records are used, and --fresh goes on",
-            file=sys.stderr,
-        )
-
-
-def _mention_failed(repeated: Sequence[RunSpec], store: RunStore) -> None:
-    kept = store.stale(repeated)
-    if kept:
-        print(
-            f"{len(kept)} of {len(repeated)} repeated runs failed: their old records "
-            f"are used, --fresh tries them again, and {store.path(kept[0])}.failed "
-            "says why",
-            file=sys.stderr,
-        )
+def _mention(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> None:
@@ -230,7 +216,14 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
         f"{(time.perf_counter() - started) / 60:.1f} minutes, "
         f"{len(specs) - done} were there"
     )
-    _mention_failed([spec for spec in specs if spec.digest in redo], store)
+    repeated = [spec for spec in specs if spec.digest in redo]
+    kept = store.stale(repeated)
+    if kept:
+        _mention(
+            f"{len(kept)} of {len(repeated)} repeated runs failed: their old records "
+            f"are used, --fresh tries them again, and {store.path(kept[0])}.failed "
+            "says why"
+        )
     records = job.records(store)
     if not _is_reported(job, records):
         job.write_report(records)
@@ -240,14 +233,12 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
 def _is_reported(job: Job, records: Sequence[RunRecord]) -> bool:
     """Return whether the report shows these records beside today's committed ones."""
     lines, page = job.folder / "records.jsonl", job.folder / "table.md"
-    text = "".join(f"{record.to_json()}\n" for record in records)
     if not (lines.is_file() and page.is_file()):
         return False
-    if lines.read_bytes() != text.encode():
+    if lines.read_bytes() != jsonl(records).encode():
         return False
-    if not job.committed.is_file():
-        return True
-    return job.committed.stat().st_mtime <= lines.stat().st_mtime
+    committed, written = job.committed, lines.stat().st_mtime
+    return not committed.is_file() or committed.stat().st_mtime <= written
 
 
 def report(options: Namespace) -> int:
