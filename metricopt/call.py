@@ -27,17 +27,21 @@ from metricopt.reading.metric import (
     direction_queries,
     doubts_of_adapter,
     doubts_of_classes,
+    doubts_of_failures,
     doubts_of_labels,
     doubts_of_metric,
 )
 from metricopt.reading.network import FEW, check_finite, first_run
 from metricopt.reading.outputs import are_labels, each
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.failed_queries import ForgivingMetric
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery, RecordedTask, rows_together
 from metricopt.tasks.row_losses import Loss
 
+FORGIVEN = 3
+"""One query in so many may fail."""
 SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 
@@ -93,7 +97,9 @@ class FinetuneCall:
         self.metric = asked = bound_metric(given.metric, given.meaning)
         if journal is not None:
             asked = JournalledMetric(self.metric, journal)
+        forgiven = options.queries // FORGIVEN
         self._asked, self._began, self._journal = asked, began, journal
+        self._forgiving = ForgivingMetric(asked, forgiven, options.retries)
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
@@ -103,7 +109,7 @@ class FinetuneCall:
         task = NetworkTask(
             adapter,
             given.loss,
-            asked,
+            self._forgiving,
             train=given.train,
             observe=given.observe,
             drawing=Drawing(options.sampler, seeds, meaning=given.meaning),
@@ -128,7 +134,7 @@ class FinetuneCall:
 
         Raises:
             DataError: if the targets do not suit the metric.
-            MetricError: if the metric fails, or declares the wrong direction.
+            MetricError: see `finetune`.
         """
         check_targets(self.metric, self.observe.targets)
         self.task.meter.limit = self.options.queries
@@ -235,7 +241,9 @@ class FinetuneCall:
         generator = make_generator("shuffle", self.options.seed)
         order = torch.randperm(self.task.examples, generator=generator)
         untouched = torch.zeros(1, self.task.size)
-        return self._native(self.task.observe_part(untouched, order).item())
+        cost = self.task.observe_part(untouched, order).item()
+        # A failure says nothing of the order.
+        return self._native(self.task.costs[0].item() if self._failures else cost)
 
     @property
     def _tried(self) -> int:
@@ -288,7 +296,9 @@ class FinetuneCall:
         """Return what is wrong with the metric or the observe split, if anything."""
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
-        doubts = doubts_of_metric(self.metric.name, same, shuffled)
+        doubts = doubts_of_failures(self._failures, self.task.measured)
+        if not doubts:
+            doubts += doubts_of_metric(self.metric.name, same, shuffled)
         doubts += doubts_of_adapter(self.adapter.parts)
         if self.meaning.doubt:
             doubts.append(self.meaning.doubt)
@@ -298,6 +308,10 @@ class FinetuneCall:
         if statistics is not None and statistics.compares and are_labels(learned):
             doubts += doubts_of_classes(statistics.targets, learned.cpu())
         return tuple(doubts)
+
+    @property
+    def _failures(self) -> list[str]:
+        return self._forgiving.failures
 
     @property
     def _values(self) -> Tensor:

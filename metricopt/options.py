@@ -77,6 +77,8 @@ class FinetuneOptions:
         checkpoint: a file in which every answer of the metric is kept as soon as it is
             there. The same call, made again after whatever ended it, goes on where it
             was, and has the same result to the last bit. None for no file.
+        retries: how often a query that fails is asked again at once. One query in three
+            may fail: it counts as the worst value so far, and the result says so.
     """
 
     method: str | Method = AUTO
@@ -95,6 +97,7 @@ class FinetuneOptions:
     progress: bool = True
     known: Known | None = None
     checkpoint: str | os.PathLike[str] | None = None
+    retries: int = 0
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -115,7 +118,7 @@ class FinetuneOptions:
             require_choice("outputs", self.outputs, Kind)
 
     def _check_numbers(self) -> None:
-        for name in ("queries", "steps", "size", "seed"):
+        for name in ("queries", "steps", "size", "seed", "retries"):
             given = getattr(self, name)
             if given is None and name in ("steps", "size"):
                 continue
@@ -126,8 +129,9 @@ class FinetuneOptions:
                 raise ConfigError(
                     f"{name} must be at most {most:,}, as {reason}, got {whole:,}"
                 )
-            if name in ("steps", "size") and whole < 1:
-                raise ConfigError(f"{name} must be at least 1, got {whole}")
+            least = {"steps": 1, "size": 1, "retries": 0}.get(name, whole)
+            if whole < least:
+                raise ConfigError(f"{name} must be at least {least}, got {whole}")
 
     def _check_kinds(self) -> None:
         for name, (kind, expected) in KINDS.items():

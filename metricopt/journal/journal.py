@@ -304,8 +304,8 @@ class Journal:
 
     def _continue(self, content: Content) -> None:
         answers = content.answers
-        if answers and answers[-1].value is None:
-            answers = answers[:-1]  # the run ended with it: it is asked again
+        while answers and answers[-1].value is None:
+            answers = answers[:-1]  # the run ended with these: they are asked again
         if not answers:
             return
         self._check_run(content)

@@ -1,6 +1,6 @@
 """Checks of a metric before any training, and doubts that come with a result."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -106,6 +106,21 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
             f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
         ]
     return []
+
+
+def doubts_of_failures(failures: Sequence[str], queries: int) -> list[str]:
+    """Return a sentence if queries failed.
+
+    Args:
+        failures: messages of the queries that failed.
+        queries: all queries that were made.
+    """
+    if not failures:
+        return []
+    return [
+        f"{len(failures)} of {queries} queries failed, and count as the worst value "
+        f"that was seen; the first: {failures[0]}."
+    ]
 
 
 def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:

@@ -14,6 +14,8 @@ from metricopt import Finetuned, Split, finetune
 from tests.metricopt import adapter_networks
 
 QUERIES = 12
+FORGIVEN = 4
+"""Queries that may fail."""
 
 
 class Judge:
@@ -42,6 +44,14 @@ class Raises:
 
     def __call__(self, number: int) -> None:
         if number == self.at:
+            raise self.error
+
+
+class Fails(Raises):
+    """Raises an error from one call on."""
+
+    def __call__(self, number: int) -> None:
+        if number >= self.at:
             raise self.error
 
 

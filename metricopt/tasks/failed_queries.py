@@ -1,0 +1,73 @@
+"""Queries that fail: a metric that is undefined, or unreachable, at some phi."""
+
+from typing import Any
+
+from torch import Tensor
+
+from metricopt.errors import MetricError
+from metricopt.metrics.base import Metric, WrappedMetric
+
+MARGIN = 0.01
+"""How much worse than the only value so far a failure is, on the metric's scale."""
+
+
+class ForgivingMetric(WrappedMetric):
+    """Takes the worst value so far for that of a query that fails, but for the first.
+
+    So a search keeps away from where a metric is undefined, and a metric that is out of
+    reach for a moment does not end it.
+
+    Args:
+        metric: what is evaluated.
+        most: failed queries that are forgiven; the next one is an error.
+        retries: how often a query that fails is asked again at once.
+
+    Attributes:
+        failures: messages of the failed queries.
+    """
+
+    def __init__(self, metric: Metric, most: int, retries: int = 0) -> None:
+        super().__init__(metric)
+        self.failures: list[str] = []
+        self._most, self._retries = most, retries
+        self._known: list[float] = []
+
+    def _values(self, outputs: Any, targets: Any) -> Tensor:
+        # All at once only where that asks nobody: a row must not be paid for twice.
+        if type(self.metric)._values is not Metric._values:
+            try:
+                found = self.metric.values(outputs, targets)
+            except MetricError:
+                pass
+            else:
+                self._known += found.tolist()
+                return found
+        return super()._values(outputs, targets)
+
+    def _value(self, outputs: Any, targets: Any) -> float:
+        try:
+            value = self._asked(outputs, targets)
+        except MetricError as error:
+            if not self._known or len(self.failures) >= self._most:
+                raise
+            self.failures.append(str(error))
+            return self._worst()
+        self._known.append(value)
+        return value
+
+    def _asked(self, outputs: Any, targets: Any) -> float:
+        for _ in range(self._retries):
+            try:
+                return self.metric.value(outputs, targets)
+            except MetricError:
+                continue
+        return self.metric.value(outputs, targets)
+
+    def _worst(self) -> float:
+        """Return the worst value so far, or one that is a little worse than all."""
+        least, most = min(self._known), max(self._known)
+        # A value at the end of the scale stays: there may be no worse one.
+        step = MARGIN * (self.high - self.low) if least == most else 0.0
+        if self.higher_is_better:
+            return max(least - step, min(least, self.low))
+        return min(most + step, max(most, self.high))
