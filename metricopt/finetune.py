@@ -80,8 +80,8 @@ def finetune(
             one mini-batch; this is tried before the first query.
         DataError: if a split is empty or endless, the network does not run on it, or it
             holds one class where the metric needs two.
-        MetricError: if the first query fails, or more than a third of all, or the metric
-            declares the wrong direction.
+        MetricError: if the first query fails, more than a third of all do, or the
+            metric declares the wrong direction.
         DivergedError: if the loss becomes non-finite.
         BudgetExceededError: if a user-defined method asks for too many queries.
         KeyboardInterrupt: if it comes before the first query, or a second time.
