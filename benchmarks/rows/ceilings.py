@@ -1,15 +1,13 @@
 """Ceilings: what knows the formula of the metric, and oracles that search for long."""
 
-from typing import Any
-
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import (
     UNTOUCHED,
     Fill,
-    Row,
     Run,
     always,
     classes,
+    family,
     large_phi,
     only,
     register,
@@ -35,10 +33,7 @@ def _oracle(kind: str) -> Fill:
     return run
 
 
-def _row(name: str, label: str, run: Fill, **more: Any) -> Row:
-    return Row(name, label, "ceilings", run=run, compared=False, **more)
-
-
+_row = family("ceilings", compared=False)
 DICTIONARY = _row(
     "dictionary",
     "ceiling: dictionary",

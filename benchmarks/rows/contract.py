@@ -156,6 +156,20 @@ class Row:
         return replace(self, run=run)
 
 
+def family(of: Family, **usual: Any) -> Callable[..., Row]:
+    """Return what makes rows of a family of name, label, run and further fields.
+
+    Args:
+        of: the family.
+        **usual: fields of its rows, where they say nothing else.
+    """
+
+    def row(name: str, label: str, run: Fill, **more: Any) -> Row:
+        return Row(name, label, of, run=run, **{**usual, **more})
+
+    return row
+
+
 ROWS: Registry[Row] = Registry("row", "benchmarks.rows")
 """Rows that stand wherever a table takes all rows that suit."""
 

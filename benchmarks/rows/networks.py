@@ -7,10 +7,10 @@ from benchmarks.problems.images.tiers import Images
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import (
     UNTOUCHED,
-    Fill,
     Row,
     Run,
     always,
+    family,
     only,
     register,
     two_classes,
@@ -23,17 +23,7 @@ WARM_LOSSES = ("aucpr", "pairwise-aucroc")
 """Losses that ResNet-32 goes on with after cross-entropy."""
 
 
-def _trained(name: str, label: str, run: Fill, paper_row: str, **more: Any) -> Row:
-    return Row(
-        name,
-        label,
-        "networks",
-        run=run,
-        base=(UNTOUCHED,),
-        paper={"Table 3": paper_row},
-        compared=False,
-        **more,
-    )
+_network = family("networks", base=(UNTOUCHED,), compared=False)
 
 
 def _learned_surrogate(problem: Problem, metric: Unit) -> Run:
@@ -43,27 +33,27 @@ def _learned_surrogate(problem: Problem, metric: Unit) -> Run:
 
 
 LOVASZ_LOSS = {"loss": "lovasz-softmax", "pretrain_epochs": 2}
-LOVASZ = _trained(
+LOVASZ = _network(
     "lovasz",
     "Lovasz-Softmax (LO)",
     always(Run(Arm("network", "surrogate-loss", LOVASZ_LOSS))),
-    "lo",
+    paper={"Table 3": "lo"},
     needs=(two_classes, only("jaccard")),
 )
 GRID = {"epochs": 2, "learning_rate": 1e-3}
-COST_SENSITIVE = _trained(
+COST_SENSITIVE = _network(
     "cost-sensitive",
     "cost-sensitive F (CS)",
     always(Run(Arm("network", "cost-sensitive", schedule=GRID, from_theta=True))),
-    "cs",
+    paper={"Table 3": "cs"},
     note="each grid point is fine-tuned from theta rather than trained afresh",
     needs=(two_classes, only("f1")),
 )
-LEARNED_SURROGATE = _trained(
+LEARNED_SURROGATE = _network(
     "learned-surrogate",
     "learned surrogate (SL)",
     _learned_surrogate,
-    "sl",
+    paper={"Table 3": "sl"},
     note="its queries are made on mini-batches of 100",
     needs=(two_classes,),
 )
@@ -92,16 +82,8 @@ def network(
     name: str, label: str, loss: str, paper: Mapping[str, str], **more: Any
 ) -> Row:
     """Return the row of the network that a loss trains, untouched."""
-    return Row(
-        name,
-        label,
-        "networks",
-        run=CROSS_ENTROPY.run,
-        base=(UNTOUCHED,),
-        paper=paper,
-        compared=False,
-        **{"on": _on(loss), **more},
-    )
+    known = {"paper": paper, "on": _on(loss), **more}
+    return _network(name, label, CROSS_ENTROPY.run, **known)
 
 
 def longer() -> Row:

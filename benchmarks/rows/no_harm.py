@@ -1,9 +1,7 @@
 """Searches whose proposals need evidence of a gain, ours."""
 
-from typing import Any
-
 from benchmarks.problems.problem import Problem
-from benchmarks.rows.contract import UNTOUCHED, Fill, Row, Run, register, small_phi
+from benchmarks.rows.contract import UNTOUCHED, Fill, Run, family, register, small_phi
 from benchmarks.rows.rivals import QUERIES
 from benchmarks.runs.spec import Arm, Unit
 
@@ -24,11 +22,7 @@ def _metricopt(problem: Problem, metric: Unit) -> Run:
     return Run(arm, queries, tests, offsets=True)
 
 
-def _row(name: str, label: str, run: Fill, **more: Any) -> Row:
-    known = {"sees": "outputs and labels", "base": (UNTOUCHED,), "compared": False}
-    return Row(name, label, "no harm", run=run, **{**known, **more})
-
-
+_row = family("no harm", sees="outputs and labels", base=(UNTOUCHED,), compared=False)
 CMA_ES_NO_HARM = _row(
     "cma-es-no-harm",
     "CMA-ES + no harm (ours)",

@@ -8,6 +8,7 @@ from benchmarks.rows.contract import (
     Fill,
     Row,
     Run,
+    family,
     only,
     register,
     small_phi,
@@ -46,11 +47,7 @@ def _by_seeds(run: Fill) -> Fill:
     return repeated
 
 
-def _row(name: str, label: str, run: Fill, **more: Any) -> Row:
-    known = {"sees": "outputs and labels", "base": (UNTOUCHED,), "short": SHORT}
-    return Row(name, label, "on outputs", run=run, **{**known, **more})
-
-
+_row = family("on outputs", sees="outputs and labels", base=(UNTOUCHED,), short=SHORT)
 OURS = _row(
     "metricopt-outputs",
     "MetricOpt on outputs (ours)",

@@ -3,7 +3,6 @@
 A budget of 0 leaves the number of queries to the arm.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.problems.problem import Problem
@@ -15,22 +14,24 @@ from benchmarks.rows.contract import (
     always,
     classes,
     decisions,
+    family,
     register,
     several_classes,
     two_classes,
 )
 from benchmarks.runs.spec import Arm, Unit
 
+_row = family(
+    "post hoc",
+    base=(UNTOUCHED, LOSS_ONLY),
+    sees="outputs and labels",
+    needs=(classes, decisions),
+    compared=False,
+)
+
 
 def _shift(name: str, label: str, note: str = "", **more: Any) -> Row:
-    known: Mapping[str, Any] = {
-        "run": always(Run(Arm(name))),
-        "base": (UNTOUCHED, LOSS_ONLY),
-        "sees": "outputs and labels",
-        "needs": (classes, decisions),
-        "compared": False,
-    }
-    return Row(name, label, "post hoc", note=note, **{**known, **more})
+    return _row(name, label, note=note, **{"run": always(Run(Arm(name))), **more})
 
 
 def _class_offsets(problem: Problem, metric: Unit) -> Run:
