@@ -251,7 +251,7 @@ class FinetuneCall:
         return direction_queries(self.meaning) if self.metric.direction_declared else 0
 
     def _try_direction(self, initial: float) -> None:
-        outputs = each(lambda part: part[0], self._plain.untouched)
+        outputs = each(lambda part: part[0], self._plain.untouched())
         targets = self.observe.targets
         assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
         self.task.count(self._tried)

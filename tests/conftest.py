@@ -34,3 +34,20 @@ def same_threads():
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Let the cache be a folder of this test."""
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def shared_cache(tmp_path_factory, monkeypatch):
+    """Let the cache be of all that ask for it, and use one thread as the runner does.
+
+    Each data set is parsed, and each network trained, once.
+    """
+    cache = tmp_path_factory.getbasetemp() / "pipelines-cache"
+    monkeypatch.setenv("METRICOPT_CACHE", str(cache))
+    torch.set_num_threads(1)

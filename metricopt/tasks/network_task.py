@@ -130,7 +130,7 @@ class NetworkTask(Task):
         phi = torch.zeros(1, self.size, requires_grad=True)
         outputs, targets = self._drawn(phi, index.to(self._train.device))
         check_outputs(outputs, "train")
-        check_outputs(self.untouched, "observe")
+        check_outputs(self._untouched, "observe")
         first = each(lambda part: part[0], outputs)
         check_targets(self._given, first, self._train.targets, "train")
         if self._metric.reads == "scores":
@@ -144,7 +144,7 @@ class NetworkTask(Task):
 
         Embeddings are known by a metric that reads them, or by their unit length.
         """
-        outputs, targets = self.untouched, self._judge.targets
+        outputs, targets = self._untouched, self._judge.targets
         if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
             return None
         reads, meant = self._metric.reads, self._meaning.kind
@@ -186,13 +186,16 @@ class NetworkTask(Task):
         task._row_losses, task.rates = batched_loss(loss), {}
         return task
 
-    @cached_property
     def untouched(self) -> Outputs:
-        """Outputs of the untouched network on observe, [1, N, C]."""
+        """Return the outputs of the untouched network on observe, [1, N, C]."""
+        return self._untouched
+
+    @cached_property
+    def _untouched(self) -> Outputs:
         return self._judge.outputs(torch.zeros(1, self.size))
 
     def _loss_facts(self) -> LossFacts:
-        outputs, observed = self.untouched, self._judge.targets
+        outputs, observed = self._untouched, self._judge.targets
         train = self._train.targets
         assert isinstance(outputs, Tensor)
         assert isinstance(observed, Tensor) and isinstance(train, Tensor)
@@ -229,12 +232,12 @@ class NetworkTask(Task):
         return outputs, targets_at(train.targets, index)
 
     def _observe(self, phi: Tensor) -> Tensor:
-        known = each(Tensor.clone, self.untouched) if self._is_known(phi) else None
+        known = each(Tensor.clone, self._untouched) if self._is_known(phi) else None
         return to_cost(self._metric, self._judge.values(self._metric, phi, known))
 
     def _is_known(self, phi: Tensor) -> bool:
         """Whether outputs are kept, as `check` or statistics had to know them."""
-        return len(phi) == 1 and "untouched" in vars(self) and not phi.any()
+        return len(phi) == 1 and "_untouched" in vars(self) and not phi.any()
 
     @property
     def examples(self) -> int:
@@ -244,7 +247,7 @@ class NetworkTask(Task):
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
         known, judge = None, Judge(self.adapter, self._judge.split.part(places))
         if self._is_known(phi):
-            known = each(lambda part: part[:, places.to(part.device)], self.untouched)
+            known = each(lambda part: part[:, places.to(part.device)], self._untouched)
         return to_cost(self._metric, judge.values(self._metric, phi, known))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:

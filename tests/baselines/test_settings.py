@@ -111,7 +111,7 @@ CASES = [
     (training, {"head_factor": 2.0, "optimizer": "powersign"}, "with 'powersign'"),
     (training, {"optimizer": "nope"}, "optimizer must be one of 'adam', "),
     (training, {"schedule": "nope"}, "schedule must be one of 'one-cycle', "),
-    (training, {"precision": "nope"}, "'bfloat16', got 'nope'"),
+    (training, {"precision": "nope"}, "'fastest', got 'nope'"),
     (
         OffsetSearch,
         {"passes": 0},

@@ -33,9 +33,3 @@ def finished_call(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict
 def queries_file(tmp_path: Path) -> Path:
     """Return the name of a checkpoint."""
     return tmp_path / "queries.txt"
-
-
-@pytest.fixture
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the cache be a folder of this test."""
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))

@@ -18,7 +18,7 @@ from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm
 from benchmarks.runs.store import RunStore
-from metricopt.algorithm1 import metricopt as metricopt_method
+from metricopt.algorithm1 import meta_preparation
 from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS
@@ -184,7 +184,7 @@ def test_runs_that_prepare_something_are_known_before():
 
 def test_spending_more_than_the_budget_is_recorded_as_failed(tmp_path, monkeypatch):
     # As if the method had forgotten what choosing its step costs.
-    monkeypatch.setattr(metricopt_method, "trial_queries", lambda steps: 0)
+    monkeypatch.setattr(meta_preparation, "trial_queries", lambda steps: 0)
     settings = {"recipe": RECIPE | {"tasks": 60}, "steps": [0.4, 0.8]}
     spec = method_spec("metricopt", 80, settings=settings, replicate=4)
     pipeline = make_pipeline(spec.pipeline, spec.replicate)

@@ -8,10 +8,7 @@ from benchmarks.cli.verbs import data as data_verbs
 from metricopt.errors import ConfigError
 from tests.benchmarks.data.toy_data import TEXT, Toy, covtype_row, downloadable
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -29,10 +29,7 @@ from tests.benchmarks.data.cifar10_forms import (
     python2_pickle,
 )
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -31,9 +31,7 @@ def needs(name, variant):
     return pytest.mark.skipif(missing, reason=f"no copy of {name} ({variant})")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -17,10 +17,7 @@ from benchmarks.data.listed.contract import LISTED, listed
 from tests.benchmarks.data.listed.miniature import write_miniature
 from tests.source_tree import ROOT
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -20,11 +20,7 @@ from tests.benchmarks.problems.pipeline_cases import make_spec, method_spec
 ROWS = 2
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    cache = tmp_path_factory.getbasetemp() / "pipelines-cache"
-    monkeypatch.setenv("METRICOPT_CACHE", str(cache))
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("shared_cache")
 
 
 @pytest.fixture

@@ -29,10 +29,7 @@ def store(tmp_path):
     return RunStore(tmp_path / "store")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    cache = tmp_path_factory.getbasetemp() / "pipelines-cache"
-    monkeypatch.setenv("METRICOPT_CACHE", str(cache))
+pytestmark = pytest.mark.usefixtures("shared_cache")
 
 
 def test_runs_that_share_a_value_function_stay_together():

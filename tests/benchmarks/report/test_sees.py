@@ -2,18 +2,14 @@
 
 import dataclasses
 
-import pytest
-
 from benchmarks.report import remarks, tables
 from benchmarks.report.cells import judge
 from benchmarks.rows.contract import SEES
-from metricopt.errors import ConfigError
 from tests.benchmarks.report.report_cases import (
     ARMS,
     BALANCED,
     LAYOUT,
     MCR,
-    make_row,
     page_of,
 )
 
@@ -49,8 +45,3 @@ def test_the_legend_explains_the_words_that_occur_most_hidden_first():
     assert set(remarks.SEEN) == set(SEES)
     page = page_of(TOLD, ARMS)
     assert legend in page
-
-
-def test_a_row_sees_one_of_the_known_words():
-    with pytest.raises(ConfigError, match=r"'spy' to see one of metric values, .* got"):
-        make_row("spy", sees="everything")

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from metricopt.errors import ConfigError, DataError, ShapeError
+from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import METRICS
 from metricopt.metrics.confusion import predict_labels
-from metricopt.metrics.top_k import TopK
 
 
 def value(name, outputs, targets):
@@ -76,8 +75,3 @@ def test_what_is_wrong_is_named(names, outputs, targets, error, text):
     for name in names:
         with pytest.raises(error, match=text.replace("{}", name)):
             value(name, outputs, targets)
-
-
-def test_top_k_refuses_no_guess():
-    with pytest.raises(ConfigError, match="top-k needs k >= 1, got 0"):
-        TopK(0)

@@ -7,7 +7,7 @@ from PIL import Image
 from benchmarks.data.detection.annotations import read_annotation
 from benchmarks.data.detection.contract import in_devkit
 from benchmarks.data.detection.voc import VOC07, VOC0712
-from benchmarks.data.files.readers import FolderReader, JoinedReader
+from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.registry import find_any
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
@@ -131,11 +131,6 @@ def test_a_wrong_image_is_named_when_it_is_read(folder):
         images.pixels(0)
     with pytest.raises(DataError, match=r"000001.jpg must have .* \[30, 40\]"):
         images.pixels(1)
-
-
-def test_what_no_archive_holds_is_named(folder):
-    with pytest.raises(DataError, match=r"b.xml is in none of the archives"):
-        JoinedReader([FolderReader(folder)]).read("b.xml")
 
 
 def test_drawn_cells_need_no_file(tmp_path):
