@@ -66,15 +66,10 @@ class Given:
 
 
 class FinetuneCall:
-    """The run of one call of `finetune`.
+    """The run of one call of `finetune`, which began at `began`.
 
-    Args:
-        adapter: the adapter of the model.
-        given: data, loss and metric.
-        options: everything else.
-        journal: where answers of the metric are kept; None for nowhere.
-        began: when the call began, by `time.perf_counter`.
-        on_query: called with the number of queries just made.
+    Answers of the metric are kept in a journal, if there is one; `on_query` is called
+    with the number of queries just made.
 
     Raises:
         ConfigError: if the method does not suit the network, there are too few queries

@@ -157,12 +157,8 @@ def _meaning(
 ) -> Meaning:
     """Return what the outputs of a model mean, judged by some of them.
 
-    Args:
-        model: the network theta; put in evaluation mode.
-        observe: examples with all their targets.
-        loss: the training loss.
-        metric: says what it reads.
-        given: what the user says that outputs are; None to decide.
+    The model is put in evaluation mode. The metric says what it reads, the user what
+    outputs are, or None to decide.
 
     Raises:
         ConfigError: if it is not clear, or not what the user says.
@@ -212,11 +208,7 @@ def _journal(
 ) -> AbstractContextManager[Journal | None]:
     """Return the open checkpoint that the options name, if any.
 
-    Args:
-        adapter: adapter of the model.
-        given: data, loss and metric as they were read.
-        options: name the file.
-        metric: the metric as the user gave it.
+    The metric is the one that the user gave.
     """
     if options.checkpoint is None:
         return nullcontext()

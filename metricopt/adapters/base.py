@@ -63,15 +63,10 @@ class Adapter(ABC):
 
     @abstractmethod
     def predict_grouped(self, features: Features, phi: Tensor) -> Outputs:
-        """Return the outputs of every phi on its own n examples.
+        """Return the outputs of every phi on its own n examples; see `predict`.
 
-        Args:
-            features: features of B * n examples, the n of phi[0] first.
-            phi: adapter parameters, shape [B, d].
-
-        Returns:
-            Network outputs, shape [B, n, C], differentiable in phi; a tuple of such
-            tensors where the network returns one.
+        From features of B * n examples, the n of phi[0] first, and phi [B, d] to [B, n,
+        C].
 
         Raises:
             ShapeError: if phi is not [B, d] or B does not divide the examples.

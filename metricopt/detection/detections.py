@@ -17,15 +17,10 @@ COMPARED_AT_ONCE = 2**19
 def suppressed(box: Tensor, score: Tensor, group: Tensor, overlap: float) -> Tensor:
     """Return which boxes remain, from the surest on, int64, shape [K].
 
-    From the surest on, a box is kept unless it overlaps a kept one of its group. The
-    result is that of `torchvision.ops.batched_nms`, which walks through the groups one
-    by one; an image has a group for every class, and a metric query thousands.
-
-    Args:
-        box: x1, y1, x2, y2, shape [D, 4].
-        score: shape [D].
-        group: boxes of different groups never suppress each other, int64, shape [D].
-        overlap: intersection over union above which a box is dropped.
+    From the surest on, a box [D, 4] is kept unless its intersection over union with a
+    kept one of its group is above `overlap`. The result is that of
+    `torchvision.ops.batched_nms`, which walks through the groups one by one; an image
+    has a group for every class, and a metric query thousands.
     """
     order = score.argsort(descending=True, stable=True)
     order = order[group[order].argsort(stable=True)]
@@ -116,12 +111,8 @@ class Detections(NamedTuple):
 def detections(outputs: Tensor, kept: Kept = USUAL) -> Detections:
     """Return what a detector finds in M images, as torchvision's detectors do.
 
-    Args:
-        outputs: outputs of the regions, packed, shape [M, P, 5 C + 6].
-        kept: which of them are kept.
-
     Raises:
-        ShapeError: if outputs are not packed.
+        ShapeError: if outputs are not packed, [M, P, 5 C + 6].
     """
     found = region_outputs(outputs)
     scores = found.logits.softmax(-1)[..., 1:]  # without the background

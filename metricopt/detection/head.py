@@ -76,11 +76,7 @@ class DetectorHead(nn.Module):
         return whole
 
     def forward(self, regions: Tensor) -> Tensor:
-        """Return the outputs of regions, packed, shape [n, P, 5 C + 6].
-
-        Args:
-            regions: regions of n images, shape [n, P, F + 8]; see `regions`.
-        """
+        """Return packed outputs [n, P, 5 C + 6] of `regions` [n, P, F + 8]."""
         hidden = self.layers(self.stem(regions[..., :-GEOMETRY]))
         outputs: Tensor = self.reading(hidden, regions[..., -GEOMETRY:])
         return outputs

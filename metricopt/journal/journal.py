@@ -157,16 +157,12 @@ class Journal:
     goes on. Nothing is written before the first answer. A run whose metric has another
     range may ask in another order: it gets the answers to the questions that it asks.
 
-    Args:
-        path: the file; made with its folders if there is none.
-        facts: what decides the run, by name; another run is refused.
-
     Attributes:
         replayed: questions that were answered from the file.
 
     Raises:
         ConfigError: if the file cannot be opened, locked, read or written, or is that
-            of another run.
+            of another run by its facts.
         DataError: if it is no journal, or a line is damaged.
     """
 

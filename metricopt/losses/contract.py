@@ -79,11 +79,9 @@ class RowLoss(nn.Module, ABC):
         return self.row_losses(outputs[None], targets[None])[0]
 
     def row_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of every mini-batch, shape [B]; labels are not checked.
+        """Return the losses [B] of mini-batches; labels [B, n] are not checked.
 
-        Args:
-            outputs: as in `forward`, shape [B, n, C].
-            targets: labels, shape [B, n].
+        Outputs are as in `forward`, shape [B, n, C].
 
         Raises:
             ShapeError: if the outputs have another number of columns than expected.

@@ -26,11 +26,7 @@ class DetectionLoss(nn.Module):
     """
 
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of n images, a scalar.
-
-        Args:
-            outputs: outputs of their regions, packed, shape [n, P, 5 C + 6].
-            targets: their objects, shape [n, G, 6].
+        """Return the loss of n images, outputs [n, P, 5 C + 6] and objects [n, G, 6].
 
         Raises:
             ShapeError: if outputs are not packed.

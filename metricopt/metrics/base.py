@@ -175,20 +175,14 @@ class Metric(ABC):
         return self._guarded_value(outputs, targets)
 
     def values(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """Return the metric of every row; equals `value` of each row exactly.
+        """Return the metric of every row, [B], float64; equals `value` of each exactly.
 
-        Args:
-            outputs: network outputs, shape [B, N, C]; a tuple of tensors [B, N, ...]
-                for a metric that takes them.
-            targets: labels, shape [N], or a sequence of N; the same for every row.
-
-        Returns:
-            The metrics, shape [B], float64, in [`low`, `high`].
+        Outputs are [B, N, C], or a tuple of tensors [B, N, ...] for a metric that takes
+        them; targets [N] are the same for every row.
 
         Raises:
             ShapeError: if outputs are not [B, N, C] with the N of the targets.
-            DataError: as `value`.
-            MetricError: as `value`.
+            DataError, MetricError: as `value`.
         """
         self._check_inputs(outputs, targets, batched=True)
         return self._values(outputs, targets)

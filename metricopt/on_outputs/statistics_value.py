@@ -72,12 +72,9 @@ def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
 class StatisticsValueFunction:
     """Predicts costs from statistics, after a few that were observed.
 
-    Args:
-        groups: statistics of n observed points, each [n, q]; the first is the centre of
-            the linear kernels.
-        costs: observed costs, shape [n], n >= 2.
-        families: families of the groups; the metric is taken to be a function of one of
-            them.
+    The first of n observed points, [n, q] by group, is the centre of the linear
+    kernels; costs are [n], n >= 2. The metric is taken to be a function of one of the
+    families.
     """
 
     def __init__(

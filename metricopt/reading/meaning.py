@@ -90,15 +90,10 @@ class Meaning:
     def inward(self, outputs: Outputs, *, leading: int = 1) -> Outputs:
         """Return the form of methods, of outputs as an adapter returns them.
 
-        Args:
-            outputs: as the network returns them, but [N, 1] for [N], after axes of rows
-                of phi.
-            leading: axes up to and including that of the examples.
-
-        Returns:
-            The outputs with the class axis after the examples; probabilities become
-            logits, clamped so that they are finite. The logarithms of probabilities are
-            logits as they are.
+        An adapter returns [N, 1] for [N]; `leading` axes go up to and including that of
+        the examples, rows of phi first. The class axis comes after the examples;
+        probabilities become logits, clamped so that they are finite. The logarithms of
+        probabilities are logits as they are.
         """
         if self.are_outputs_plain or not isinstance(outputs, Tensor):
             return outputs
@@ -113,15 +108,7 @@ class Meaning:
         return outputs
 
     def outward(self, outputs: Outputs, *, leading: int = 1) -> Outputs:
-        """Return outputs as the network would: the inverse of `inward`.
-
-        Args:
-            outputs: in the form of methods.
-            leading: axes up to and including that of the examples.
-
-        Returns:
-            The outputs, [N] where the network returns [N].
-        """
+        """Return outputs as the network would: the inverse of `inward`, [N] for [N]."""
         if self.are_outputs_plain or not isinstance(outputs, Tensor):
             return outputs
         if self.link == "softmax":
@@ -137,9 +124,7 @@ class Meaning:
     def normalised(self, logits: Tensor, *, leading: int = 1) -> Tensor:
         """Return logits as `inward` makes them: the logarithms of shares that sum to 1.
 
-        Args:
-            logits: in the form of methods, up to a number added to all classes.
-            leading: axes up to and including that of the examples.
+        They are known up to a number added to all classes.
         """
         if self.link in ("softmax", "log-softmax"):
             return log_softmax(logits, leading)
@@ -154,12 +139,7 @@ class Meaning:
         return targets if self.stored is None else targets.long()
 
     def outward_targets(self, targets: Targets, *, leading: int = 1) -> Targets:
-        """Return targets as the user gave them: the inverse of `inward_targets`.
-
-        Args:
-            targets: in the form of methods.
-            leading: axes up to and including that of the examples.
-        """
+        """Return targets as the user gave them: the inverse of `inward_targets`."""
         if not isinstance(targets, Tensor):
             return targets
         given = targets if self.stored is None else targets.to(self.stored)

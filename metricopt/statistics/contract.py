@@ -61,12 +61,7 @@ class Statistics(ABC):
         return self.reads == "embeddings"
 
     def suits(self, outputs: Tensor, targets: Tensor) -> bool:
-        """Return whether there are such statistics of outputs and targets.
-
-        Args:
-            outputs: outputs of the untouched network, shape [1, N, C].
-            targets: labels in [0, max(C, 2)), shape [N].
-        """
+        """Return whether there are such statistics of outputs [1, N, C], labels [N]."""
         return True
 
     def fitted(self, targets: Tensor) -> Self:
@@ -77,13 +72,10 @@ class Statistics(ABC):
         return self
 
     def sizes(self, targets: Tensor) -> dict[str, int]:
-        """Return how much a split holds, by name.
+        """Return how much a split with targets [N] holds, by name.
 
         Counts: units judged singly, then groups that stay together, if there are any,
         such as the examples of a class where examples are compared.
-
-        Args:
-            targets: targets of all examples, shape [N].
         """
         examples = {"examples": len(targets)}
         if not self.compares:
@@ -93,23 +85,12 @@ class Statistics(ABC):
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Return places of about `count` examples that stand for all in `smooth`.
 
-        Args:
-            targets: labels of all examples, on the CPU, shape [N].
-            count: how many are wanted.
-            generator: source of the draw.
+        Labels of all examples, [N], are on the CPU.
         """
         return torch.randperm(len(targets), generator=generator)[:count]
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return what `pooled` reads of every example: by default its outputs.
-
-        Args:
-            outputs: outputs of a network for all examples, shape [B, N, C].
-            targets: targets of the N examples, shape [N].
-
-        Returns:
-            Shape [B, N, V].
-        """
+        """Return what `pooled` reads of each example, [B, N, V]; by default outputs."""
         return outputs
 
     def names(self) -> tuple[str, ...]:

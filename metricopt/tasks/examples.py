@@ -41,11 +41,7 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, index: slice | Tensor) -> Inputs:
-        """Return the inputs of some examples, each [n, ...].
-
-        Args:
-            index: a slice, or indices in [0, N), shape [n], int64.
-        """
+        """Return the inputs, each [n, ...], at a slice, or at indices [n] in [0, N)."""
 
 
 class LazySplit:

@@ -50,11 +50,7 @@ class Split:
 
 
 class Sampler(ABC):
-    """Draws the examples of mini-batches, one mini-batch per row.
-
-    Args:
-        batch_size: examples n of one mini-batch.
-    """
+    """Draws the n examples of mini-batches, one mini-batch per row."""
 
     def __init__(self, batch_size: int) -> None:
         self.batch_size = require_whole("batch_size", batch_size)
@@ -106,17 +102,15 @@ class BalancedSampler(Sampler):
 
     def __init__(self, targets: Tensor, batch_size: int) -> None:
         super().__init__(batch_size)
-        classes, counts = targets.unique(return_counts=True)
+        classes, places = targets.unique(return_inverse=True)
         if len(classes) < 2:
             raise DataError(
                 "class-balanced mini-batches need at least two classes, "
                 f"got only class {classes.tolist()}"
             )
-        # Examples sorted by class: class c owns counts[c] places from starts[c] on.
-        self.order = torch.argsort(targets, stable=True)
+        self.order, starts, counts = _grouped(places)
         slot = torch.arange(batch_size) % len(classes)
-        self.counts = counts[slot]
-        self.starts = (counts.cumsum(0) - counts)[slot]
+        self.counts, self.starts = counts[slot], starts[slot]
 
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
         """Return indices of examples, shape [rows, n], int64."""

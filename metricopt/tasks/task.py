@@ -152,39 +152,19 @@ class Task(ABC):
         return self._query(phi, self._observe, "observe")
 
     def observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
-        """Query the metric on a fresh random part of the train split.
+        """Query the metric on a fresh random part of the train split; see `observe`.
 
         The part is as large as the observe split and the same for all rows. Fresh
         examples cannot be over-fitted; the paper compares the two in Fig. S4.
-
-        Args:
-            phi: adapter parameters, shape [B, d].
-            generator: draws the part.
-
-        Returns:
-            Costs, shape [B], float64, lower is better, in [0, 1].
-
-        Raises:
-            ShapeError, MetricError, BudgetExceededError: as in `observe`.
         """
         return self._query(
             phi, lambda rows: self._observe_train(rows, generator), "train"
         )
 
     def observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
-        """Query the metric on a part of the observe split, once per row of phi.
+        """Query the metric on the examples of observe at places [n]; see `observe`.
 
         Parts that are compared say whether a gain is more than chance.
-
-        Args:
-            phi: adapter parameters, shape [B, d].
-            places: places of n examples in [0, `examples`), shape [n].
-
-        Returns:
-            Costs, shape [B], float64, lower is better, in [0, 1].
-
-        Raises:
-            ShapeError, MetricError, BudgetExceededError: as in `observe`.
         """
         return self._query(
             phi, lambda rows: self._observe_part(rows, places), "observe"

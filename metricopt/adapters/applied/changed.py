@@ -66,14 +66,10 @@ def is_changed(network: nn.Module) -> bool:
 def put_in(
     network: nn.Module, changes: Sequence[tuple[nn.Module, Change]]
 ) -> Callable[[], None]:
-    """Change the outputs of modules of a network.
+    """Change the outputs of modules of a network, and return what undoes it all.
 
-    Args:
-        network: the network; its state_dict warns that phi is not in it.
-        changes: modules with what is done to their outputs, the inner ones first.
-
-    Returns:
-        What undoes it all.
+    Changes of the inner modules come first. The network's state_dict warns that phi is
+    not in it.
 
     Raises:
         ConfigError: if the network is changed already, or a `forward` was replaced.
