@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from metricopt.adapters.applied.agreement import Tried, check_applied, tried
+from metricopt.adapters.applied.agreement import check_applied, tried
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
@@ -98,8 +98,9 @@ class FinetuneCall:
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
-        self._few = given.observe.batch(slice(FEW))
-        check_applied(adapter, self._few, self._tried_phi())
+        self._few = few = given.observe.batch(slice(FEW))
+        made = first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
+        check_applied(adapter, few, made)
         seeds = Seeds("finetune", options.seed)
         task = NetworkTask(
             adapter,
@@ -116,11 +117,6 @@ class FinetuneCall:
         )
         self.budget = Budget(options.queries - self._framing, self._steps)
         self.name, self.method = self._named_method()
-
-    def _tried_phi(self) -> Tried:
-        """Return a phi with what the adapter predicts of it, on examples of observe."""
-        adapter, few = self.adapter, self._few
-        return first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
 
     def run(self) -> Finetuned:
         """Return the method's proposal, or the untouched network.

@@ -82,11 +82,7 @@ class DataError(MetricOptError):
 
 
 def require_choice(name: str, value: object, kind: Any) -> None:
-    """Check that a setting is one of the values of a `Literal`.
-
-    Raises:
-        ConfigError: if it is not; the message lists the values.
-    """
+    """Raise ConfigError, with the values of a `Literal`, unless a setting is one."""
     known = get_args(kind)
     if value not in known:
         options = ", ".join(map(repr, known))
@@ -109,11 +105,7 @@ def require_kind(name: str, value: object, kind: Any, expected: str) -> None:
 
 
 def require_whole(name: str, value: object) -> int:
-    """Return a setting that has to be a whole number; numpy's are accepted.
-
-    Raises:
-        ConfigError: if it is none, or a bool.
-    """
+    """Return a whole number, numpy's too; raise ConfigError for others, and bools."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)  # type: ignore[arg-type]

@@ -151,11 +151,7 @@ class FinetuneOptions:
             )
 
     def changed(self, **settings: Any) -> "FinetuneOptions":
-        """Return these options with others for some.
-
-        Raises:
-            ConfigError: if there is no such option; the message says which are near.
-        """
+        """Return these options with others for some; ConfigError for unknown ones."""
         known = [field.name for field in fields(self)]
         for name in settings:
             if name not in known:

@@ -29,11 +29,7 @@ class Registry(Generic[T]):
         self._units: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that adds the decorated unit under `name`.
-
-        Raises:
-            ConfigError: if the name is taken by another unit.
-        """
+        """Return a decorator that adds a unit; ConfigError if its name is taken."""
 
         def add(unit: T) -> T:
             if name in self._units:
@@ -44,12 +40,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the unit called `name`.
-
-        Raises:
-            ConfigError: if there is none; the message lists the known names, and says
-                which are near.
-        """
+        """Return the unit of a name; ConfigError, with near names, if there is none."""
         self._fill()
         if name not in self._units:
             raise unknown_name(self.kind, name, self)

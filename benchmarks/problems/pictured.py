@@ -12,8 +12,7 @@ from torch.nn.functional import normalize
 
 from benchmarks.problems.detection.scenes import Scenes
 from benchmarks.problems.pretrained.photographs import Photographs
-from metricopt.detection.detections import Kept, detections
-from metricopt.detection.matching import HIT, matched
+from metricopt.detection.detections import HIT, Kept, detections, matched
 from metricopt.process.seeding import make_generator
 
 QUALITY = 85

@@ -16,7 +16,7 @@ from metricopt.adapters.sites import Shapes, find_sites, is_scripted, record_run
 from metricopt.errors import ConfigError, require_kind
 from metricopt.reading.inputs import Inputs, count_of, form_of
 from metricopt.reading.meaning import PLAIN, Meaning
-from metricopt.reading.outputs import Outputs, are_embeddings, each
+from metricopt.reading.outputs import are_embeddings, each
 
 DIRECT_LIMIT = 256
 """Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
@@ -68,8 +68,11 @@ def auto_adapter(
     outputs = by_row(run.returned, 1, count_of(example_input))
     first = each(lambda part: part[0], outputs)
     meaning = offsets if isinstance(offsets, Meaning) else PLAIN
-    if offsets and _take_offsets(first, meaning):
-        return OutputOffsets(inner, example_input, meaning, columns(first, meaning))
+    count = columns(first, meaning)
+    # Embeddings have no class that an offset could favour.
+    embeddings = isinstance(first, Tensor) and are_embeddings(first)
+    if offsets and 1 <= count <= DIRECT_LIMIT and not embeddings:
+        return OutputOffsets(inner, example_input, meaning, count)
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "
@@ -88,14 +91,6 @@ class _Asked(NamedTuple):
     sites: Sequence[str] | Literal["stages"] | None
     seed: int
     shapes: Shapes
-
-
-def _take_offsets(outputs: Outputs, meaning: Meaning) -> bool:
-    """Return whether offsets suit the outputs of a network."""
-    if not 1 <= columns(outputs, meaning) <= DIRECT_LIMIT:
-        return False
-    # Embeddings have no class that an offset could favour.
-    return not (isinstance(outputs, Tensor) and are_embeddings(outputs))
 
 
 def _inner(asked: _Asked) -> NetworkAdapter:

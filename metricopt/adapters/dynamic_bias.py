@@ -89,13 +89,10 @@ def _linear(
 
 
 def first_linear(network: nn.Module, form: Form, shapes: Shapes | None = None) -> str:
-    """Return the name of the linear layer that runs first, for inputs of a form.
+    """Return the name of the linear layer that runs first, or raise ConfigError.
 
     With the shapes that `record_run` found, layers that nothing calls are left out:
     attention reads the weights of some.
-
-    Raises:
-        ConfigError: if there is none.
     """
     layers = in_order(network, nn.Linear, form)
     if shapes is not None:

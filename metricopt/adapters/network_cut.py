@@ -186,10 +186,7 @@ def site_changes(
 def cut_network(
     network: nn.Module, sites: Sequence[Site], form: Form
 ) -> GraphCut | None:
-    """Cut a network at its first site; return None if its graph cannot be traced.
-
-    All modules of the sites must show up in the graph for inputs of this form.
-    """
+    """Cut a network at its first site; return None if not all show up in its graph."""
     traced = _trace(network, [site.module for site in sites], form)
     if traced is None:
         return None

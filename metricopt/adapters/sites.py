@@ -71,11 +71,7 @@ def is_scripted(module: nn.Module) -> bool:
 
 
 def find_module(network: nn.Module, name: str) -> nn.Module:
-    """Return the module called `name`.
-
-    Raises:
-        ConfigError: if there is none; the message lists the nearest names.
-    """
+    """Return the module of a name, or raise ConfigError with the nearest names."""
     modules: dict[str, nn.Module] = dict(network.named_modules(remove_duplicate=False))
     if name not in modules:
         near = difflib.get_close_matches(name, modules, n=3, cutoff=0.0)

@@ -31,10 +31,8 @@ def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
 def fitted_recipe(recipe: Recipe, budget: Budget, kept: int) -> Recipe:
     """Return the recipe with as many tasks as the budget's queries allow.
 
-    Of these, `kept` are reserved for what follows meta-training.
-
-    Raises:
-        ConfigError: if the rest does not pay for a single trajectory.
+    Of these, `kept` are reserved for what follows meta-training. ConfigError is raised
+    if the rest does not pay for a single trajectory.
     """
     observations = recipe.rollout.observations
     left = budget.queries - kept
@@ -72,8 +70,7 @@ class MetaTrainedMethod(Method):
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:
         """Return a JSON-able key of all that determines the value function of a task.
 
-        Raises:
-            ConfigError: if the budget does not allow a single trajectory.
+        ConfigError is raised if the budget does not allow a single trajectory.
         """
         key = {
             "recipe": asdict(self._recipe(budget)),
@@ -93,8 +90,7 @@ class MetaTrainedMethod(Method):
     ) -> Preparation:
         """Meta-train the value function with the queries that the budget leaves.
 
-        Raises:
-            ConfigError: if the budget does not allow a single trajectory.
+        ConfigError is raised if it does not allow a single trajectory.
         """
         recipe, factory = self._recipe(budget), self._loss_factory(task, budget)
         return pack(meta_train(task, recipe, factory, generator, progress=progress))
@@ -125,11 +121,7 @@ def pack(trained: MetaTrained) -> Preparation:
 
 
 def unpack(prepared: Preparation, recipe: Recipe) -> MetaTrained:
-    """Return the value function that `pack` made a preparation of.
-
-    Raises:
-        ConfigError: if the preparation holds no value function.
-    """
+    """Return the value function in a preparation; raise ConfigError without one."""
     state, facts = prepared.tensors, prepared.facts
     if "phi_mean" not in state or not {"spread", "reach", "tasks"} <= facts.keys():
         raise ConfigError(

@@ -63,11 +63,7 @@ class MetricOpt(MetaTrainedMethod):
     start: Tensor | None = None
 
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
-        """Return the method with the value function of another network.
-
-        Raises:
-            ConfigError: if it is none, or phi has another size or generator there.
-        """
+        """Return the method with the value function of a like network; others raise."""
         if not isinstance(known, KnownValueFunction):
             return super().knowing(known, adapter)
         known.check(adapter)

@@ -28,12 +28,8 @@ def guided_optimizer(
 ) -> OptimizerFactory:
     """Return a factory of guided optimizers with steps that fall linearly to zero.
 
-    Args:
-        trained: the value function to follow; phi stays within its reach.
-        optimizer: one of `LOSS_OPTIMIZERS`, which takes the steps on u_t.
-        steps: number of steps after which the step length is zero.
-        step: length of the first step, in units of the spread of phi.
-        generator: source of the perturbations.
+    One of `LOSS_OPTIMIZERS` takes the steps on u_t. The first has the length `step`, in
+    units of the spread of phi, which stays within the reach of the value function.
     """
     length = step * trained.spread
     # SGD gets a gradient of that length. Adam's rate gives its step that length.

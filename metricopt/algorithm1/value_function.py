@@ -38,10 +38,8 @@ def identity_standardisation(size: int) -> Standardisation:
 class ValueFunction(nn.Module):
     """An MLP d-64-32-32-16-1 with batch norm and ReLU after every hidden layer.
 
-    Args:
-        size: number d of adapter parameters.
-        generator: initialises the weights.
-        momentum: momentum of batch norm's running statistics.
+    The generator initialises the weights; the momentum is that of batch norm's running
+    statistics.
     """
 
     phi_mean: Tensor

@@ -11,13 +11,16 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from metricopt.detection.detections import (
+    ALARM,
+    HIT,
     USUAL,
     Detections,
     Kept,
+    Rule,
     detections,
+    matched,
     rank_within,
 )
-from metricopt.detection.matching import ALARM, HIT, Rule, matched
 from metricopt.detection.packed import counted, region_outputs
 from metricopt.reading.outputs import Remembered
 
@@ -94,14 +97,11 @@ class Curves:
 def curves(
     found: Detections, flags: Tensor, weights: Tensor, objects: Tensor, *, rows: int
 ) -> Curves:
-    """Return the curves of B rows.
+    """Return the curves of B rows of the same N images.
 
-    Args:
-        found: detections in `rows` times N images, those of row 0 first.
-        flags: flags of the detections, see `matching.matched`, shape [D].
-        weights: weights of the N images in every row, shape [B, N].
-        objects: weight of the objects of every class, shape [B, C].
-        rows: B, or 1 if all rows have the same detections.
+    Detections [D] are in `rows` times N images, those of row 0 first; `rows` is B, or 1
+    if all rows have the same. Their flags are those of `matched`. Weights of the images
+    are [B, N], of the objects of every class [B, C].
     """
     images, classes = weights.shape[1], objects.shape[1]
     group = found.image // images * classes + found.label - 1
@@ -150,15 +150,10 @@ def judged(
     """Return the curves of B rows, and the detections they are made of.
 
     Rows that are one tensor expanded are judged once, and what was asked for last is
-    remembered: several metrics of the same outputs cost one pass.
-
-    Args:
-        outputs: outputs of the regions of N images, packed, shape [B, N, P, 5 C + 6].
-        truths: objects of the images, shape [N, G, 6].
-        weights: weights of the images in every row, shape [B, N]; None for equal ones.
-        kept: which detections are kept.
-        overlap: intersection over union from which a detection is right.
-        rule: see `matching.matched`.
+    remembered: several metrics of the same outputs cost one pass. Outputs of the
+    regions of N images are packed, [B, N, P, 5 C + 6], objects [N, G, 6]; weights of
+    the images in every row are [B, N]. A detection is right from an overlap on, by a
+    rule of `matched`.
     """
     how = (kept, overlap, rule)
     known = None if weights is not None else _LAST.find(outputs, truths, how)

@@ -42,11 +42,7 @@ class RegionOutputs(NamedTuple):
 
 
 def region_outputs(outputs: Tensor) -> RegionOutputs:
-    """Return the parts of packed outputs [..., P, 5 C + 6].
-
-    Raises:
-        ShapeError: if there is no such C.
-    """
+    """Return the parts of packed outputs [..., P, 5 C + 6]; ShapeError for others."""
     classes, rest = divmod(outputs.shape[-1] - BESIDE, EACH)
     if outputs.ndim < 2 or rest or classes < 1:
         raise ShapeError(

@@ -117,11 +117,7 @@ def finish(loss: Loss) -> None:
 
 
 def check_batch_size(loss: Loss, batch_size: int, classes: int) -> None:
-    """Check that mini-batches can hold every class, if the loss needs that.
-
-    Raises:
-        ConfigError: if they are too small.
-    """
+    """Raise ConfigError if a loss needs every class in mini-batches too small."""
     needed = max(classes, 2)
     if properties(loss).needs_every_class and batch_size < needed:
         raise ConfigError(

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, smooth_l1_loss
 
-from metricopt.detection.matching import intersection_over_union
+from metricopt.detection.detections import intersection_over_union
 from metricopt.detection.packed import RegionOutputs, present, region_outputs
 from metricopt.errors import DataError
 

@@ -165,11 +165,7 @@ METHODS: Registry[type[Method]] = Registry(
 
 
 def resolve_method(method: str | Method) -> Method:
-    """Return the method of a name, with default settings; a `Method` stays as it is.
-
-    Raises:
-        ConfigError: if there is no such method; the message lists the known ones.
-    """
+    """Return the method of a name, with default settings; a `Method` as it is."""
     if isinstance(method, Method):
         return method
     return METHODS.get(method)()

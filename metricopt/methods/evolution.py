@@ -1,6 +1,7 @@
 """CMA-ES searches in lock-step, with the `cma` package."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,33 @@ def evolution_strategy(size: int, deviation: float, seed: int) -> Any:
     return cma.CMAEvolutionStrategy(np.zeros(size), deviation, options)
 
 
-def tell(searches: list[Any], asked: list[Any], costs: Tensor) -> None:
-    """Report the costs [R, n] of what every search asked for."""
-    for search, candidates, cost in zip(searches, asked, costs.tolist(), strict=True):
-        search.tell(list(candidates), cost)
+def spend(
+    archive: Archive,
+    searches: list[Any],
+    ask: Callable[[int], Any] | None = None,
+    root: Tensor | None = None,
+) -> None:
+    """Query what the search of every row asks for, until no query is left.
 
-
-def spend(archive: Archive, searches: list[Any]) -> None:
-    """Query what the search of every row asks for, until no query is left."""
+    Args:
+        archive: what is queried, with its budget.
+        searches: one for each row.
+        ask: returns the candidates of a row to query; all its search asks for if None.
+        root: matrix from coordinates of the searches to phi, [d, d]; None for the same.
+    """
     while archive.remaining:
-        asked = [np.asarray(search.ask()) for search in searches]
-        candidates = torch.tensor(np.stack(asked), dtype=torch.float32)
-        costs = archive.query(candidates[:, : archive.remaining])
-        if costs.shape[1] == candidates.shape[1]:
-            tell(searches, asked, costs)
+        asked = [
+            np.asarray(search.ask() if ask is None else ask(row))
+            for row, search in enumerate(searches)
+        ]
+        phi = torch.tensor(np.stack(asked), dtype=torch.float32)
+        phi = phi if root is None else phi @ root.T
+        costs = archive.query(phi[:, : archive.remaining])
+        if costs.shape[1] == phi.shape[1]:
+            for search, found, cost in zip(
+                searches, asked, costs.tolist(), strict=True
+            ):
+                search.tell(list(found), cost)
 
 
 def draw_seeds(count: int, generator: torch.Generator) -> list[int]:

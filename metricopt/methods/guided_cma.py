@@ -28,7 +28,7 @@ from metricopt.methods.evolution import (
     covariance_root,
     draw_seeds,
     evolution_strategy,
-    tell,
+    spend,
 )
 from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.process.keeping import one_thread
@@ -82,17 +82,11 @@ class GuidedCMA(Method):
             for seed in draw_seeds(rows, generator)
         ]
         surrogates = [OnlineValueFunction(task.size, self, generator) for _ in searches]
-        while archive.remaining:
-            asked = [
-                self._promising(search, surrogate, archive, row, root)
-                for row, (search, surrogate) in enumerate(
-                    zip(searches, surrogates, strict=True)
-                )
-            ]
-            candidates = torch.tensor(np.stack(asked), dtype=root.dtype) @ root.T
-            costs = archive.query(candidates[:, : archive.remaining])
-            if costs.shape[1] == candidates.shape[1]:
-                tell(searches, asked, costs)
+
+        def ask(row: int) -> npt.NDArray[np.float64]:
+            return self._promising(searches[row], surrogates[row], archive, row, root)
+
+        spend(archive, searches, ask, root)
         return archive.result()
 
     def _promising(

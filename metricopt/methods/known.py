@@ -38,10 +38,7 @@ class Known:
     """What is known of a metric: of statistics, or of phi."""
 
     def made_for(self, adapter: Mapping[str, str]) -> "Known":
-        """Return the same with the adapter it was learned with, where that matters.
-
-        The adapter is given by what its `describe` returns.
-        """
+        """Return the same, with the adapter it was learned with where that matters."""
         return self
 
 
@@ -58,11 +55,10 @@ class KnownStatistics(Known):
     costs: Tensor
 
     def check(self, groups: Groups) -> None:
-        """Check that statistics [B, q] each, those of another network, are the same.
+        """Check that statistics [B, q] each, of another network, are the same.
 
-        Raises:
-            ConfigError: if a group is missing on one side, or has another size, as with
-                another number of classes.
+        ConfigError is raised if a group is missing on one side, or has another size, as
+        with another number of classes.
         """
         before = {name: values.shape[1] for name, values in self.groups.items()}
         now = {name: values.shape[1] for name, values in groups.items()}
@@ -94,11 +90,7 @@ class KnownValueFunction(Known):
         return replace(self, adapter=dict(adapter))
 
     def check(self, adapter: Mapping[str, str]) -> None:
-        """Check that phi means about the same to an adapter, as it describes itself.
-
-        Raises:
-            ConfigError: if phi has another size there, or another generator.
-        """
+        """Raise ConfigError if phi has another size or generator in an adapter."""
         for name, meaning in PHI_MEANS.items():
             before, now = self.adapter.get(name), adapter.get(name)
             if before != now:
@@ -153,11 +145,7 @@ def load_known(path: str | os.PathLike[str]) -> Known:
 
 
 def _statistics(tensors: dict[str, Tensor], _: Mapping[str, str]) -> KnownStatistics:
-    """Return the statistics in a file.
-
-    Raises:
-        KeyError, ValueError: if they are not those of some queries.
-    """
+    """Return the statistics in a file; raise KeyError or ValueError for others."""
     costs = tensors.pop(COSTS)
     queries = costs.shape[0] if costs.ndim == 1 else 0
     for name, values in {COSTS: costs[:, None], **tensors}.items():
@@ -169,11 +157,7 @@ def _statistics(tensors: dict[str, Tensor], _: Mapping[str, str]) -> KnownStatis
 def _value_function(
     tensors: dict[str, Tensor], metadata: Mapping[str, str]
 ) -> KnownValueFunction:
-    """Return the value function in a file.
-
-    Raises:
-        KeyError, TypeError, ValueError: if it is none.
-    """
+    """Return the value function in a file; raise what the damage raises."""
     facts, adapter = (json.loads(metadata[name]) for name in ("facts", "adapter"))
     if not (isinstance(facts, dict) and isinstance(adapter, dict)):
         raise TypeError("facts and adapter must be named")

@@ -15,11 +15,7 @@ from metricopt.registry import Registry
 
 
 def check_labels(name: str, targets: Targets, classes: int) -> None:
-    """Refuse targets that are not integer labels of `classes` classes, 2 for one logit.
-
-    Raises:
-        DataError: if targets are not [N] integers in [0, classes).
-    """
+    """Raise DataError unless targets are [N] integers of classes, 2 for one logit."""
     labels = check_integers(name, targets)
     low, high = (int(bound) for bound in labels.aminmax())
     if low < 0 or high >= classes:
@@ -30,11 +26,7 @@ def check_labels(name: str, targets: Targets, classes: int) -> None:
 
 
 def check_integers(name: str, targets: Targets) -> Tensor:
-    """Return the targets, which have to be integer labels of whatever classes.
-
-    Raises:
-        DataError: if targets are not [N] integers.
-    """
+    """Return the targets; raise DataError if they are not [N] integers."""
     if not isinstance(targets, Tensor):
         raise DataError(
             f"metric {name!r} needs integer labels of shape [N], "
@@ -49,11 +41,7 @@ def check_integers(name: str, targets: Targets) -> Tensor:
 
 
 def check_outputs(name: str, outputs: Tensor) -> None:
-    """Refuse outputs with NaN, which would count as a prediction of class 0.
-
-    Raises:
-        MetricError: if there is a NaN.
-    """
+    """Raise MetricError for outputs with NaN, which would count as class 0."""
     # The maximum of a tensor with NaN is NaN; it is far cheaper than a mask.
     if outputs.numel() and bool(torch.isnan(outputs.amax())):
         raise MetricError(f"metric {name!r} was given outputs with NaN")

@@ -7,8 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from metricopt.detection.curves import Curves, judged
-from metricopt.detection.detections import USUAL, Kept, detections
-from metricopt.detection.matching import Rule
+from metricopt.detection.detections import USUAL, Kept, Rule, detections
 from metricopt.detection.packed import are_truths, present
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics.base import METRICS, Metric

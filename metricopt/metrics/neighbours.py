@@ -53,12 +53,8 @@ def ranks_of(
     """Return the neighbours of every row; those asked for last are remembered.
 
     Several metrics of the same outputs so cost one pass; see `Remembered`. Embeddings
-    are [N, E] for one row or [B, N, E], of any length but 0; labels [N] are those of
-    every row.
-
-    Raises:
-        DataError: if targets are not integers, or a class has only one example.
-        MetricError: if an embedding is zero or not finite; the message names it.
+    are [N, E] for one row or [B, N, E], of any length but 0; integer labels [N] are
+    those of every row, two of each class or more. Errors name the metric.
     """
     labels = check_integers(name, targets)
     found = _LAST.find(outputs, labels)
@@ -71,12 +67,9 @@ def ranks_of(
 
 
 def check_classes(name: str, labels: Tensor) -> None:
-    """Refuse labels of one class, or with a class of one example.
+    """Raise DataError for labels of one class, or with a class of one example.
 
     The former could find nothing wrong, the latter nothing right.
-
-    Raises:
-        DataError: if there are; the message names it.
     """
     classes, counts = torch.unique(labels, return_counts=True)
     if len(classes) < 2:
@@ -95,15 +88,13 @@ def neighbours(
 ) -> Neighbours:
     """Compare all embeddings [N, E] with each other, in float32 or finer as they come.
 
-    Labels [N] are integers, two of every class or more.
+    Labels [N] are integers, two of every class or more. MetricError is raised if an
+    embedding is zero or not finite.
 
     Source of the precision: mean average precision at R, Musgrave et al., "A Metric
     Learning Reality Check", ECCV 2020: 1/R sum_{i=1}^R P(i), where R is the number of
     gallery examples of the query's class, and P(i) the precision among the i nearest if
     the i-th is one of them, else 0.
-
-    Raises:
-        MetricError: if an embedding is zero or not finite; the message names it.
     """
     # A class is a slice of the columns then.
     order = labels.to(embeddings.device).argsort(stable=True)

@@ -88,13 +88,8 @@ def descend(
 ) -> Iterator[Tensor]:
     """Yield phi [B, d] after every step of Adam on an objective, [B, d] to [B].
 
-    Args:
-        objective: function of phi, rows independent.
-        start: phi, shape [B, d].
-        scale: scale of the coordinates, shape [d]; phi stays as it is where it is 0.
-        rate: learning rate of Adam, in these coordinates.
-        steps: number of steps.
-        anneal: whether the rate falls to 0 like a cosine.
+    Rows are independent. The rate is in coordinates of the scale [d]; phi stays as it
+    is where the scale is 0. If annealed, the rate falls to 0 like a cosine.
     """
     moved = torch.zeros_like(start, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=rate, eps=SMALL)

@@ -43,20 +43,15 @@ class Look:
 
 
 class Followed:
-    """A descent as held-out folds have seen it: its best look, and what that is worth.
+    """A descent as held-out folds [N] have seen it: its best look, and its worth.
 
     The length that is best on all folds is the best of many, and looks better than it
     is. So every fold is judged at the length that is best on the other folds.
 
-    Args:
-        look: the first.
-        folds: the fold of every example, shape [N].
-
     Attributes:
         best: the look of least cost.
         without: least costs without the examples of each fold, shape [folds].
-        held_out: views of every example, at a length in which it had no say,
-            [1, N, V].
+        held_out: views of every example, at a length in which it had no say, [1, N, V].
     """
 
     def __init__(self, look: Look, folds: Tensor) -> None:

@@ -118,10 +118,7 @@ def check_on_folds(
 
     That is `QUERIES` for every row. The parts have chosen phi, too: what is seen is
     chance, not over-fitting, so a gain has to exceed its error by more than one that
-    was cross-fitted.
-
-    Raises:
-        DataError: if the metric cannot be evaluated on a part.
+    was cross-fitted. DataError is raised if the metric cannot be evaluated on a part.
     """
     parts = parts_of(task, FOLDS, generator)
     both = torch.cat([torch.zeros_like(phi), phi])

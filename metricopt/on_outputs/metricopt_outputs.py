@@ -77,11 +77,7 @@ class MetricOptOutputs(Method):
     known: KnownStatistics | None = None
 
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
-        """Return the method with what was learned on another network.
-
-        Raises:
-            ConfigError: if that is no statistics.
-        """
+        """Return the method with statistics of another network; others raise."""
         if not isinstance(known, KnownStatistics):
             return super().knowing(known, adapter)
         return replace(self, known=known)

@@ -125,11 +125,7 @@ class NoHarm(Method):
 
 
 def _left(budget: Budget) -> Budget:
-    """Return what the other method may spend.
-
-    Raises:
-        ConfigError: if nothing is left.
-    """
+    """Return what the other method may spend, or raise ConfigError."""
     if budget.queries <= RESERVED:
         raise ConfigError(
             f"a check for harm takes up to {RESERVED} queries, so the budget must have "

@@ -94,13 +94,8 @@ class SearchSettings:
 class OutputsSearch:
     """One search: what it knows, and the phi it asks for next.
 
-    Args:
-        settings: settings of the search.
-        statistics: statistics of the observe split.
-        along: coordinates of phi.
-        candidates: phi that are known before any query, shape [S, d].
-        seed: seed of all randomness.
-        elsewhere: what was learned of the metric on another network; None for nothing.
+    Candidates [S, d] are known before any query, and so may be what was learned of the
+    metric elsewhere, on another network.
 
     Attributes:
         trials: predicted and observed cost of every phi the value function chose.

@@ -62,46 +62,22 @@ def batches_of(loader: DataLoader[Any], name: str) -> Iterator[Any]:
 
 
 def joined_batches(batches: Sequence[Inputs], name: str) -> Inputs:
-    """Return batches, each [n, ...], as one, each [N, ...].
-
-    Raises:
-        DataError: if they differ in more than the number of examples.
-    """
-    parts = _by_place(batches, f"examples of the {name} split")
-    for part in parts:
-        shapes = {tuple(one.shape[1:]) for one in part}
-        if len(shapes) > 1:
-            some = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
-            raise DataError(
-                f"examples of the {name} split must have one shape, got {some}; pad or "
-                "crop them"
-            )
+    """Return batches, each [n, ...], as one; raise DataError if they do not fit."""
+    owner = f"examples of the {name} split"
+    parts = _by_place(batches, owner, leading=1, remedy="; pad or crop them")
     found: Inputs = formed(form_of(batches[0]), [*map(torch.cat, parts)])
     return found
 
 
 def stacked(examples: Sequence[Inputs]) -> Inputs:
-    """Return the inputs of single examples, each [...], as one, each [n, ...].
-
-    Raises:
-        DataError: if they differ in form or shape.
-    """
+    """Return inputs of single examples as one, or raise DataError if they differ."""
     parts = _by_place(examples, "inputs of one split")
-    for part in parts:
-        shapes = {tuple(one.shape) for one in part}
-        if len(shapes) > 1:
-            some = ", ".join(map(str, sorted(shapes)[:3]))
-            raise DataError(f"inputs of one split must have one shape, got {some}")
     found: Inputs = formed(form_of(examples[0]), [*map(torch.stack, parts)])
     return found
 
 
 def tensor_pair(examples: object, name: str) -> tuple[Inputs, Tensor]:
-    """Return inputs and targets of a batch as tensors.
-
-    Raises:
-        DataError: if they are anything else.
-    """
+    """Return inputs and targets of a batch as tensors; raise DataError for others."""
     pair = pair_of(examples)
     if pair is not None:
         inputs, targets = as_inputs(pair[0]), as_tensor(pair[1])
@@ -116,11 +92,7 @@ def tensor_pair(examples: object, name: str) -> tuple[Inputs, Tensor]:
 
 
 def one_input(given: Any) -> Inputs:
-    """Return the input of one example, of tensors without an axis of examples.
-
-    Raises:
-        DataError: if it is no number, tensor or array, nor several of them.
-    """
+    """Return the input of one example; raise DataError if it is none."""
     found = None if isinstance(given, Number) else as_inputs(given)
     if found is not None:
         return found
@@ -153,15 +125,26 @@ def described_examples(examples: object) -> str:
     return f"{kind} of ({', '.join(type(part).__name__ for part in examples[:4])})"
 
 
-def _by_place(inputs: Sequence[Inputs], owner: str) -> list[list[Tensor]]:
-    """Return the tensors of several inputs of one form, those of one place together."""
+def _by_place(
+    inputs: Sequence[Inputs], owner: str, *, leading: int = 0, remedy: str = ""
+) -> list[list[Tensor]]:
+    """Return the tensors of inputs of one form and shape, those of one place together.
+
+    Shapes are compared after some leading axes.
+    """
     if len({form_of(one) for one in inputs}) > 1:
         unlike = next(one for one in inputs if form_of(one) != form_of(inputs[0]))
         raise DataError(
             f"{owner} must have one form, got {described_inputs(inputs[0])} and "
             f"{described_inputs(unlike)}"
         )
-    return [list(part) for part in zip(*map(tensors_of, inputs), strict=True)]
+    parts = [list(part) for part in zip(*map(tensors_of, inputs), strict=True)]
+    for part in parts:
+        shapes = {tuple(one.shape[leading:]) for one in part}
+        if len(shapes) > 1:
+            some = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
+            raise DataError(f"{owner} must have one shape, got {some}{remedy}")
+    return parts
 
 
 def _count(loader: DataLoader[Any]) -> int | None:

@@ -183,12 +183,10 @@ class Expected:
 def check_arguments(
     name: str, call: Callable[..., object], known: tuple[tuple[str, str], ...]
 ) -> None:
-    """Refuse a function that takes anything but targets and predictions.
+    """Raise ConfigError for a function of anything but targets and predictions.
 
-    The first two arguments may have the names in `known`, the usual ones first.
-
-    Raises:
-        ConfigError: if they have others, or a third argument is needed.
+    The first two arguments may have the names in `known`, the usual ones first; a third
+    one must not be needed.
     """
     parameters = [*inspect.signature(call).parameters.values()]
     first = tuple(part.name for part in parameters[:2])

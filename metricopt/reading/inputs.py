@@ -108,10 +108,7 @@ def as_tensor(given: object) -> Tensor | None:
 
 
 def as_inputs(given: object) -> Inputs | None:
-    """Return a tensor, or a sequence or mapping of some, as inputs; arrays as tensors.
-
-    None for anything else.
-    """
+    """Return a tensor, or a sequence or mapping of some, as inputs; None for others."""
     if isinstance(given, Mapping):
         named = {name: as_tensor(part) for name, part in given.items()}
         kept = {name: part for name, part in named.items() if part is not None}

@@ -21,11 +21,7 @@ WRONG_SHAPE = (RuntimeError, TypeError, ValueError, LookupError, AssertionError)
 
 
 def require_loss(loss: object) -> None:
-    """Check that a loss can be called.
-
-    Raises:
-        LossError: if it is a class, or nothing that can be called.
-    """
+    """Raise LossError for a loss that is a class, or nothing that can be called."""
     if isinstance(loss, type):
         raise LossError(
             f"the loss must be a function or an object, got {described(loss)}: pass "
@@ -42,11 +38,9 @@ def check_loss(
 ) -> None:
     """Call a loss once on a mini-batch, and check its value and its gradient.
 
-    Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n].
-
-    Raises:
-        LossError: if it raises, pairs every output with every target, or returns
-            anything but one finite number with a finite gradient.
+    Outputs [1, n, C] come from phi [1, d], with gradient; targets are [1, n]. LossError
+    is raised if it raises, pairs every output with every target, or returns anything
+    but one finite number with a finite gradient.
     """
     given = f"outputs {_described(outputs)} and targets {_described(targets)}"
     found = _called(name, losses, outputs, targets, given)
@@ -146,13 +140,7 @@ NUMBERS = 2**22
 
 
 def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> None:
-    """Check that the targets of a split are in the range a loss of torch needs.
-
-    No range is known of other losses. Outputs of some examples are [n, C, ...].
-
-    Raises:
-        DataError: if one is outside; the message has both ranges.
-    """
+    """Raise DataError for targets out of the range that a loss of torch needs."""
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
         return
     greatest = _greatest(loss, outputs.shape[1], targets)

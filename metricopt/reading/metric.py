@@ -13,11 +13,7 @@ from metricopt.reading.outputs import Targets
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
-    """Refuse targets on which a metric is meaningless, without evaluating it.
-
-    Raises:
-        DataError: if there is no target, or one class where the metric needs two.
-    """
+    """Raise DataError without a target, or for one class where two are needed."""
     if len(targets) == 0:
         raise DataError(f"metric {metric.name!r} needs at least one target, got none")
     if not metric.needs_two_classes or not isinstance(targets, Tensor):

@@ -73,9 +73,8 @@ T = TypeVar("T")
 def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: str) -> T:
     """Return what a function does that runs a network for the first time on inputs.
 
-    Raises:
-        DataError: if the network does not run; the message has the dtype and the shape
-            of the inputs and of the weights of the first layer.
+    DataError is raised if the network does not run; the message has the dtype and the
+    shape of the inputs and of the weights of the first layer.
     """
     try:
         return run()
@@ -90,10 +89,9 @@ def first_run(run: Callable[[], T], network: nn.Module, inputs: Inputs, name: st
 
 
 def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None:
-    """Run the untouched network on inputs that are not finite, if a split has any.
+    """Raise DataError if a network cannot take inputs of a split that are not finite.
 
-    Raises:
-        DataError: if the network does not run, or returns what is not finite.
+    It runs on them untouched, if there are any, and has to return what is finite.
     """
     strange = _not_finite(examples)
     if not len(strange):
@@ -111,11 +109,7 @@ def check_finite(adapter: NetworkAdapter, examples: Examples, name: str) -> None
 
 
 def check_outputs(outputs: Outputs, name: str) -> None:
-    """Refuse a network that returns NaN; infinity may be meant.
-
-    Raises:
-        DataError: if there is a NaN in the outputs [1, N, ...] of a split.
-    """
+    """Raise DataError for NaN in outputs [1, N, ...]; infinity may be meant."""
     for part in parts_of(outputs):
         wrong = part[0].flatten(1).isnan().any(1)
         if bool(wrong.any()):

@@ -110,21 +110,17 @@ def _call_sklearn(
     extra = {}
     if fills and truth.ndim == 1:
         extra["labels"] = np.arange(given.shape[1] if given.ndim == 2 else 2)
-    if expected.predictions == "decisions" and given.ndim == 1:
-        _check_both(expected.name, truth)
+    one = expected.predictions == "decisions" and given.ndim == 1
+    if one and len(truth.unique()) < 2:
+        raise DataError(
+            f"{expected.name} needs targets of both classes, got only "
+            f"{truth[0].item()}: it would be taken for the negative class"
+        )
     with warnings.catch_warnings():
         # Networks often predict one class only early on. If the value is undefined as
         # well, it is NaN, which `Metric.value` refuses.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return function(_array(truth), _array(given), **extra)
-
-
-def _check_both(name: str, truth: Tensor) -> None:
-    if len(truth.unique()) < 2:
-        raise DataError(
-            f"{name} needs targets of both classes, got only "
-            f"{truth[0].item()}: it would be taken for the negative class"
-        )
 
 
 def _array(values: Tensor) -> np.ndarray[Any, Any]:
@@ -158,7 +154,8 @@ def from_accumulator(spec: Any) -> Foreign:
         ConfigError: if it is of a family of torchmetrics that compares anything but
             targets with predictions, or gives more than one number.
     """
-    kinds = [kind for kind in type(spec).__mro__ if _is_theirs(kind)]
+    mro = type(spec).__mro__
+    kinds = [kind for kind in mro if kind.__module__.startswith("torchmetrics.")]
     better = getattr(spec, "higher_is_better", None)
     if not kinds or kinds[0].__name__ == "Metric":
         columns = (getattr(spec, "num_classes", None) or 1) > 1
@@ -194,10 +191,6 @@ def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
     better = _direction(family, name if family == "regression" else title)
     function = functools.partial(_call_torchmetrics, spec, expected)
     return Foreign(function, better, least_value(name))
-
-
-def _is_theirs(kind: type) -> bool:
-    return kind.__module__.startswith("torchmetrics.")
 
 
 def _check_family(name: str, family: str) -> None:

@@ -80,11 +80,7 @@ class LinearDecay:
 
 
 def loss_optimizer(name: str, rate: float) -> OptimizerFactory:
-    """Return a factory of a torch optimizer that follows the loss gradient.
-
-    Raises:
-        ConfigError: if the name is not one of `LOSS_OPTIMIZERS`.
-    """
+    """Return a factory of one of `LOSS_OPTIMIZERS`; raise ConfigError for others."""
     if name not in LOSS_OPTIMIZERS:
         raise unknown_name("loss optimizer", name, LOSS_OPTIMIZERS)
     kind = LOSS_OPTIMIZERS[name]
@@ -137,10 +133,7 @@ def select_rate(
 
     Each rate is tried in a few runs of at least 1 step, and judged by the mean loss of
     their second half. Only the train split is read, so it costs no metric query. Rates
-    that diverge are skipped.
-
-    Raises:
-        DivergedError: if every rate diverges.
+    that diverge are skipped; DivergedError is raised if all do.
     """
     seed = drawn_seed(generator)
     found: dict[float, float] = {}
@@ -163,11 +156,7 @@ def loss_rate(task: Task, optimizer: str, steps: int) -> float:
 
     It is found once, with the task's own seeds, and remembered in `rates`. All methods
     on the task, and on tasks that share its rates, get the same rate, whichever asks
-    first. 0 steps are treated as 1.
-
-    Raises:
-        ConfigError: if there is no such optimizer.
-        DivergedError: if every rate diverges.
+    first. 0 steps are treated as 1. Errors are those of `select_rate`.
     """
     asked = (optimizer, max(1, steps))
     if asked not in task.rates:

@@ -109,7 +109,7 @@ class Encoded(ABC):
 
     @abstractmethod
     def batch(self, index: slice | Tensor) -> Features:
-        """Return the features of some examples: a slice, or indices [n] in [0, N)."""
+        """Return the features at a slice, or at indices [n] in [0, N)."""
 
     @abstractmethod
     def part(self, index: Tensor) -> "Encoded":

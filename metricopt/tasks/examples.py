@@ -98,11 +98,7 @@ class LazySplit:
         return self._count
 
     def batch(self, index: slice | Tensor) -> Inputs:
-        """Read the inputs of some examples, each [n, ...].
-
-        Raises:
-            DataError: if an example is no pair, or inputs differ in form or shape.
-        """
+        """Read the inputs of some examples, each [n, ...]; DataError if they differ."""
         if isinstance(index, slice):
             places = list(range(*index.indices(self._count)))
         else:

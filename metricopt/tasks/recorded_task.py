@@ -64,19 +64,11 @@ class RecordedTask(Task):
         return self._inner.portfolio
 
     def observe_untouched(self) -> float:
-        """Query the untouched network, phi = 0, and return its cost.
-
-        Raises:
-            MetricError, BudgetExceededError: as in `observe`.
-        """
+        """Query the untouched network, phi = 0, and return its cost; see `observe`."""
         return self.observe(torch.zeros(1, self.size)).item()
 
     def count(self, observations: int) -> None:
-        """Count evaluations of the metric that were made outside the task.
-
-        Raises:
-            BudgetExceededError: if they exceed the limit.
-        """
+        """Count evaluations of the metric that were made outside the task."""
         self.meter.charge(observations)
         self._measured(observations)
 

@@ -63,11 +63,7 @@ class Sampler(ABC):
 
 
 def check_places(index: object, count: int) -> None:
-    """Check what a sampler drew for one mini-batch of N examples, [1, n], int64.
-
-    Raises:
-        ConfigError: if it is something else, or a place is not in [0, N).
-    """
+    """Raise ConfigError unless a sampler drew places [1, n], int64, of N examples."""
     got = described(index)
     if isinstance(index, Tensor) and index.dtype == torch.int64 and index.numel():
         low, high = (int(bound) for bound in index.aminmax())

@@ -46,11 +46,7 @@ class Meter:
         self.made = dict(state["made"])
 
     def require(self, count: int) -> None:
-        """Check that `count` more queries are allowed, before they are made.
-
-        Raises:
-            BudgetExceededError: if they would exceed the limit.
-        """
+        """Raise BudgetExceededError if so many more queries would exceed the limit."""
         if self.limit is not None and self.queries + count > self.limit:
             raise BudgetExceededError(
                 f"{count} more metric queries after {self.queries} exceed the limit of "
@@ -58,11 +54,7 @@ class Meter:
             )
 
     def charge(self, count: int, split: str = "observe") -> None:
-        """Count `count` queries that were made on a split.
-
-        Raises:
-            BudgetExceededError: if they exceed the limit.
-        """
+        """Count queries made on a split; BudgetExceededError if they are too many."""
         self.require(count)
         self.made[split] = self.made.get(split, 0) + count
 

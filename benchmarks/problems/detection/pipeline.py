@@ -28,8 +28,8 @@ from benchmarks.problems.pretrained.weights import predicted
 from benchmarks.problems.splits import Splits, require_classes
 from benchmarks.runs.record import PROPOSAL_RECALL
 from benchmarks.runs.spec import Unit, metric_of
+from metricopt.detection.detections import intersection_over_union
 from metricopt.detection.head import Regions
-from metricopt.detection.matching import intersection_over_union
 from metricopt.detection.packed import counted, region_outputs
 from metricopt.errors import DataError, require_ranges
 from metricopt.losses.contract import Loss

@@ -50,11 +50,7 @@ def tried(adapter: NetworkAdapter, inputs: Inputs) -> Tried:
 
 
 def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None:
-    """Check that a network that an adapter is applied to gives what it predicts.
-
-    Raises:
-        ConfigError: if the outputs differ, or nothing can be applied to the network.
-    """
+    """Raise ConfigError if a network with phi applied differs from the prediction."""
     with torch.no_grad(), adapter.attach(tried.phi):
         found = outputs_of(adapter.network, inputs)
     if not _agree(found, tried.predicted):
@@ -68,11 +64,7 @@ def check_applied(adapter: NetworkAdapter, inputs: Inputs, tried: Tried) -> None
 def check_merged(
     adapter: NetworkAdapter, merged: nn.Module, phi: Tensor, inputs: Inputs
 ) -> None:
-    """Check that a copy of a network with phi [d] in its weights does as predicted.
-
-    Raises:
-        ConfigError: if the outputs differ, or the copy does not run.
-    """
+    """Raise ConfigError if a merged copy differs from what is predicted of phi."""
     refusal = (
         "merge() cannot put phi into a copy of this network, as its code reads the "
         "weights of a layer, or holds layers outside of attributes and containers of "

@@ -6,8 +6,7 @@ from torchvision.ops import batched_nms
 
 from metricopt.detection import detections
 from metricopt.detection.curves import curves, objects_of
-from metricopt.detection.detections import Detections, suppressed
-from metricopt.detection.matching import matched
+from metricopt.detection.detections import Detections, matched, suppressed
 from metricopt.detection.packed import pack_truths
 from metricopt.errors import DataError
 from tests.golden import assert_golden, load_golden
