@@ -142,7 +142,8 @@ def _by_place(
     for part in parts:
         shapes = {tuple(one.shape[leading:]) for one in part}
         if len(shapes) > 1:
-            some = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
+            shown = list if leading else tuple
+            some = ", ".join(str(shown(shape)) for shape in sorted(shapes)[:3])
             raise DataError(f"{owner} must have one shape, got {some}{remedy}")
     return parts
 
