@@ -89,7 +89,7 @@ ROOMS = {
     "benchmarks.tables": "runs data problems rows report",
     "benchmarks.cli": "runs networks data problems arms execution rows report tables",
     "benchmarks.speed": "runs networks data problems arms execution report tables",
-    "benchmarks.__main__": "cli",
+    "benchmarks.__main__": "runs cli",
 }
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
 FACES = ("metricopt", "metricopt.detection")

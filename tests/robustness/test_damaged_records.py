@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.verbs import listing
 from benchmarks.cli.verbs import plan as _plan  # noqa: F401 - before its parts are stood in for
 from benchmarks.report.page import terminal_page

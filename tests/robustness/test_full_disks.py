@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.verbs import pretrain
 from benchmarks.data.files import download as downloads
 from benchmarks.runs import paths

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.runs.paths import cache_root, store_root
 from benchmarks.runs.store import RunStore
 from tests.benchmarks.runs.record_cases import make_record, make_spec

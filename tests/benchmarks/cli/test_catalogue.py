@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from benchmarks.__main__ import main
 from benchmarks.cli import catalogue
-from benchmarks.cli.main import main
 from benchmarks.runs.paths import ROOT
 from metricopt.registry import Registry
 from tests.source_tree import modules, tree

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.verbs import experiments, verify
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.verbs import doctor
 
 

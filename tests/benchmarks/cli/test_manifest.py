@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from benchmarks.__main__ import main
 from benchmarks.cli import pages, rebuild
-from benchmarks.cli.main import main
 from benchmarks.cli.verbs import experiments, verify
 from benchmarks.problems.pretrained import weights as released
 from benchmarks.problems.pretrained.weights import weights_digest

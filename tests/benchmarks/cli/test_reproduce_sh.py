@@ -105,7 +105,7 @@ def test_worker_processes_are_not_misled(elsewhere):
 
 
 def test_the_tests_run_in_the_checkout(monkeypatch, tmp_path):
-    from benchmarks.cli.main import main
+    from benchmarks.__main__ import main
 
     started = []
 

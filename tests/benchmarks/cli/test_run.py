@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.runs import paths
 from benchmarks.runs.paths import ROOT
 from benchmarks.runs.store import write_jsonl

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from benchmarks.cli import main as process
-from benchmarks.cli.main import main
+from benchmarks import __main__ as process
+from benchmarks.__main__ import main
 from benchmarks.execution.processes import uninterrupted
 from benchmarks.runs.paths import ROOT
 
@@ -70,7 +70,7 @@ def test_a_verb_that_prints_much_ends_when_nobody_reads():
 
 
 def test_an_encoding_without_our_signs_is_no_traceback():
-    code = "import benchmarks.cli.main as p; p.begin(); print('\\u03c6 \\udcff')"
+    code = "import benchmarks.__main__ as p; p.begin(); print('\\u03c6 \\udcff')"
     ended = shell(f'"$P" -c "{code}"', PYTHONIOENCODING="ascii", P=sys.executable)
     assert ended.stdout == "\\u03c6 \\udcff\n", ended.stderr
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.parser import UsageError, check_name, make_parser
 from benchmarks.runs.paths import ROOT, TIERS
 
@@ -106,7 +106,7 @@ def test_help_and_lists_import_nothing_heavy(arguments):
     """Torch alone takes seconds, and `list` is to answer within one."""
     code = f"""
 import sys
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 try:
     main({arguments})
 except SystemExit:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 from benchmarks.cli.verbs import experiments, verify
 from benchmarks.runs.store import RunStore, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS

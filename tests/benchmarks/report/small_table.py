@@ -7,7 +7,7 @@ their manager import this module: what takes seconds to import waits until it is
 import sys
 from dataclasses import replace
 
-from benchmarks.cli.main import main
+from benchmarks.__main__ import main
 
 ROWS = ("cross-entropy", "loss-only", "random-search", "metricopt-q50")
 PLACE = ("balanced", "digit-8/f1")
