@@ -25,6 +25,8 @@ class Experiment:
             and whether downloads are forbidden; see `resolve_variant`.
         left_out: labels of rows that it lacks somewhere, by the reasons in words.
         default_tier: the tier run when none is named.
+        takes_days: whether its networks are trained for days, so that only who names it
+            runs it.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Experiment:
     specs: Callable[[str, int | None, bool | None], list[RunSpec]]
     left_out: Callable[[str], Mapping[str, Sequence[str]]] = _nothing
     default_tier: str = "local"
+    takes_days: bool = False
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment", "benchmarks.tables")

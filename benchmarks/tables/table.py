@@ -346,12 +346,15 @@ def _check_added(
             )
 
 
-def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
+def experiment_of(
+    name: str, make: Callable[[str], Table], *, takes_days: bool = False
+) -> Experiment:
     """Return the experiment of a table.
 
     Args:
         name: as in `./reproduce.sh NAME`.
         make: the table at a tier.
+        takes_days: see `Experiment`.
     """
 
     def at(tier: str) -> Table:
@@ -365,5 +368,9 @@ def experiment_of(name: str, make: Callable[[str], Table]) -> Experiment:
         return at(tier).specs(tier, replicates, offline)
 
     return Experiment(
-        name, lambda tier: at(tier).layout, specs, lambda tier: at(tier).left_out()
+        name,
+        lambda tier: at(tier).layout,
+        specs,
+        lambda tier: at(tier).left_out(),
+        takes_days=takes_days,
     )

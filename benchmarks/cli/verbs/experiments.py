@@ -143,9 +143,12 @@ def default_workers() -> int:
 def run(options: Namespace) -> int:
     """Run what is missing in some experiments and report each.
 
-    All checks come first, so that nothing starts or is marked if one fails.
+    All checks come first, so that nothing starts or is marked if one fails. Without
+    names, what takes days is left out, but for its miniature.
     """
     jobs = jobs_of(options, offline=options.offline)
+    if not options.experiments:
+        jobs = [job for job in jobs if not _left_out(job)]
     store = RunStore(store_root())
     check_places(jobs, store)
     specs = [spec for job in jobs for spec in job.specs]
@@ -157,6 +160,15 @@ def run(options: Namespace) -> int:
     for job in jobs:
         _run_job(job, store, options.workers or default_workers(), redo)
     return 0
+
+
+def _left_out(job: Job) -> bool:
+    """Return whether a job is run only by its name; say so if it is."""
+    if not job.experiment.takes_days or job.tier == "smoke":
+        return False
+    name = job.experiment.name
+    print(f"{name} takes days, so it is left out; ./reproduce.sh {name} runs it")
+    return True
 
 
 def check_places(jobs: Sequence[Job], store: RunStore) -> None:

@@ -38,4 +38,6 @@ TABLE = MethodTable(
     whole=True,
 )
 
-EXPERIMENTS.register("learned-losses")(experiment_of("learned-losses", TABLE))
+EXPERIMENTS.register("learned-losses")(
+    experiment_of("learned-losses", TABLE, takes_days=True)
+)

@@ -178,3 +178,15 @@ def test_an_interrupted_fresh_of_all_goes_on_where_it_was(suite):
     run("quick", "--fresh")
     run("all", "--fresh")
     assert [len(ran) for ran in suite.ran] == [4, 4, 0, 4, 0, 4]
+
+
+def test_what_takes_days_is_run_by_its_name_alone(suite, capsys):
+    find_experiment("table3").takes_days = True
+    run("all")
+    assert {spec.experiment for spec in suite.ran[-1]} == {"quick"}
+    assert len(suite.ran) == 1
+    assert capsys.readouterr().out.startswith("table3 takes days, so it is left out; ")
+    run("table3")
+    assert {spec.experiment for spec in suite.ran[-1]} == {"table3"}
+    run("all", "--tier", "smoke")
+    assert len(suite.ran) == 4

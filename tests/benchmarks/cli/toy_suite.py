@@ -26,7 +26,11 @@ def toy_experiment(name):
         ]
 
     return SimpleNamespace(
-        name=name, default_tier="local", layout=lambda tier: None, specs=specs
+        name=name,
+        default_tier="local",
+        takes_days=False,
+        layout=lambda tier: None,
+        specs=specs,
     )
 
 
