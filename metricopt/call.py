@@ -93,8 +93,9 @@ class FinetuneCall:
         if journal is not None:
             asked = JournalledMetric(self.metric, journal)
         forgiven = options.queries // FORGIVEN
-        self._asked, self._began, self._journal = asked, began, journal
+        self._asked = ForgivingMetric(asked, 0, options.retries)
         self._forgiving = ForgivingMetric(asked, forgiven, options.retries)
+        self._began, self._journal = began, journal
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")

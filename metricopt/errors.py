@@ -69,6 +69,10 @@ class MetricError(MetricOptError):
     """A metric raised an exception, or returned no number in its range."""
 
 
+class RangeError(MetricError):
+    """A metric returned a number beyond the range that was promised for it."""
+
+
 class BudgetExceededError(MetricOptError):
     """A method asked for more metric queries than its budget allows."""
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any, Literal
 
 from metricopt.adapters.base import NetworkAdapter
@@ -34,8 +35,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "adapter": (str | NetworkAdapter, "'auto' or an adapter"),
     "sampler": (Sampler | None, "a Sampler or None"),
     "higher_is_better": (bool | None, "True, False or None"),
-    "low": (float | int | None, "a number or None"),
-    "high": (float | int | None, "a number or None"),
+    "low": (Real | None, "a number or None"),
+    "high": (Real | None, "a number or None"),
     "no_harm": (bool, "True or False"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
@@ -77,8 +78,9 @@ class FinetuneOptions:
         checkpoint: a file in which every answer of the metric is kept as soon as it is
             there. The same call, made again after whatever ended it, goes on where it
             was, and has the same result to the last bit. None for no file.
-        retries: how often a query that fails is asked again at once. One query in three
-            may fail: it counts as the worst value so far, and the result says so.
+        retries: how often a query that fails is asked again at once; that is not
+            counted as a query. Whatever it is, one query in three may fail: it counts
+            as the worst value so far, and the result says so.
     """
 
     method: str | Method = AUTO

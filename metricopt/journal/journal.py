@@ -20,6 +20,7 @@ from metricopt.errors import (
     DataError,
     MetricError,
     MetricOptError,
+    RangeError,
     ShapeError,
 )
 from metricopt.files import user_path
@@ -142,7 +143,8 @@ def _checksum(text: str, before: str) -> str:
     return hashlib.sha256(f"{before} {text}".encode()).hexdigest()[:CHECKSUM]
 
 
-KINDS = {kind.__name__: kind for kind in (DataError, ShapeError, ConfigError)}
+NAMED = DataError, ShapeError, ConfigError, RangeError
+KINDS = {kind.__name__: kind for kind in NAMED}
 """Errors of a metric by name; any other counts as a MetricError."""
 SHOWN = 3
 """Differences between two runs that a message names."""

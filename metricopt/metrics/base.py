@@ -3,13 +3,20 @@
 import math
 import numbers
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError, MetricError, MetricOptError, ShapeError, said
+from metricopt.errors import (
+    DataError,
+    MetricError,
+    MetricOptError,
+    RangeError,
+    ShapeError,
+    said,
+)
 from metricopt.reading.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
@@ -75,6 +82,7 @@ class ValueRange:
     """
 
     def __init__(self, low: float | None, high: float | None, least: float) -> None:
+        self._given = low, high, least
         self._promised = low is not None, high is not None
         self.low = least if low is None else low
         self.high = 1.0 if high is None else high
@@ -84,10 +92,19 @@ class ValueRange:
             self.low = self.high - 1
         self._seen = False
 
+    def afresh(self) -> Self:
+        """Return the same range before any value."""
+        return type(self)(*self._given)
+
     def take(self, value: float) -> float | None:
         """Return a value, rounded to a promised end; None if it breaks a promise."""
-        slack = ROUNDING * (self.high - self.low)
-        below, above = value < self.low - slack, value > self.high + slack
+        wide = self.high - self.low
+        # Without a promise, rounding is what float32 makes of the end itself.
+        slack = [
+            ROUNDING * (wide if promised else abs(end))
+            for end, promised in zip((self.low, self.high), self._promised, strict=True)
+        ]
+        below, above = value < self.low - slack[0], value > self.high + slack[1]
         if (below and self._promised[0]) or (above and self._promised[1]):
             return None
         if not self._seen and below:
@@ -239,7 +256,7 @@ class Metric(ABC):
         """
         slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= value <= self.high + slack:
-            raise MetricError(
+            raise RangeError(
                 f"metric {self.name!r} returned {value:g}, outside its range "
                 f"[{self.low:g}, {self.high:g}]{self.range_remedy}"
             )

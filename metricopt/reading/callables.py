@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any, Literal, Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from metricopt.errors import ConfigError, require_choice
+from metricopt.errors import ConfigError, require_choice, require_kind
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.expected import probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -28,19 +29,18 @@ from metricopt.reading.outputs import Outputs, Targets, each
 Order = Literal["outputs, targets", "targets, outputs"]
 OUTPUTS_FIRST: Order = "outputs, targets"
 TARGETS_FIRST: Order = "targets, outputs"
+WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 TARGETS = re.compile(
-    "y_?(true|test)|targets?|labels?|label_ids|references?|(ground_?)?truth|true|gt|"
-    "gold|actuals?|annotations?",
-    re.IGNORECASE,
+    "actuals?|annotations?|expected|gold|gt|labels?|references?|t|targets?|test|"
+    "y?true|truth|yt"
 )
-"""Names of parameters that are targets: of scikit-learn, Keras, torchmetrics, Hugging
-Face, and by habit."""
+"""Words in names of parameters that are targets: of scikit-learn, Keras, torchmetrics,
+Hugging Face, and by habit."""
 OUTPUTS = re.compile(
-    "y_?(pred|hat|scores?|proba?)|outputs?|logits?|preds?|predict(ed|ions?)|"
-    "prob(a|s|abilities)?|scores?|pred_.*|input",
-    re.IGNORECASE,
+    "estimated|got|guess(es)?|input|logits?|o|outputs?|y?p|y?hat|y?preds?|"
+    "predict(ed|ions?)?|prob(a|s|abilities)?|scores?"
 )
-"""Names of parameters that are outputs."""
+"""Words in names of parameters that are outputs, whatever else stands in them."""
 PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
@@ -63,6 +63,15 @@ class Declaration:
     high: float | None = None
     name: str | None = None
     arguments: Order | None = None
+
+
+DECLARED: dict[str, tuple[Any, str]] = {
+    "higher_is_better": (bool | None, "True, False or None"),
+    "low": (Real | None, "a number or None"),
+    "high": (Real | None, "a number or None"),
+    "name": (str | None, "a name or None"),
+}
+"""Kinds of what is declared, and what a message calls them."""
 
 
 class CallableMetric(Metric):
@@ -124,7 +133,7 @@ class CallableMetric(Metric):
         """Return the metric for outputs in the form of methods; see `Meaning`."""
         metric = copy.copy(self)
         # What values ask for is found anew in every call.
-        metric._range = copy.copy(self._range)
+        metric._range = self._range.afresh()
         metric._meaning = meaning
         return metric
 
@@ -226,6 +235,8 @@ def make_metric(
             a finished metric.
     """
     declared = Declaration(higher_is_better, low, high, name, arguments)
+    for said, (kind, expected) in DECLARED.items():
+        require_kind(said, getattr(declared, said), kind, expected)
     if arguments is not None:
         require_choice("arguments", arguments, Order)
     if isinstance(spec, str):
@@ -278,6 +289,8 @@ def _order(function: Callable[..., object], name: str) -> Order:
         ConfigError: if one of the names is that of the other's place, and the other
             name says nothing.
     """
+    if isinstance(function, nn.Module):
+        function = function.forward
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some functions in C tell nothing
@@ -286,18 +299,26 @@ def _order(function: Callable[..., object], name: str) -> Order:
     if len(placed) < 2:
         return OUTPUTS_FIRST
     first, second = placed
+    roles = _role(first), _role(second)
     # A `y` is either: it is the targets where the outputs come second.
-    is_target = bool(TARGETS.fullmatch(first)) or first == "y"
-    if is_target and OUTPUTS.fullmatch(second):
+    if roles[1] == "outputs" and (roles[0] == "targets" or first == "y"):
         return TARGETS_FIRST
-    doubtful = TARGETS.fullmatch(first) or OUTPUTS.fullmatch(second)
-    if not doubtful or OUTPUTS.fullmatch(first) or TARGETS.fullmatch(second):
+    in_place = roles[0] == "outputs" or roles[1] == "targets"
+    if in_place or not any(roles):
         return OUTPUTS_FIRST
     raise ConfigError(
         f"metric {name!r} takes {first!r} and {second!r}, which do not tell whether "
         "targets come first: pass make_metric(..., arguments="
         f"{TARGETS_FIRST!r}) or arguments={OUTPUTS_FIRST!r}"
     )
+
+
+def _role(name: str) -> str:
+    """Return what the name of a parameter says it is; empty if it says nothing."""
+    words = [word.lower() for word in WORD.findall(name)]
+    if any(map(OUTPUTS.fullmatch, words)):
+        return "outputs"
+    return "targets" if any(map(TARGETS.fullmatch, words)) else ""
 
 
 def _check_no_order(name: str, declared: Declaration) -> None:

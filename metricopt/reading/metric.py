@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError, MetricError
+from metricopt.errors import DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
 from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.meaning import Meaning
@@ -49,6 +49,8 @@ def check_direction(
     others = {"the untouched network": initial}
     try:
         best = metric.value(perfect, targets)
+    except RangeError:
+        raise
     except MetricError:
         if meaning.truth == "numbers":
             return
@@ -69,7 +71,7 @@ def check_direction(
 
 
 SAME = 1e-6
-"""Difference of values in native units that the order of a sum may make."""
+"""Difference that the order of a sum may make, relative to values beyond 1."""
 LISTED = 10
 """Most absent classes that are named."""
 
@@ -91,12 +93,12 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     order.
     """
     low, high = same.min().item(), same.max().item()
-    if high - low > SAME:
+    if high - low > SAME * max(1.0, abs(low)):
         return [
             f"{name} is noisy: the same outputs scored from {low:.4g} to {high:.4g} in "
             f"{len(same)} queries."
         ]
-    if abs(shuffled - low) > SAME:
+    if abs(shuffled - low) > SAME * max(1.0, abs(low)):
         return [
             f"{name} depends on the order of the examples: the untouched network "
             f"scores {low:.4g} in the order given, {shuffled:.4g} in another."

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from metricopt.errors import MetricError
+from metricopt.errors import MetricError, RangeError
 from metricopt.metrics.base import Metric, WrappedMetric
 
 MARGIN = 0.01
@@ -15,7 +15,7 @@ class ForgivingMetric(WrappedMetric):
     """Takes the worst value so far for that of a query that fails, but for the first.
 
     So a search keeps away from where a metric is undefined, and a metric that is out of
-    reach for a moment does not end it.
+    reach for a moment does not end it. A value beyond a promised range does.
 
     Args:
         metric: what is evaluated.
@@ -37,6 +37,8 @@ class ForgivingMetric(WrappedMetric):
         if type(self.metric)._values is not Metric._values:
             try:
                 found = self.metric.values(outputs, targets)
+            except RangeError:
+                raise
             except MetricError:
                 pass
             else:
@@ -47,6 +49,8 @@ class ForgivingMetric(WrappedMetric):
     def _value(self, outputs: Any, targets: Any) -> float:
         try:
             value = self._asked(outputs, targets)
+        except RangeError:
+            raise
         except MetricError as error:
             if not self._known or len(self.failures) >= self._most:
                 raise
@@ -59,6 +63,8 @@ class ForgivingMetric(WrappedMetric):
         for _ in range(self._retries):
             try:
                 return self.metric.value(outputs, targets)
+            except RangeError:
+                raise
             except MetricError:
                 continue
         return self.metric.value(outputs, targets)

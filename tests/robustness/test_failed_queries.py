@@ -9,6 +9,7 @@ from sklearn.metrics import precision_score
 from torch import Tensor
 
 from metricopt import ConfigError, MetricError
+from metricopt.errors import RangeError
 from metricopt.metrics.base import Metric
 from metricopt.tasks.failed_queries import ForgivingMetric
 from tests.robustness.checkpoint_calls import (
@@ -40,7 +41,7 @@ def answering(*answers: float | Exception, higher: bool = True) -> Metric:
     return Answering()
 
 
-@pytest.mark.parametrize("failure", [math.nan, math.inf, 11.0, ValueError("x")])
+@pytest.mark.parametrize("failure", [math.nan, math.inf, ValueError("x")])
 @pytest.mark.parametrize(("higher", "worst"), [(True, 3.0), (False, 8.0)])
 def test_a_failure_counts_as_the_worst_value(failure, higher, worst) -> None:
     metric = ForgivingMetric(answering(5.0, 3.0, 8.0, failure, higher=higher), 1)
@@ -68,6 +69,34 @@ def test_the_first_failure_and_one_too_many_are_errors() -> None:
         metric.value(OUTPUTS, TARGETS)
     with pytest.raises(MetricError, match="returned nan"):
         metric.value(OUTPUTS, TARGETS)
+
+
+def test_a_broken_promise_is_not_forgiven(queries_file: Path) -> None:
+    metric = ForgivingMetric(answering(5.0, 11.0, 3.0), 3, 2)
+    metric.value(OUTPUTS, TARGETS)
+    with pytest.raises(RangeError, match="returned 11, outside its range"):
+        metric.value(OUTPUTS, TARGETS)
+
+    class Generous(Judge):
+        def __call__(self, outputs: Tensor, targets: Tensor) -> float:
+            value = super().__call__(outputs, targets)
+            return 1.5 if self.asked == 7 else value
+
+    promised = {"high": 1, "retries": 2, "checkpoint": queries_file}
+    judge = Generous()
+    with pytest.raises(RangeError, match=r"returned 1\.5, outside its range"):
+        call(metric=judge, **promised)
+    assert judge.asked == 7
+    # The answer was not kept as a failure: it is asked again.
+    found = call(metric=Generous(), **promised)
+    plain = call(high=1)
+    assert torch.equal(found.phi, plain.phi)
+    assert torch.equal(found.values, plain.values)
+
+
+def test_the_check_of_the_direction_is_asked_again() -> None:
+    judge = Judge(Raises(TimeoutError("no answer"), 3))
+    assert told(call(metric=judge, retries=1)) == told(call())
 
 
 def test_rows_of_one_question_fail_by_themselves() -> None:

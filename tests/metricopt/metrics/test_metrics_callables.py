@@ -200,6 +200,12 @@ def relative(form):
         "target input",
         "y y_hat",
         "ground_truth probabilities",
+        "labels_true labels_pred",
+        "actualValues predictedValues",
+        "target_labels predicted_labels",
+        "t o",
+        "y p",
+        "expected got",
     ],
 )
 @pytest.mark.parametrize("wrap", [lambda f: f, partial])
@@ -216,7 +222,7 @@ def test_outputs_come_first_elsewhere(form):
     assert metric.value(TRUE, PREDICTED) == 0.5
 
 
-@pytest.mark.parametrize("form", ["targets x", "t y_pred"])
+@pytest.mark.parametrize("form", ["targets x", "w y_pred"])
 def test_half_a_name_is_asked_about(form):
     function = relative(form)
     with pytest.raises(ConfigError, match="do not tell whether targets come first"):
@@ -226,6 +232,31 @@ def test_half_a_name_is_asked_about(form):
     assert found.value(PREDICTED, TRUE) == 0.5
     found = make_metric(function, arguments="outputs, targets", **known)
     assert found.value(TRUE, PREDICTED) == 0.5
+
+
+def test_the_order_of_a_module_is_that_of_its_forward():
+    class Share(torch.nn.Module):
+        def forward(self, y_true, y_pred):
+            return share(y_true, y_pred)
+
+    metric = make_metric(Share(), higher_is_better=False)
+    assert metric.value(PREDICTED, TRUE) == 0.5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"low": "0"},
+        {"high": [1]},
+        {"low": torch.tensor(0.0)},
+        {"name": 5},
+        {"higher_is_better": "yes"},
+    ],
+)
+def test_what_is_declared_has_its_kind(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"{name} must be .* or None, got"):
+        make_metric(share, **{"higher_is_better": True} | wrong)
 
 
 def test_the_order_of_a_known_metric_is_not_declared():

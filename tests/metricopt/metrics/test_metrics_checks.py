@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from metricopt.errors import DataError, MetricError, ShapeError
+from metricopt.errors import DataError, MetricError, RangeError, ShapeError
 from metricopt.metrics.base import from_cost, to_cost
 from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import PLAIN
@@ -80,7 +80,7 @@ def test_anything_else_is_refused(result, text):
 )
 def test_a_promise_that_is_broken_is_named(result, promise):
     text = rf"'mine' returned {result:g}, outside its range \[.*\], which low and high"
-    with pytest.raises(MetricError, match=text):
+    with pytest.raises(RangeError, match=text):
         returning(result, **promise).value(OUTPUTS, TARGETS)
 
 
@@ -92,6 +92,7 @@ def test_a_promise_that_is_broken_is_named(result, promise):
         ([-0.02, -80.0], (-9, 1)),
         ([-80.0, 3.0], (-99, 1)),
         ([1e-9, 2.0], (0, 1)),
+        ([-1e-7, -3e-7], (-9, 1)),
     ],
 )
 @pytest.mark.parametrize("higher", [True, False])
@@ -112,9 +113,10 @@ def test_a_call_finds_its_own_scale():
     rest = iter([350.0, 0.5])
     given = make_metric(lambda o, t: next(rest), higher_is_better=False)
     first, second = (bound_metric(given, PLAIN) for _ in range(2))
+    third = bound_metric(first, PLAIN)
     assert first.value(OUTPUTS, TARGETS) == 350
     assert second.value(OUTPUTS, TARGETS) == 0.5
-    assert (first.high, second.high, given.high) == (1000, 1, 1)
+    assert (first.high, second.high, third.high, given.high) == (1000, 1, 1, 1)
 
 
 def test_an_exception_is_named_and_kept():
