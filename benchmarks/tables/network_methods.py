@@ -8,9 +8,9 @@ from benchmarks.problems.images.method_networks import (
     CE,
     MCR,
     SIZES,
-    WHOLE,
     MethodImages,
     described,
+    size_at,
 )
 from benchmarks.problems.images.tiers import Images
 from benchmarks.report.columns import Column
@@ -118,7 +118,7 @@ class MethodTable:
     def _size_note(self, tier: str) -> str:
         if not self.on_top:
             return ""
-        size = (WHOLE if self.whole else SIZES)[tier]
+        size = size_at(tier, whole=self.whole)
         return (
             f" MetricOpt: FiLM on the last feature map, T = {size.steps}, "
             f"K = {size.observations}, {size.tasks} tasks."

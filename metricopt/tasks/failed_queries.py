@@ -1,5 +1,6 @@
 """Queries that fail: a metric that is undefined, or unreachable, at some phi."""
 
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor
@@ -35,39 +36,28 @@ class ForgivingMetric(WrappedMetric):
     def _values(self, outputs: Any, targets: Any) -> Tensor:
         # All at once only where that asks nobody: a row must not be paid for twice.
         if type(self.metric)._values is not Metric._values:
-            try:
+            with suppress(MetricError):
                 found = self.metric.values(outputs, targets)
-            except RangeError:
-                raise
-            except MetricError:
-                pass
-            else:
                 self._known += found.tolist()
                 return found
         return super()._values(outputs, targets)
 
     def _value(self, outputs: Any, targets: Any) -> float:
-        try:
-            value = self._asked(outputs, targets)
-        except RangeError:
-            raise
-        except MetricError as error:
-            if not self._known or len(self.failures) >= self._most:
-                raise
-            self.failures.append(str(error))
-            return self._worst()
-        self._known.append(value)
-        return value
-
-    def _asked(self, outputs: Any, targets: Any) -> float:
-        for _ in range(self._retries):
+        for left in reversed(range(1 + self._retries)):
             try:
-                return self.metric.value(outputs, targets)
+                value = self.metric.value(outputs, targets)
             except RangeError:
                 raise
-            except MetricError:
-                continue
-        return self.metric.value(outputs, targets)
+            except MetricError as error:
+                if left:
+                    continue
+                if not self._known or len(self.failures) >= self._most:
+                    raise
+                self.failures.append(str(error))
+            else:
+                self._known.append(value)
+                return value
+        return self._worst()
 
     def _worst(self) -> float:
         """Return the worst value so far, or one that is a little worse than all."""

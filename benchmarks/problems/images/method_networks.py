@@ -147,6 +147,11 @@ WHOLE = SIZES | {
 """The sizes at which cross-entropy is near its error in the papers."""
 
 
+def size_at(tier: str, *, whole: bool) -> MethodSize:
+    """Return the size of a tier, of `WHOLE` or of `SIZES`."""
+    return (WHOLE if whole else SIZES)[tier]
+
+
 def unit_of(name: str, size: MethodSize) -> Unit:
     """Return the registered method that a name of ours stands for, at a size.
 
@@ -225,7 +230,7 @@ class MethodNetwork:
 
     def backbone(self, tier: str, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a tier."""
-        return self.sized((WHOLE if self.whole else SIZES)[tier], problem)
+        return self.sized(size_at(tier, whole=self.whole), problem)
 
     def sized(self, size: MethodSize, problem: ImageProblem) -> ImageBackbone:
         """Return the network with its training at a size."""
@@ -273,7 +278,7 @@ class MethodImages(Images):
         cls, problem: Images, tier: str, *, whole: bool = False, **changes: Any
     ) -> Self:
         """Return images of a tier with the sizes of this protocol."""
-        size = (WHOLE if whole else SIZES)[tier]
+        size = size_at(tier, whole=whole)
         data = replace(problem.data, max_examples=size.images)
         known = {"tier": tier, "size": size, "finetuning": size, "whole": whole}
         return cls(name=problem.name, data=data, **known | changes).by(CE)

@@ -17,7 +17,6 @@ from benchmarks.problems.images.method_networks import (
     WHOLE,
     MethodImages,
     MethodNetwork,
-    MethodSize,
     Tuned,
 )
 from benchmarks.problems.images.theta import ImageThetaSpec
@@ -87,14 +86,9 @@ class Trial:
         return json.dumps(own | asdict(self.tuned) | said, sort_keys=True)
 
 
-def trials(tier: str = "local", size: MethodSize | None = None) -> list[Trial]:
-    """Return the trials of all methods that are tuned, on the first replicate.
-
-    Args:
-        tier: of the data.
-        size: of the whole trainings; None for that of `WHOLE`.
-    """
-    whole = size or WHOLE[tier]
+def trials(tier: str = "local") -> list[Trial]:
+    """Return the trials of all methods that are tuned, on the first replicate."""
+    whole = WHOLE[tier]
     data = MethodImages.of(cifar10(tier), tier, whole=True).here(offline=True).data
     epochs = max(1, whole.pretraining.epochs // SHARE)
     short = replace(whole.pretraining, epochs=epochs)
