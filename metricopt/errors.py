@@ -144,13 +144,24 @@ def _is_within(value: float, expected: str) -> bool:
     return above and (value <= high if rest.endswith("]") else value < high)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error of a name that is not known; it says which are near."""
+def unknown_name(
+    kind: str, name: str, known: Iterable[str], *, others: Iterable[str] = ()
+) -> ConfigError:
+    """Return the error of a name that is not known; it says which are near.
+
+    Others are known, too, but too many to be listed.
+    """
     names = list(known)
-    near = difflib.get_close_matches(name.lower(), names, n=3)
+    spelled = {_spelled(each): each for each in [*others, *names]}
+    close = difflib.get_close_matches(_spelled(name), spelled, n=3)
+    near = [spelled[each] for each in close]
     text = f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}"
     meant = " or ".join(map(repr, near))
     return ConfigError(f"{text}; did you mean {meant}?" if near else text)
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def described(value: object) -> str:

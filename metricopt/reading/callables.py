@@ -3,17 +3,17 @@
 import copy
 import inspect
 import math
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from metricopt.errors import ConfigError, require_choice, require_kind
+from metricopt.errors import ConfigError, require_choice, require_kind, unknown_name
 from metricopt.metrics.base import METRICS, Metric, ValueRange
+from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
 from metricopt.reading.expected import probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
@@ -25,23 +25,15 @@ from metricopt.reading.other_packages import (
     is_torchmetrics,
 )
 from metricopt.reading.outputs import Outputs, Targets, each
+from metricopt.reading.scorers import (
+    from_scorer,
+    is_scorer,
+    refuse_estimator_scorer,
+    scorer_name,
+    scorer_named,
+    scorer_names,
+)
 
-Order = Literal["outputs, targets", "targets, outputs"]
-OUTPUTS_FIRST: Order = "outputs, targets"
-TARGETS_FIRST: Order = "targets, outputs"
-WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-TARGETS = re.compile(
-    "actuals?|annotations?|expected|gold|gt|labels?|references?|t|targets?|test|"
-    "y?true|truth|yt"
-)
-"""Words in names of parameters that are targets: of scikit-learn, Keras, torchmetrics,
-Hugging Face, and by habit."""
-OUTPUTS = re.compile(
-    "estimated|got|guess(es)?|input|logits?|o|outputs?|y?p|y?hat|y?preds?|"
-    "predict(ed|ions?)?|prob(a|s|abilities)?|scores?"
-)
-"""Words in names of parameters that are outputs, whatever else stands in them."""
-PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
 
@@ -196,6 +188,9 @@ def make_metric(
         spec: one of
             a `Metric`, returned as it is;
             the name of a registered metric, which takes `settings`;
+            the name of a scorer of scikit-learn, such as "f1_macro" or "neg_log_loss",
+            or a scorer made by `make_scorer`: its function gets what the scorer would
+            give it, and the value has the scorer's sign. A registered name comes first;
             a function of `sklearn.metrics` of targets and predictions: it gets decided
             labels, probabilities where it takes scores, logits where it takes
             decisions, or predicted numbers if it is of regression. Functions of
@@ -203,7 +198,10 @@ def make_metric(
             an object of `torchmetrics.classification` or `torchmetrics.regression`, of
             which a copy is taken, or a function of `torchmetrics.functional` of these:
             it gets probabilities, [N] where it is binary, [N, C] where it is of
-            several classes or labels, or predicted numbers if it is of regression;
+            several classes or labels, or predicted numbers if it is of regression.
+            Where it gives a value with its threshold, the value counts;
+            an object of `torchmetrics.segmentation`, of which a copy is taken: it gets
+            maps of decided labels in its `input_format`;
             an own object with `update(predictions, targets)`, `compute()` and
             `reset()`: it gets probabilities, [N] for C <= 2, and [N, C] for C > 2 or
             where it has `num_classes` > 1; predicted numbers where targets are numbers;
@@ -223,7 +221,7 @@ def make_metric(
         arguments: "outputs, targets" or "targets, outputs", the order in which a plain
             callable takes them; by default that of the names of its parameters, and
             outputs first where these say nothing.
-        **settings: settings of a registered metric, such as `k` of "top-k".
+        **settings: settings of a metric given by name, such as `k` of "top-k".
 
     Returns:
         The metric, which nothing has tried yet.
@@ -240,7 +238,10 @@ def make_metric(
     if arguments is not None:
         require_choice("arguments", arguments, Order)
     if isinstance(spec, str):
-        return _finished(_registered(spec, settings), declared)
+        if spec in METRICS or spec not in scorer_names():
+            return _finished(_registered(spec, settings), declared)
+        declared = replace(declared, name=name or spec)
+        spec, settings = scorer_named(spec, settings), {}
     if settings:
         raise ConfigError(
             "settings are accepted only with a metric given by name, got "
@@ -258,7 +259,9 @@ def make_metric(
 
 def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
     """Return the metric of another package; None if it is a callable like any."""
-    if is_accumulator(spec):
+    if is_scorer(spec):
+        found = from_scorer(spec)
+    elif is_accumulator(spec):
         found = from_accumulator(spec)
     elif is_sklearn(spec):
         found = from_sklearn(spec)
@@ -277,48 +280,10 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             "a metric must be a Metric, a registered name, an object with update, "
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
-    first = (declared.arguments or _order(spec, _name(spec))) == TARGETS_FIRST
+    refuse_estimator_scorer(spec)
+    first = (declared.arguments or order_of(spec, _name(spec))) == TARGETS_FIRST
     function = _TargetsFirst(spec) if first else spec
     return _declared(CallableMetric, function, spec, declared, None)
-
-
-def _order(function: Callable[..., object], name: str) -> Order:
-    """Return the order of arguments that the names of parameters tell.
-
-    Raises:
-        ConfigError: if one of the names is that of the other's place, and the other
-            name says nothing.
-    """
-    if isinstance(function, nn.Module):
-        function = function.forward
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some functions in C tell nothing
-        return OUTPUTS_FIRST
-    placed = [each.name for each in parameters if each.kind in PLACED][:2]
-    if len(placed) < 2:
-        return OUTPUTS_FIRST
-    first, second = placed
-    roles = _role(first), _role(second)
-    # A `y` is either: it is the targets where the outputs come second.
-    if roles[1] == "outputs" and (roles[0] == "targets" or first == "y"):
-        return TARGETS_FIRST
-    in_place = roles[0] == "outputs" or roles[1] == "targets"
-    if in_place or not any(roles):
-        return OUTPUTS_FIRST
-    raise ConfigError(
-        f"metric {name!r} takes {first!r} and {second!r}, which do not tell whether "
-        "targets come first: pass make_metric(..., arguments="
-        f"{TARGETS_FIRST!r}) or arguments={OUTPUTS_FIRST!r}"
-    )
-
-
-def _role(name: str) -> str:
-    """Return what the name of a parameter says it is; empty if it says nothing."""
-    words = [word.lower() for word in WORD.findall(name)]
-    if any(map(OUTPUTS.fullmatch, words)):
-        return "outputs"
-    return "targets" if any(map(TARGETS.fullmatch, words)) else ""
 
 
 def _check_no_order(name: str, declared: Declaration) -> None:
@@ -336,6 +301,8 @@ def _check_no_order(name: str, declared: Declaration) -> None:
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
     """Return a registered metric, made with these settings."""
+    if name not in METRICS:
+        raise unknown_name("metric", name, METRICS, others=scorer_names())
     kind = METRICS.get(name)
     known = inspect.signature(kind).parameters
     unknown = [setting for setting in settings if setting not in known]
@@ -384,6 +351,8 @@ def _declared(
 
 def _name(spec: object) -> str:
     inner = unwrapped(spec)
+    if is_scorer(inner):
+        return scorer_name(inner)
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 

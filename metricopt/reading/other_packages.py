@@ -6,6 +6,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from metricopt.reading.expected import (
     least_value,
     unwrapped,
 )
+from metricopt.reading.maps import Maps
 from metricopt.reading.meaning import Meaning, Truth
 
 SCORES = ("y_score", "y_proba", "y_prob")
@@ -47,8 +49,12 @@ def is_sklearn(spec: object) -> bool:
     return _is_function_of("sklearn.metrics", spec)
 
 
-def from_sklearn(spec: Callable[..., object]) -> Foreign:
+def from_sklearn(
+    spec: Callable[..., object], predictions: Predictions | None = None
+) -> Foreign:
     """Return a function of scikit-learn as a metric.
+
+    It gets the predictions that it is for, unless others are asked for.
 
     Raises:
         ConfigError: if it is no function of true and predicted targets alone.
@@ -57,6 +63,8 @@ def from_sklearn(spec: Callable[..., object]) -> Foreign:
     name = inner.__name__
     check_arguments(f"scikit-learn's {name}", spec, SKLEARN_ARGUMENTS)
     expected = _expected_by_sklearn(inner)
+    if predictions is not None:
+        expected = replace(expected, predictions=predictions)
     # Without them, a class that no target has would be missed.
     counted = "labels" in inspect.signature(inner).parameters
     fills = counted and expected.predictions != "labels"
@@ -65,7 +73,7 @@ def from_sklearn(spec: Callable[..., object]) -> Foreign:
     better = name.endswith(("_score", "_corrcoef")) or None
     if name.endswith(("_loss", "_error", "_deviance")):
         better = False
-    function = functools.partial(_call_sklearn, spec, expected, fills)
+    function = functools.partial(call_sklearn, spec, expected, fills=fills)
     return Foreign(function, better, least_value(name))
 
 
@@ -95,15 +103,16 @@ def _truths(
     return ("labels",) if one and predictions != "labels" else LABELS
 
 
-def _call_sklearn(
+def call_sklearn(
     function: Callable[..., object],
     expected: Expected,
-    fills: bool,
     meaning: Meaning | None,
     outputs: Tensor,
     targets: Tensor,
+    *,
+    fills: bool = False,
 ) -> object:
-    """Call a function; `fills` says whether it is given all classes."""
+    """Call a function with arrays; `fills` says whether it is given all classes."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     given, truth = expected.of(meaning, outputs, targets)
@@ -128,7 +137,7 @@ def _array(values: Tensor) -> np.ndarray[Any, Any]:
 
 
 TORCH_ARGUMENTS = (("preds", "target"), ("preds", "targets"))
-FAMILIES = ("classification", "regression")
+FAMILIES = ("classification", "regression", "segmentation")
 TASKS = ("binary", "multiclass", "multilabel")
 ENSEMBLES = ("continuousrankedprobabilityscore",)
 """Metrics of several predictions of one number."""
@@ -166,10 +175,16 @@ def from_accumulator(spec: Any) -> Foreign:
     name, family = kinds[0].__name__, kinds[0].__module__.split(".")[1]
     _check_family(name, family)
     check_arguments(f"{name}.update", spec.update, TORCH_ARGUMENTS)
+    if family == "segmentation":
+        maps = Maps(name, spec.num_classes, spec.input_format)
+        own = copy.deepcopy(spec)
+        return Foreign(functools.partial(_accumulate, own, maps), better)
     task = next((task for task in TASKS if name.lower().startswith(task)), None)
     classes = getattr(spec, "num_classes", None)
     expected = _expected_by_torchmetrics(name, family, task, classes)
     function = functools.partial(_accumulate, copy.deepcopy(spec), expected)
+    if better is None and _is_fixed(name):
+        better = True
     return Foreign(function, better, least_value(name))
 
 
@@ -177,11 +192,17 @@ def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
     """Return a function of `torchmetrics.functional` as a metric.
 
     Raises:
-        ConfigError: if it is no function of predictions and targets alone.
+        ConfigError: if it is no function of predictions and targets alone, or one of
+            segmentation, which gives several values.
     """
     inner, given = unwrapped(spec), keywords(spec)
     name, family = inner.__name__, inner.__module__.split(".")[2]
     _check_family(name, family)
+    if family == "segmentation":
+        raise ConfigError(
+            f"torchmetrics' {name} gives a value for every image: pass an object of "
+            "the class of the same name, which averages them"
+        )
     check_arguments(f"torchmetrics' {name}", spec, TORCH_ARGUMENTS)
     task, title = name.split("_")[0], name
     if task not in TASKS:
@@ -189,6 +210,8 @@ def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
         title = f"{task}{name}"
     expected = _expected_by_torchmetrics(name, family, task, given.get("num_classes"))
     better = _direction(family, name if family == "regression" else title)
+    if better is None and _is_fixed(name):
+        better = True
     function = functools.partial(_call_torchmetrics, spec, expected)
     return Foreign(function, better, least_value(name))
 
@@ -202,7 +225,8 @@ def _check_family(name: str, family: str) -> None:
     if family not in FAMILIES:
         raise ConfigError(
             f"torchmetrics' {name} is of {family}, and only metrics of "
-            f"{' and '.join(FAMILIES)} compare predictions with targets alone: {WRAP}"
+            f"{', '.join(FAMILIES[:-1])} and {FAMILIES[-1]} compare predictions with "
+            f"targets alone: {WRAP}"
         )
 
 
@@ -248,12 +272,12 @@ def _call_torchmetrics(
     outputs: Tensor,
     targets: Tensor,
 ) -> object:
-    return function(*expected.of(meaning, outputs, targets))
+    return _first_if_fixed(expected, function(*expected.of(meaning, outputs, targets)))
 
 
 def _accumulate(
     metric: Any,
-    expected: Expected,
+    expected: Expected | Maps,
     meaning: Meaning | None,
     outputs: Tensor,
     targets: Tensor,
@@ -263,7 +287,22 @@ def _accumulate(
         metric.to(given.device)
     metric.reset()
     metric.update(given, truth)
-    return metric.compute()
+    return _first_if_fixed(expected, metric.compute())
+
+
+FIXED = ("fixedprecision", "fixedrecall", "atspecificity", "atsensitivity")
+"""Ends of the names of metrics that give a value and the threshold it is reached at."""
+
+
+def _is_fixed(name: str) -> bool:
+    return name.lower().replace("_", "").endswith(FIXED)
+
+
+def _first_if_fixed(expected: Expected | Maps, found: object) -> object:
+    """Return the value alone of a metric that gives a threshold with it."""
+    if isinstance(found, tuple) and len(found) == 2 and _is_fixed(expected.name):
+        return found[0]
+    return found
 
 
 def _is_function_of(package: str, spec: object) -> bool:

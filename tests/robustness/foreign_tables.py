@@ -131,11 +131,15 @@ TORCH = _pairs(
     "Recall=recall Specificity=specificity"
 )
 TORCH_NO_NUMBER = _pairs(
-    "ConfusionMatrix=confusion_matrix PrecisionAtFixedRecall=precision_at_fixed_recall "
-    "PrecisionRecallCurve=precision_recall_curve ROC=roc "
+    "ConfusionMatrix=confusion_matrix PrecisionRecallCurve=precision_recall_curve "
+    "ROC=roc StatScores=stat_scores"
+)
+# They give a value and its threshold, of two classes; else a value for every class.
+TORCH_FIXED = _pairs(
+    "PrecisionAtFixedRecall=precision_at_fixed_recall "
     "RecallAtFixedPrecision=recall_at_fixed_precision "
     "SensitivityAtSpecificity=sensitivity_at_specificity "
-    "SpecificityAtSensitivity=specificity_at_sensitivity StatScores=stat_scores"
+    "SpecificityAtSensitivity=specificity_at_sensitivity"
 )
 # They compare groups of examples, which are a third argument.
 TORCH_GROUPS = {

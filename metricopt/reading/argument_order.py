@@ -1,0 +1,66 @@
+"""Which argument of a plain function is which, by the names of its parameters."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from torch import nn
+
+from metricopt.errors import ConfigError
+
+Order = Literal["outputs, targets", "targets, outputs"]
+OUTPUTS_FIRST: Order = "outputs, targets"
+TARGETS_FIRST: Order = "targets, outputs"
+WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+TARGETS = re.compile(
+    "actuals?|annotations?|expected|gold|gt|labels?|references?|t|targets?|test|"
+    "y?true|truth|yt"
+)
+"""Words in names of parameters that are targets: of scikit-learn, Keras, torchmetrics,
+Hugging Face, and by habit."""
+OUTPUTS = re.compile(
+    "estimated|got|guess(es)?|input|logits?|o|outputs?|y?p|y?hat|y?preds?|"
+    "predict(ed|ions?)?|prob(a|s|abilities)?|scores?"
+)
+"""Words in names of parameters that are outputs, whatever else stands in them."""
+PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def order_of(function: Callable[..., object], name: str) -> Order:
+    """Return the order of arguments that the names of parameters tell.
+
+    Raises:
+        ConfigError: if one of the names is that of the other's place, and the other
+            name says nothing.
+    """
+    if isinstance(function, nn.Module):
+        function = function.forward
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions in C tell nothing
+        return OUTPUTS_FIRST
+    placed = [each.name for each in parameters if each.kind in PLACED][:2]
+    if len(placed) < 2:
+        return OUTPUTS_FIRST
+    first, second = placed
+    roles = _role(first), _role(second)
+    # A `y` is either: it is the targets where the outputs come second.
+    if roles[1] == "outputs" and (roles[0] == "targets" or first == "y"):
+        return TARGETS_FIRST
+    in_place = roles[0] == "outputs" or roles[1] == "targets"
+    if in_place or not any(roles):
+        return OUTPUTS_FIRST
+    raise ConfigError(
+        f"metric {name!r} takes {first!r} and {second!r}, which do not tell whether "
+        "targets come first: pass make_metric(..., arguments="
+        f"{TARGETS_FIRST!r}) or arguments={OUTPUTS_FIRST!r}"
+    )
+
+
+def _role(name: str) -> str:
+    """Return what the name of a parameter says it is; empty if it says nothing."""
+    words = [word.lower() for word in WORD.findall(name)]
+    if any(map(OUTPUTS.fullmatch, words)):
+        return "outputs"
+    return "targets" if any(map(TARGETS.fullmatch, words)) else ""
