@@ -28,6 +28,7 @@ from metricopt.reading.metric import (
     doubts_of_adapter,
     doubts_of_classes,
     doubts_of_failures,
+    doubts_of_label_sets,
     doubts_of_labels,
     doubts_of_metric,
 )
@@ -296,6 +297,8 @@ class FinetuneCall:
             doubts.append(self.meaning.doubt)
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
+        if self.meaning.truth == "multi-label":
+            doubts += doubts_of_label_sets(self.observe.targets)
         statistics, learned = self.task.statistics, self.train.targets
         if statistics is not None and statistics.compares and are_labels(learned):
             doubts += doubts_of_classes(statistics.targets, learned.cpu())

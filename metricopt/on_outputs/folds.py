@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.reading.outputs import are_labels
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -47,12 +46,10 @@ def folds_of(
     statistics: ObservedStatistics, folds: int, generator: torch.Generator
 ) -> Tensor:
     """Return a fold in [0, folds) for every example, shape [N]."""
-    targets = statistics.targets
-    if not are_labels(targets):
-        targets = torch.zeros(len(targets))  # nothing to be alike in but size
+    strata = statistics.kind.strata(statistics.targets)
     if not statistics.compares:
-        return stratified_folds(targets, folds, generator)
-    kinds, place = targets.unique(return_inverse=True)
+        return stratified_folds(strata, folds, generator)
+    kinds, place = strata.unique(return_inverse=True)
     order = torch.randperm(len(kinds), generator=generator)
     return (order % folds)[place]
 

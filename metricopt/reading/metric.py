@@ -137,12 +137,33 @@ def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
 
 def doubts_of_labels(counts: Tensor) -> list[str]:
     """Return a sentence if a class has no example, for examples by class [K]."""
-    absent = (counts == 0).nonzero().flatten().tolist()
+    absent = _listed(counts == 0)
     if not absent:
         return []
-    first = ", ".join(map(str, absent[:LISTED]))
-    more = ", ..." if len(absent) > LISTED else ""
     return [
-        f"the observe split has no example of class {first}{more}: what becomes of "
+        f"the observe split has no example of class {absent}: what becomes of "
         "such examples is not seen, and they may be predicted worse."
     ]
+
+
+def doubts_of_label_sets(targets: Targets) -> list[str]:
+    """Return a sentence for labels that no example has, and for those that all have.
+
+    Targets are zeros and ones, one for each of K labels, [N, K] or [N, K, ...].
+    """
+    assert isinstance(targets, Tensor)
+    shares = targets.double().transpose(0, 1).flatten(1).mean(1)
+    kinds = {"with": _listed(shares == 0), "without": _listed(shares == 1)}
+    return [
+        f"the observe split has no example {side} label {labels}: what becomes of such "
+        "examples is not seen, and the metric may be undefined there."
+        for side, labels in kinds.items()
+        if labels
+    ]
+
+
+def _listed(chosen: Tensor) -> str:
+    """Return the first places that are True, in words; empty if there are none."""
+    places = chosen.nonzero().flatten().tolist()
+    first = ", ".join(map(str, places[:LISTED]))
+    return f"{first}, ..." if len(places) > LISTED else first

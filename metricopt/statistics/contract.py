@@ -16,6 +16,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.reading.outputs import Reads
 from metricopt.registry import Registry
+from metricopt.statistics.strata import strata_of_labels
 
 Groups = dict[str, Tensor]
 """Statistics [B, q] of B rows by the name of their group."""
@@ -88,6 +89,13 @@ class Statistics(ABC):
         Labels of all examples, [N], are on the CPU.
         """
         return torch.randperm(len(targets), generator=generator)[:count]
+
+    def strata(self, targets: Tensor) -> Tensor:
+        """Return what parts of a split with targets [N, ...] are made alike in, [N].
+
+        Equal numbers are one stratum, and strata that are alike follow each other.
+        """
+        return strata_of_labels(targets)
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what `pooled` reads of each example, [B, N, V]; by default outputs."""
@@ -209,6 +217,10 @@ class SeveralStatistics(Statistics):
     def draw(self, targets: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Return places of about `count` examples, as its kinds want them."""
         return self.kinds[0].draw(targets, count, generator)
+
+    def strata(self, targets: Tensor) -> Tensor:
+        """Return what parts of a split are made alike in, as its kinds want it."""
+        return self.kinds[0].strata(targets)
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what is read of every example.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.reading.outputs import class_logits
+from metricopt.reading.outputs import Reads, class_logits
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 LEVELS = (
@@ -34,30 +34,64 @@ class ProbabilityStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the softmax, if wanted with smooth steps at levels."""
-        logs = class_logits(outputs).log_softmax(-1)
-        rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
-        own = logs.gather(-1, rows)
-        # Log odds of the right class against all others, and of the first one.
-        others = logs.scatter(-1, rows, -torch.inf)
-        right = own[..., 0] - others.logsumexp(-1)
-        first, place = logs.max(-1)
-        sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
-        hit = (own[..., 0] >= first - SMALL).to(logs)
-        if smooth:
-            hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
-        if weights is None:
-            weights = logs.new_ones(1, len(targets))
-        share = weights.to(logs).expand(len(logs), -1)
-        share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
-        confident = _above(sure, smooth)
-        groups = {
-            "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
-            "confident": torch.einsum("bnj,bn->bj", confident, share),
-            "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
-        }
-        if logs.shape[-1] > 2:
-            groups["ranks"] = _ranks(logs, own, share, smooth)
-        return {name: values.double() for name, values in groups.items()}
+        return _groups(outputs, targets, weights, smooth)
+
+
+@STATISTICS.register("label-probabilities")
+@dataclass(frozen=True)
+class LabelProbabilityStatistics(Statistics):
+    """The same of single labels: every pair of example and label is one example.
+
+    Outputs are logits [B, N, K] of K labels, targets zeros and ones [N, K].
+    """
+
+    name = "label probabilities"
+    near = "right"
+
+    @property
+    def reads(self) -> Reads:
+        """Logits of labels."""
+        return "labels"
+
+    def groups(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+    ) -> Groups:
+        """Return the groups of the sigmoids, if wanted with smooth steps at levels."""
+        if weights is not None:
+            weights = weights.repeat_interleave(outputs.shape[-1], 1)
+        return _groups(
+            outputs.flatten(1)[..., None], targets.flatten(), weights, smooth
+        )
+
+
+def _groups(
+    outputs: Tensor, targets: Tensor, weights: Tensor | None, smooth: bool
+) -> Groups:
+    """Return the groups of outputs [B, N, C] and labels [N], weighted [B, N]."""
+    logs = class_logits(outputs).log_softmax(-1)
+    rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
+    own = logs.gather(-1, rows)
+    # Log odds of the right class against all others, and of the first one.
+    others = logs.scatter(-1, rows, -torch.inf)
+    right = own[..., 0] - others.logsumexp(-1)
+    first, place = logs.max(-1)
+    sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
+    hit = (own[..., 0] >= first - SMALL).to(logs)
+    if smooth:
+        hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
+    if weights is None:
+        weights = logs.new_ones(1, len(targets))
+    share = weights.to(logs).expand(len(logs), -1)
+    share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
+    confident = _above(sure, smooth)
+    groups = {
+        "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
+        "confident": torch.einsum("bnj,bn->bj", confident, share),
+        "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
+    }
+    if logs.shape[-1] > 2:
+        groups["ranks"] = _ranks(logs, own, share, smooth)
+    return {name: values.double() for name, values in groups.items()}
 
 
 def _above(odds: Tensor, smooth: bool) -> Tensor:

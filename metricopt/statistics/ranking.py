@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 FALSE_ALARMS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7)
@@ -71,21 +72,79 @@ class RankingStatistics(Statistics):
         first = 1 if classes == 1 else 0
         labels = torch.arange(first, first + classes, device=targets.device)
         positive = (targets[:, None] == labels).T.to(outputs)  # [C, N]
-        if weights is None:
-            weights = outputs.new_ones(1, len(targets))
-        weights = weights.to(outputs)[:, None]
-        groups, areas = {}, []
-        for name, scores in views.items():
-            ranked = _Ranked.of(scores.transpose(1, 2), positive, weights)
-            recalls, precisions = ranked.recalls(smooth), ranked.precisions(smooth)
-            groups[f"recalls by {name}"] = recalls.flatten(1)
-            groups[f"precisions by {name}"] = precisions.flatten(1)
-            if classes > 1:
-                groups[f"mean recalls by {name}"] = recalls.mean(1)
-                groups[f"mean precisions by {name}"] = precisions.mean(1)
-            areas.append(recalls.mean(2))
-        groups["areas"] = torch.cat(areas, 1)
-        return {name: values.double() for name, values in groups.items()}
+        return _ranked_groups(views, positive, weights, smooth)
+
+
+@STATISTICS.register("label-rankings")
+@dataclass(frozen=True)
+class LabelRankingStatistics(Statistics):
+    """Rankings of the examples by every label, and of all pairs of both at once.
+
+    Outputs are logits [B, N, K] of K labels, targets zeros and ones [N, K].
+    """
+
+    name = "label rankings"
+    near = "areas"
+
+    @property
+    def reads(self) -> Reads:
+        """Logits of labels."""
+        return "labels"
+
+    def suits(self, outputs: Tensor, targets: Tensor) -> bool:
+        """Return whether there are few enough labels to sort the scores of each."""
+        return outputs.shape[-1] <= MOST_CLASSES
+
+    def groups(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+    ) -> Groups:
+        """Return the groups of the rankings, if wanted with smooth steps."""
+        return self._of_scores(outputs, targets, weights, smooth=smooth)
+
+    def pooled(
+        self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
+    ) -> Groups:
+        """Return the groups of the rankings within folds, laid upon each other."""
+        levels = _levels(views, folds)
+        return self._of_scores(levels, targets, weights, smooth=False)
+
+    def _of_scores(
+        self, scores: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+    ) -> Groups:
+        """Return the groups of scores [B, N, K]."""
+        positive = targets.to(scores)
+        found = _ranked_groups({"output": scores}, positive.T, weights, smooth)
+        spread = (
+            None if weights is None else weights.repeat_interleave(scores.shape[-1], 1)
+        )
+        pairs = {"pair": scores.flatten(1)[..., None]}
+        whole = _ranked_groups(pairs, positive.flatten()[None], spread, smooth)
+        return found | {name: each for name, each in whole.items() if "pair" in name}
+
+
+def _ranked_groups(
+    views: dict[str, Tensor], positive: Tensor, weights: Tensor | None, smooth: bool
+) -> Groups:
+    """Return the groups of scores [B, N, C] by name, for positives [C, N] of each.
+
+    Weights of the examples are [B, N].
+    """
+    outputs = next(iter(views.values()))
+    if weights is None:
+        weights = outputs.new_ones(1, outputs.shape[1])
+    weights = weights.to(outputs)[:, None]
+    groups, areas = {}, []
+    for name, scores in views.items():
+        ranked = _Ranked.of(scores.transpose(1, 2), positive, weights)
+        recalls, precisions = ranked.recalls(smooth), ranked.precisions(smooth)
+        groups[f"recalls by {name}"] = recalls.flatten(1)
+        groups[f"precisions by {name}"] = precisions.flatten(1)
+        if outputs.shape[-1] > 1:
+            groups[f"mean recalls by {name}"] = recalls.mean(1)
+            groups[f"mean precisions by {name}"] = precisions.mean(1)
+        areas.append(recalls.mean(2))
+    groups["areas"] = torch.cat(areas, 1)
+    return {name: values.double() for name, values in groups.items()}
 
 
 def _scores(outputs: Tensor, *, smooth: bool) -> dict[str, Tensor]:

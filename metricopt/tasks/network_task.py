@@ -147,13 +147,10 @@ class NetworkTask(Task):
         outputs, targets = self._untouched, self._judge.targets
         if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
             return None
-        reads, meant = self._metric.reads, self._meaning.kind
+        reads: Reads | None = self._metric.reads
         if reads == "scores":
-            if meant in ("values", "raw"):
-                return None
-            alike = outputs.ndim == 3 and are_embeddings(outputs)
-            reads = "embeddings" if alike or meant == "embeddings" else "scores"
-        if reads != "detections" and not _are_labelled(outputs, targets, reads):
+            reads = _read(outputs, self._meaning)
+        if reads is None or not _fit(outputs, targets, reads):
             return None
         known = [STATISTICS.get(name)() for name in STATISTICS]
         kinds = tuple(
@@ -262,8 +259,22 @@ class NetworkTask(Task):
         return to_cost(self._metric, judge.values(self._metric, phi))
 
 
-def _are_labelled(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
-    """Return whether there is one label for each output [B, N, C], of these classes."""
+def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
+    """Return what outputs [1, N, ...] are that a metric reads as predictions."""
+    if meaning.kind in ("values", "raw"):
+        return None
+    if meaning.truth == "multi-label":
+        return "labels"
+    alike = outputs.ndim == 3 and are_embeddings(outputs)
+    return "embeddings" if alike or meaning.kind == "embeddings" else "scores"
+
+
+def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
+    """Return whether targets are those of outputs [1, N, C] that are read so."""
+    if reads == "detections":
+        return True
+    if reads == "labels":
+        return outputs.ndim == 3 and outputs.shape[1:] == targets.shape
     if not are_labels(targets) or outputs.ndim != 3:
         return False
     low, high = targets.aminmax()
