@@ -17,6 +17,7 @@ from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
+from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import Seeds, make_generator
@@ -206,7 +207,7 @@ class FinetuneCall:
                     f"{self.options.queries} to the method: give at least "
                     f"{self._framing + RESERVED + 1}, or set no_harm=False"
                 )
-            method = NoHarm(method)
+            method = NoHarm(method, CrossFitting(second=True))
         is_open = isinstance(asked, str)
         return name, method.fitted(self.budget) if is_open else method
 
@@ -256,11 +257,14 @@ class FinetuneCall:
         self.task.meter.limit = self.options.queries - 1
         result = self.method.run(self.task, self.budget, generator)
         self.task.meter.limit = self.options.queries
-        cost = self.task.observe(result.phi[:1]).item()
+        value = self._native(self.task.observe(result.phi[:1]).item())
+        if not result.phi[0].any():
+            # Asked again, a noisy metric says something else of the same network.
+            value = untouched.metric_before
         adapter = self.adapter.describe()
         proposed = replace(
             untouched,
-            metric_proposed=self._native(cost),
+            metric_proposed=value,
             spent=self._spent(result.gradient_steps),
             history=result.checkpoints,
             notes=result.notes,

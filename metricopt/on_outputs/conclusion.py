@@ -13,13 +13,11 @@ from metricopt.errors import DataError
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
 from metricopt.on_outputs.coordinates import reaches
 from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
-from metricopt.on_outputs.folds import FOLDS, QUERIES, check_on_folds, lacking
+from metricopt.on_outputs.folds import FEWEST_QUERIES, check_on_folds, lacking
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.tasks.task import Task
 
-CHECKED_LEVEL = 2.0
-"""Standard errors by which a gain on examples that chose phi has to exceed 0."""
 KEPT = "The untouched network is kept."
 
 
@@ -32,17 +30,30 @@ class Proposal:
         evidence: for it, or against it.
         unchecked: whether it still has to be checked by queries.
         fitted: what cross-fitting found; None if it was not asked.
+        second: the best phi that was queried, [d], which is checked in its place where
+            it does not keep its promise; None for nothing.
+        least: the cost of the best phi that was queried.
     """
 
     phi: Tensor
     evidence: Evidence
     unchecked: bool = False
     fitted: CrossFitted | None = None
+    second: Tensor | None = None
+    least: float = math.inf
 
     def refused(self, reason: str) -> "Proposal":
         """Return phi = 0 instead, with a reason."""
         evidence = replace(self.evidence, reason=f"{reason} {KEPT}")
         return replace(self, phi=torch.zeros_like(self.phi), evidence=evidence)
+
+    def gives_way(self, reason: str) -> "Proposal":
+        """Return what was best of the queries instead, unchecked, or phi = 0."""
+        if self.second is None or not self.second.any():
+            return self.refused(reason)
+        found = f"{reason} The best phi that was queried takes its place."
+        evidence = replace(self.evidence, reason=found, gain=None, error=None)
+        return Proposal(self.second, evidence, unchecked=True)
 
 
 def conclude(
@@ -54,8 +65,7 @@ def conclude(
         proposals = _confirmed(proposals, archive.costs)
     before = task.queries
     if any(each.unchecked for each in proposals):
-        possible = archive.remaining >= QUERIES
-        proposals = _checked(proposals, task, generator, possible=possible)
+        proposals = _checked(proposals, task, generator, archive.remaining)
     phi = torch.stack([each.phi for each in proposals])
     extra = (task.queries - before) // len(phi)
     result, spent = archive.result(), archive.spent + extra
@@ -75,11 +85,13 @@ def propose(
     settings: CrossFitting,
     generator: torch.Generator,
     *,
+    left: int,
     best: Tensor | None = None,
 ) -> Proposal:
     """Return what a search proposes after all its queries, without a further one.
 
-    Where the metric is not explained, `best` [d] is proposed, or the best queried.
+    Where the metric is not explained, `best` [d] is proposed, or the best queried. So
+    many queries are left.
     """
     evidence = Evidence(
         "", identified=search.identified_at, trials=tuple(search.trials)
@@ -94,13 +106,21 @@ def propose(
     if search.along.are_none:
         reason = "No small step from phi = 0 changes what is known of the outputs."
         return unexplained(best, replace(evidence, reason=reason))
-    if search.is_hopeless:
+    if search.is_hopeless and not (settings.second and _only_fits(search, left)):
         reason = "No statistics of the outputs that are known here explain the metric."
         return unexplained(best, replace(evidence, reason=reason))
     known = search.explained()
     found = reaches(known.statistics, search.along.scale, search.candidates)
     fitted = cross_fit(known.value, found, settings, generator)
-    return _judged(search, known, fitted, settings.level)
+    proposal = _promise(search, known, fitted)
+    if settings.second and left > FEWEST_QUERIES:
+        least = search.costs.min().item()
+        proposal = replace(proposal, second=best, least=least)
+    assert proposal.evidence.gain is not None and proposal.evidence.error is not None
+    if proposal.evidence.gain > settings.level * proposal.evidence.error:
+        return proposal
+    reason = f"{proposal.evidence.reason} That is no evidence of a gain."
+    return proposal.refused(reason) if search.identified else proposal.gives_way(reason)
 
 
 def unexplained(phi: Tensor, evidence: Evidence) -> Proposal:
@@ -111,10 +131,16 @@ def unexplained(phi: Tensor, evidence: Evidence) -> Proposal:
     return proposal.refused(f"{evidence.reason} No query was better than phi = 0.")
 
 
-def _judged(
-    search: OutputsSearch, known: Explained, fitted: CrossFitted, level: float
-) -> Proposal:
-    """Return what was cross-fitted if its gain is shown, else phi = 0."""
+def _only_fits(search: OutputsSearch, left: int) -> bool:
+    """Return whether only cross-fitting can tell: too few queries are left for parts.
+
+    What predictions were off by counts in its error.
+    """
+    return left < FEWEST_QUERIES and math.isfinite(search.prediction_error)
+
+
+def _promise(search: OutputsSearch, known: Explained, fitted: CrossFitted) -> Proposal:
+    """Return what was cross-fitted, with the gain that is expected of it."""
     trials = tuple(search.trials)
     error = math.hypot(fitted.error, search.prediction_error)
     names = " and ".join(known.statistics.kind.names())
@@ -128,10 +154,7 @@ def _judged(
         f"{fitted.gain:.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
     evidence = Evidence(reason, fitted.gain, error, search.identified_at, trials)
-    proposal = Proposal(fitted.phi, evidence, fitted=fitted)
-    if fitted.gain > level * error:
-        return proposal
-    return proposal.refused(f"{reason} That is no evidence of a gain.")
+    return Proposal(fitted.phi, evidence, fitted=fitted)
 
 
 def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
@@ -144,7 +167,9 @@ def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
             surprise = abs(observed - fitted.predicted)
             # Far from what was queried, a value function may promise anything.
             if observed >= untouched or surprise > fitted.gain / 2:
-                proposal = proposal.refused(
+                if proposal.second is not None and observed < proposal.least:
+                    proposal = replace(proposal, second=proposal.phi)
+                proposal = proposal.gives_way(
                     f"{proposal.evidence.reason} The query that should confirm it gave "
                     f"a cost of {observed:.4f} instead of {fitted.predicted:.4f}."
                 )
@@ -153,16 +178,15 @@ def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
 
 
 def _checked(
-    proposals: list[Proposal], task: Task, generator: torch.Generator, *, possible: bool
+    proposals: list[Proposal], task: Task, generator: torch.Generator, queries: int
 ) -> list[Proposal]:
     """Return phi = 0 for unchecked rows whose gain is not seen on parts of observe."""
-    if not possible:
-        return _unchecked(
-            proposals, f"Fewer than the {QUERIES} queries that check it were left."
-        )
+    if queries < FEWEST_QUERIES:
+        reason = f"Fewer than the {FEWEST_QUERIES} queries that check it were left."
+        return _unchecked(proposals, reason)
     phi = torch.stack([each.phi for each in proposals])
     try:
-        checks = check_on_folds(task, phi, generator)
+        checks = check_on_folds(task, phi, generator, queries=queries)
     except DataError as error:  # a part may lack what the whole split has
         reason = f"It cannot be checked on parts of the observe split: {error}."
         return _unchecked(proposals, reason)
@@ -170,13 +194,13 @@ def _checked(
     for proposal, check in zip(proposals, checks, strict=True):
         if proposal.unchecked:
             seen = (
-                f"{proposal.evidence.reason} On {FOLDS} parts of the "
+                f"{proposal.evidence.reason} On {check.parts} parts of the "
                 f"observe split it gains {check.gain:.4f} (standard error "
                 f"{check.error:.4f}); these examples have chosen it, too."
             )
             evidence = replace(proposal.evidence, reason=seen)
             proposal = replace(proposal, evidence=evidence)
-            if not check.is_shown(CHECKED_LEVEL):
+            if not check.is_shown:
                 proposal = proposal.refused(f"{seen} That is no evidence of a gain.")
         found.append(proposal)
     return found

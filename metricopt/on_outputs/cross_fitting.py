@@ -106,6 +106,8 @@ class CrossFitting:
         level: standard errors by which a gain has to exceed 0. At 1 chance alone would
             exceed it in 16 % of all runs. On halves of observe with nothing to gain, 5
             of 44 were made worse; see docs/findings.md.
+        second: whether the best phi that was queried is checked on parts of the observe
+            split where what was cross-fitted is refuted, or not known well enough.
     """
 
     folds: int = 5
@@ -118,6 +120,7 @@ class CrossFitting:
     memory: float = 0.8
     samples: int = 200
     level: float = 1.0
+    second: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,14 @@ def _counts(samples: int, units: int, generator: torch.Generator) -> Tensor:
 FOLDS = 5
 QUERIES = 2 * FOLDS
 """What the check of one phi costs: phi and the untouched network on every part."""
+LEVELS = {2: 5.4, 3: 2.7, 4: 2.2, FOLDS: 2.0}
+"""Standard errors by which a gain on so many parts that chose phi has to exceed 0.
+
+With each, chance alone passes as often: these are quantiles of Student's distribution,
+6 % above them.
+"""
+FEWEST_QUERIES = 2 * min(LEVELS)
+"""The least that a check costs, on two parts."""
 
 
 @dataclass(frozen=True)
@@ -98,31 +106,36 @@ class FoldCheck:
     Attributes:
         gain: mean decrease of the cost.
         error: standard error of that mean.
+        parts: number of parts.
     """
 
     gain: float
     error: float
+    parts: int
 
-    def is_shown(self, level: float) -> bool:
-        """Return whether the gain exceeds 0 by so many standard errors."""
-        return self.gain > level * self.error
+    @property
+    def is_shown(self) -> bool:
+        """Whether the gain exceeds 0 by more than its error explains; see `LEVELS`."""
+        return self.gain > LEVELS[self.parts] * self.error
 
 
 def check_on_folds(
-    task: Task, phi: Tensor, generator: torch.Generator
+    task: Task, phi: Tensor, generator: torch.Generator, *, queries: int = QUERIES
 ) -> list[FoldCheck]:
-    """Query every row [R, d] and the untouched network on five parts of observe.
+    """Query every row [R, d] and the untouched network on parts of observe.
 
-    That is `QUERIES` for every row. The parts have chosen phi, too: what is seen is
-    chance, not over-fitting, so a gain has to exceed its error by more than one that
-    was cross-fitted. DataError is raised if the metric cannot be evaluated on a part.
+    That is up to `QUERIES` for every row, and no more than `queries`. The parts have
+    chosen phi, too: what is seen is chance, not over-fitting, so a gain has to exceed
+    its error by more than one that was cross-fitted. DataError is raised if the metric
+    cannot be evaluated on a part.
     """
-    parts = parts_of(task, FOLDS, generator)
+    count = min(FOLDS, queries // 2)
+    parts = parts_of(task, count, generator)
     both = torch.cat([torch.zeros_like(phi), phi])
     costs = [task.observe_part(both, part) for part in parts]
     untouched, moved = torch.stack(costs, 1).chunk(2)
     gains = untouched - moved
     return [
-        FoldCheck(row.mean().item(), row.std().item() / math.sqrt(FOLDS))
+        FoldCheck(row.mean().item(), row.std().item() / math.sqrt(count), count)
         for row in gains
     ]

@@ -83,8 +83,15 @@ class MetricOptOutputs(Method):
         return replace(self, known=known)
 
     def fitted(self, budget: Budget) -> "MetricOptOutputs":
-        """Return the method that ends once further queries would teach little."""
-        return replace(self, search=replace(self.search, enough=ENOUGH))
+        """Return the method that ends once further queries would teach little.
+
+        It keeps those that a check takes, where the metric is not identified.
+        """
+        return replace(
+            self,
+            search=replace(self.search, enough=ENOUGH),
+            cross_fitting=replace(self.cross_fitting, second=True),
+        )
 
     def suits(self, task: Task) -> bool:
         """Return whether the task has statistics of its outputs.
@@ -123,7 +130,7 @@ class MetricOptOutputs(Method):
             search.along.are_none or lacking(search.statistics) for search in searches
         )
         while archive.remaining > kept and not vain:
-            if all(search.settled for search in searches):
+            if self._is_over(searches, archive):
                 break
             for search in searches:
                 if archive.spent >= patience and search.is_hopeless:
@@ -136,11 +143,26 @@ class MetricOptOutputs(Method):
             for search, phi, cost in zip(searches, asked, costs, strict=True):
                 search.learn(phi[None], cost)
         proposals = [
-            propose(search, self.cross_fitting, generator) for search in searches
+            propose(search, self.cross_fitting, generator, left=archive.remaining)
+            for search in searches
         ]
         known = tuple(search.known for search in searches)
         found = conclude(task, archive, proposals, generator)
         return replace(found, known=known)
+
+    def _is_over(self, searches: list[OutputsSearch], archive: Archive) -> bool:
+        """Return whether the metric is known, or what is left is needed for a check.
+
+        A small budget may yet be enough to identify what is predicted somehow.
+        """
+        if all(search.settled for search in searches):
+            return True
+        if not self.cross_fitting.second or archive.remaining > QUERIES + 1:
+            return False
+        if archive.spent > 2 * QUERIES:
+            return not all(search.identified for search in searches)
+        judged = len(searches[0].trials) >= self.search.trusted
+        return judged and any(search.is_hopeless for search in searches)
 
     def _searches(
         self,

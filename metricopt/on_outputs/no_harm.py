@@ -121,7 +121,8 @@ class NoHarm(Method):
             reason = "The outputs have no statistics that are known here."
             return unexplained(phi, Evidence(reason))
         search = _watched(witness, archive, row, generator)
-        return propose(search, self.cross_fitting, generator, best=phi)
+        left = archive.remaining
+        return propose(search, self.cross_fitting, generator, left=left, best=phi)
 
 
 def _left(budget: Budget) -> Budget:

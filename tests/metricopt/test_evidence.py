@@ -1,5 +1,6 @@
 """What `finetune` says by default: evidence, warnings, a figure, a notebook's form."""
 
+import math
 import random
 import re
 from dataclasses import replace
@@ -109,6 +110,37 @@ def first_half(outputs, targets):
 def test_metrics_of_chance_or_of_the_order_are_noticed(model, metric, text):
     (warning,) = improve(model, WARNED, metric=metric).warnings
     assert text in warning
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_chance_does_not_make_the_untouched_network_any_better(model, seed):
+    CHANCE.seed(seed)
+    found = improve(
+        model, replace(WARNED, queries=20, method="loss-only"), metric=noisy
+    )
+    if not found.phi.any():
+        assert found.metric_after == found.metric_proposed == found.metric_before
+    found = improve(model, WARNED, metric=noisy)  # too few queries for any evidence
+    assert not found.phi.any()
+    assert found.metric_after == found.metric_proposed == found.metric_before
+
+
+@pytest.mark.parametrize("queries", [16, 28])
+def test_no_small_budget_is_spent_without_the_check_that_decides(model, queries):
+    """Of a metric that no statistics explain."""
+
+    def rough(outputs, targets):
+        share = right(outputs, targets)
+        if share in (0, 1):  # inverted or perfect ones
+            return share
+        return 0.5 + 0.4 * math.sin(1e4 * outputs.double().sum().item())
+
+    options = replace(WARNED, queries=queries, low=0, high=1)
+    observe = [part[:100] for part in OBSERVE]
+    found = improve(model, options, observe=observe, metric=rough)
+    assert found.spent.queries <= queries
+    told = r"parts of the observe split it gains|gain on new data|No query was better"
+    assert re.search(told, found.evidence.reason)
 
 
 def test_no_harm_needs_queries_of_its_own(model):
