@@ -21,6 +21,7 @@ from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import Seeds, make_generator
+from metricopt.reading.columns import Columns, columned, columns_of
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.metric import (
     check_direction,
@@ -28,6 +29,7 @@ from metricopt.reading.metric import (
     direction_queries,
     doubts_of_adapter,
     doubts_of_classes,
+    doubts_of_columns,
     doubts_of_failures,
     doubts_of_label_sets,
     doubts_of_labels,
@@ -66,6 +68,11 @@ class Given:
     metric: Metric
     meaning: Meaning
 
+    @property
+    def columns(self) -> Columns:
+        """What stands beside the labels of observe."""
+        return columns_of(self.observe)
+
 
 class FinetuneCall:
     """The run of one call of `finetune`, which began at `began`.
@@ -91,7 +98,7 @@ class FinetuneCall:
         on_query: OnQuery,
     ) -> None:
         self.adapter, self.options, self.meaning = adapter, options, given.meaning
-        self.metric = asked = bound_metric(given.metric, given.meaning)
+        self.metric = asked = bound_metric(given.metric, given.meaning, given.columns)
         if journal is not None:
             asked = JournalledMetric(self.metric, journal)
         forgiven = options.queries // FORGIVEN
@@ -246,8 +253,9 @@ class FinetuneCall:
 
     def _try_direction(self, initial: float) -> None:
         outputs = each(lambda part: part[0], self._plain.untouched())
-        targets = self.observe.targets
-        assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        observe = self.observe
+        targets = columned(observe.targets, columns_of(observe), self.metric.columns)
+        assert isinstance(outputs, Tensor)
         self.task.count(self._tried)
         check_direction(self._asked, self.meaning, outputs, targets, initial)
 
@@ -296,6 +304,7 @@ class FinetuneCall:
         doubts = doubts_of_failures(self._failures, self.task.measured)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
+        doubts += doubts_of_columns(columns_of(self.observe), self.metric.columns)
         doubts += doubts_of_adapter(self.adapter.parts)
         if self.meaning.doubt:
             doubts.append(self.meaning.doubt)

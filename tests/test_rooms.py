@@ -30,23 +30,25 @@ ROOMS = {
     "metricopt.registry": "errors",
     "metricopt.reading.inputs": "errors",
     "metricopt.reading.outputs": "errors",
+    "metricopt.reading.columns": "errors reading.inputs reading.outputs",
     "metricopt.reading.meaning": "errors reading.outputs",
     "metricopt.reading.examples": "errors reading.inputs reading.outputs",
-    "metricopt.tasks.sampling": "errors reading.inputs",
-    "metricopt.tasks.examples": "errors reading.examples reading.inputs "
-    "reading.outputs tasks.sampling",
+    "metricopt.tasks.sampling": "errors reading.columns reading.inputs",
+    "metricopt.tasks.examples": "errors reading.columns reading.examples "
+    "reading.inputs reading.outputs tasks.sampling",
     "metricopt.tasks.row_losses": "errors reading.meaning reading.outputs",
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "
     "reading.outputs",
     "metricopt.detection": "errors reading.outputs",
     "metricopt.metrics": "errors registry reading.outputs detection",
     "metricopt.losses": "errors registry reading.outputs detection",
-    "metricopt.statistics": "errors registry reading.outputs detection metrics",
-    "metricopt.reading": "errors reading.inputs reading.outputs reading.meaning "
-    "tasks.sampling tasks.examples tasks.row_losses adapters metrics",
-    "metricopt.tasks": "errors registry process reading reading.inputs reading.outputs "
-    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics "
-    "losses statistics",
+    "metricopt.statistics": "errors registry reading.columns reading.outputs "
+    "detection metrics",
+    "metricopt.reading": "errors reading.columns reading.inputs reading.outputs "
+    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics",
+    "metricopt.tasks": "errors registry process reading reading.columns "
+    "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
+    "tasks.row_losses adapters metrics losses statistics",
     "metricopt.algorithm1": "errors ranking process tasks",
     "metricopt.methods": "errors files registry process statistics tasks algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
@@ -60,11 +62,11 @@ ROOMS = {
     "metrics methods",
     "metricopt.options": "errors process reading.meaning tasks.sampling adapters "
     "methods",
-    "metricopt.journal": "errors files reading tasks.examples tasks.row_losses "
-    "adapters metrics options",
-    "metricopt.call": "errors process reading reading.outputs reading.meaning tasks "
-    "tasks.examples tasks.row_losses adapters metrics algorithm1 methods on_outputs "
-    "finetuned options journal",
+    "metricopt.journal": "errors files reading reading.columns tasks.examples "
+    "tasks.row_losses adapters metrics options",
+    "metricopt.call": "errors process reading reading.columns reading.outputs "
+    "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics "
+    "algorithm1 methods on_outputs finetuned options journal",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal call",

@@ -18,6 +18,7 @@ from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, state_digest
 from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
+from metricopt.reading.columns import columns_of
 from metricopt.reading.expected import unwrapped
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
@@ -84,8 +85,10 @@ def _packages_of(*used: object) -> list[str]:
 
 
 def _read(examples: Examples) -> str:
-    """Return a digest of the inputs and targets of a split."""
+    """Return a digest of the inputs, targets and columns of a split."""
     found = hashlib.sha256(digest(examples.targets).encode())
+    if columns := columns_of(examples):
+        found.update(digest(columns).encode())
     for start in range(0, len(examples), READ):
         found.update(digest(examples.batch(slice(start, start + READ))).encode())
     return found.hexdigest()

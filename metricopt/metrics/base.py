@@ -139,6 +139,7 @@ class Metric(ABC):
         direction_declared: whether the user declared its direction; `finetune` then
             checks the direction first.
         range_remedy: what a message adds where a value leaves the range.
+        columns: names of the columns that it takes; its targets are then `Columned`.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Metric(ABC):
     shape: str = "[N, C]"
     direction_declared: bool = False
     range_remedy: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def direction(self) -> str:
@@ -308,6 +310,7 @@ class WrappedMetric(Metric):
         self.reads, self.shape = metric.reads, metric.shape
         self.direction_declared = metric.direction_declared
         self.range_remedy = metric.range_remedy
+        self.columns = metric.columns
 
     @property
     def low(self) -> float:  # type: ignore[override]

@@ -3,7 +3,7 @@
 import copy
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -14,6 +14,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError, require_choice, require_kind, unknown_name
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
+from metricopt.reading.columns import Columns, apart, copied
 from metricopt.reading.expected import probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
@@ -33,6 +34,7 @@ from metricopt.reading.scorers import (
     scorer_named,
     scorer_names,
 )
+from metricopt.reading.taking import NOTHING, Takes, takes_of
 
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
@@ -88,6 +90,7 @@ class CallableMetric(Metric):
     takes_tuples = True
     shape = "[N, C, ...]"
     range_remedy = ", which low and high promise"
+    takes: Takes = NOTHING
 
     def __init__(
         self,
@@ -121,9 +124,10 @@ class CallableMetric(Metric):
         """High end of the range, or of the scale, of native values."""
         return self._range.high
 
-    def bound(self, meaning: Meaning) -> Self:
-        """Return the metric for outputs in the form of methods; see `Meaning`."""
+    def bound(self, meaning: Meaning, columns: Collection[str] = ()) -> Self:
+        """Return the metric of outputs in the form of methods, and of some columns."""
         metric = copy.copy(self)
+        metric.columns = self.takes.of(columns, self.name)
         # What values ask for is found anew in every call.
         metric._range = self._range.afresh()
         metric._meaning = meaning
@@ -131,18 +135,18 @@ class CallableMetric(Metric):
 
     def _value(self, outputs: Outputs, targets: Targets) -> object:
         own = each(lambda part: part.detach().clone(), outputs)
-        if isinstance(targets, Tensor):
-            return self._called(own, targets.clone())
-        return self._called(own, copy.deepcopy(targets))
+        bare, columns = apart(targets)
+        held = bare.clone() if isinstance(bare, Tensor) else copy.deepcopy(bare)
+        return self._called(own, held, copied(columns))
 
     def _in_range(self, value: float) -> float:
         found = self._range.take(value)
         return super()._in_range(value) if found is None else found
 
-    def _called(self, outputs: Outputs, targets: Targets) -> object:
+    def _called(self, outputs: Outputs, targets: Targets, columns: Columns) -> object:
         meaning = self._meaning or PLAIN
         return self._function(
-            meaning.outward(outputs), meaning.outward_targets(targets)
+            meaning.outward(outputs), meaning.outward_targets(targets), **columns
         )
 
 
@@ -152,8 +156,8 @@ class _TargetsFirst:
 
     function: Callable[..., object]
 
-    def __call__(self, outputs: Any, targets: Any) -> object:
-        return self.function(targets, outputs)
+    def __call__(self, outputs: Any, targets: Any, **columns: Any) -> object:
+        return self.function(targets, outputs, **columns)
 
 
 class ForeignMetric(CallableMetric):
@@ -164,8 +168,8 @@ class ForeignMetric(CallableMetric):
 
     takes_tuples = False
 
-    def _called(self, outputs: Any, targets: Any) -> object:
-        return self._function(self._meaning, outputs, targets)
+    def _called(self, outputs: Any, targets: Any, columns: Columns) -> object:
+        return self._function(self._meaning, outputs, targets, **columns)
 
 
 def make_metric(
@@ -207,7 +211,7 @@ def make_metric(
             where it has `num_classes` > 1; predicted numbers where targets are numbers;
             any callable of the outputs, as the network returns them, and the targets;
             of the targets and the outputs if its parameters have names such as
-            `y_true` and `y_pred`.
+            `y_true` and `y_pred`; further parameters take the columns of their names.
             A `functools.partial` of a function is treated like the function; it gives
             further arguments, such as `average`.
         higher_is_better: direction of the value. Needed for a plain callable; known
@@ -271,7 +275,9 @@ def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
         return None
     _check_no_order(_name(spec), declared)
     make = partial(ForeignMetric, least=found.low)
-    return _declared(make, found.function, spec, declared, found.higher_is_better)
+    metric = _declared(make, found.function, spec, declared, found.higher_is_better)
+    metric.takes = found.takes
+    return metric
 
 
 def _plain(spec: object, declared: Declaration) -> CallableMetric:
@@ -346,6 +352,7 @@ def _declared(
     range_ = {"low": declared.low, "high": declared.high}
     metric = kind(function, name, higher_is_better=better, **range_)
     metric.direction_declared = better is not known
+    metric.takes = takes_of(spec)
     return metric
 
 

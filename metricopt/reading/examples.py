@@ -84,10 +84,14 @@ def tensor_pair(examples: object, name: str) -> tuple[Inputs, Tensor]:
         if inputs is not None and targets is not None:
             return inputs, targets
     several = isinstance(examples, tuple | list) and len(examples) > 2
-    remedy = "; give several inputs as ((first, second), targets)" if several else ""
+    remedy = (
+        "; give several inputs as ((first, second), targets), and what stands beside "
+        "the labels as (inputs, targets, {'name': values})"
+    )
     raise DataError(
         f"the {name} split must be a pair of tensors (inputs, targets), or a data set "
-        f"or loader of such pairs, got {described_examples(examples)}{remedy}"
+        f"or loader of such pairs, got {described_examples(examples)}"
+        f"{remedy if several else ''}"
     )
 
 

@@ -14,6 +14,7 @@ from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.base import check_outputs
 from metricopt.metrics.confusion import predict_labels
 from metricopt.reading.meaning import Meaning, Truth
+from metricopt.reading.taking import NOTHING, Takes
 
 SURE_LOGIT = 10.0
 """Logit of a sure prediction: its probability differs from 1 by less than 5e-5."""
@@ -80,8 +81,9 @@ def perfect_outputs(meaning: Meaning, outputs: Tensor, targets: Tensor) -> Tenso
 
 Predictions = Literal["labels", "scores", "decisions"]
 """Decided labels, probabilities, or logits."""
-ForeignFunction = Callable[[Meaning | None, Tensor, Tensor], object]
-"""From the meaning of outputs, outputs [N, C] in the form of methods, and targets."""
+ForeignFunction = Callable[..., object]
+"""From the meaning of outputs, outputs [N, C] in the form of methods, and targets, with
+columns by name."""
 
 LABELS: tuple[Truth, ...] = ("labels", "multi-label")
 NUMBERS: tuple[Truth, ...] = ("numbers",)
@@ -98,11 +100,13 @@ class Foreign(NamedTuple):
         function: the metric.
         higher_is_better: direction of the metric; None if its package does not say.
         low: least value of the metric.
+        takes: which columns the metric takes.
     """
 
     function: ForeignFunction
     higher_is_better: bool | None
     low: float = 0.0
+    takes: Takes = NOTHING
 
 
 @dataclass(frozen=True)

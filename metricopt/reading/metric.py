@@ -7,6 +7,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
+from metricopt.reading.columns import apart
 from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Targets
@@ -33,7 +34,7 @@ def direction_queries(meaning: Meaning) -> int:
 
 
 def check_direction(
-    metric: Metric, meaning: Meaning, outputs: Tensor, targets: Tensor, initial: float
+    metric: Metric, meaning: Meaning, outputs: Tensor, targets: Targets, initial: float
 ) -> None:
     """Refuse a metric that scores perfect predictions worse than others.
 
@@ -45,7 +46,9 @@ def check_direction(
         MetricError: if the metric does so. For labels also if it raises, or returns no
             number in its range; a metric of numbers may be undefined at perfect ones.
     """
-    perfect = perfect_outputs(meaning, outputs, targets)
+    labels, _ = apart(targets)
+    assert isinstance(labels, Tensor)
+    perfect = perfect_outputs(meaning, outputs, labels)
     others = {"the untouched network": initial}
     try:
         best = metric.value(perfect, targets)
@@ -74,6 +77,18 @@ SAME = 1e-6
 """Difference that the order of a sum may make, relative to values beyond 1."""
 LISTED = 10
 """Most absent classes that are named."""
+
+
+def doubts_of_columns(given: Collection[str], taken: Collection[str]) -> list[str]:
+    """Return a sentence if no parameter of the metric takes one of the columns."""
+    idle = [name for name in given if name not in taken]
+    if not idle:
+        return []
+    listed = ", ".join(map(repr, idle))
+    return [
+        f"the metric has no parameter named {listed}: "
+        f"{'this column is' if len(idle) == 1 else 'these columns are'} not used."
+    ]
 
 
 def doubts_of_adapter(parts: Collection[str]) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from metricopt.errors import ConfigError, DataError
+from metricopt.reading.columns import Column, as_array
 from metricopt.reading.expected import (
     LABELS,
     NUMBERS,
@@ -27,6 +28,7 @@ from metricopt.reading.expected import (
 )
 from metricopt.reading.maps import Maps
 from metricopt.reading.meaning import Meaning, Truth
+from metricopt.reading.taking import takes_of
 
 SCORES = ("y_score", "y_proba", "y_prob")
 SECOND = ("y_pred", "pred_decision", *SCORES)
@@ -34,6 +36,8 @@ SKLEARN_ARGUMENTS = (*(("y_true", second) for second in SECOND), ("y1", "y2"))
 """What the functions call targets and predictions; cohen_kappa_score has the last."""
 # In older releases the probabilities of these two functions are called y_pred.
 PROBABILITY_FUNCTIONS = ("log_loss", "d2_log_loss_score")
+WEIGHTS = ("sample_weight",)
+"""The column that functions of scikit-learn take."""
 GRADED = ("dcg_score", "ndcg_score")
 """Functions of scores for several labels, or for numbers that grade them."""
 MULTI_LABEL = (
@@ -74,7 +78,8 @@ def from_sklearn(
     if name.endswith(("_loss", "_error", "_deviance")):
         better = False
     function = functools.partial(call_sklearn, spec, expected, fills=fills)
-    return Foreign(function, better, least_value(name))
+    takes = takes_of(spec, only=WEIGHTS)
+    return Foreign(function, better, least_value(name), takes)
 
 
 def _expected_by_sklearn(inner: Any) -> Expected:
@@ -111,12 +116,13 @@ def call_sklearn(
     targets: Tensor,
     *,
     fills: bool = False,
+    **columns: Column,
 ) -> object:
     """Call a function with arrays; `fills` says whether it is given all classes."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     given, truth = expected.of(meaning, outputs, targets)
-    extra = {}
+    extra = {name: as_array(part) for name, part in columns.items()}
     if fills and truth.ndim == 1:
         extra["labels"] = np.arange(given.shape[1] if given.ndim == 2 else 2)
     one = expected.predictions == "decisions" and given.ndim == 1
@@ -171,7 +177,8 @@ def from_accumulator(spec: Any) -> Foreign:
         truths = (*LABELS, *NUMBERS)
         expected = Expected(type(spec).__name__, truths=truths, every_class=columns)
         own = copy.deepcopy(spec) if kinds else spec
-        return Foreign(functools.partial(_accumulate, own, expected), better)
+        function = functools.partial(_accumulate, own, expected)
+        return Foreign(function, better, takes=takes_of(own.update))
     name, family = kinds[0].__name__, kinds[0].__module__.split(".")[1]
     _check_family(name, family)
     check_arguments(f"{name}.update", spec.update, TORCH_ARGUMENTS)
@@ -281,12 +288,13 @@ def _accumulate(
     meaning: Meaning | None,
     outputs: Tensor,
     targets: Tensor,
+    **columns: Column,
 ) -> object:
     given, truth = expected.of(meaning, outputs, targets)
     if isinstance(metric, nn.Module):
         metric.to(given.device)
     metric.reset()
-    metric.update(given, truth)
+    metric.update(given, truth, **columns)
     return _first_if_fixed(expected, metric.compute())
 
 

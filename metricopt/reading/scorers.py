@@ -22,6 +22,7 @@ from metricopt.reading.expected import (
     least_value,
 )
 from metricopt.reading.other_packages import call_sklearn, from_sklearn, is_sklearn
+from metricopt.reading.taking import takes_of
 
 READS: dict[str, Predictions] = {
     "predict": "labels",
@@ -101,10 +102,11 @@ def from_scorer(scorer: Any) -> Foreign:
     else:
         expected = Expected(name, reads or "scores", (*LABELS, *NUMBERS))
         call = functools.partial(call_sklearn, function, expected)
-        found = Foreign(call, None, least_value(name))
+        found = Foreign(call, None, least_value(name), takes_of(function))
     if scorer._sign > 0:
         return found._replace(higher_is_better=True)
-    return Foreign(functools.partial(_negated, found.function), True, -1.0)
+    negated = functools.partial(_negated, found.function)
+    return Foreign(negated, True, -1.0, found.takes)
 
 
 def predictions_of(scorer: Any) -> Predictions | None:
@@ -140,7 +142,7 @@ def refuse_estimator_scorer(spec: Callable[..., object]) -> None:
 
 
 def _negated(
-    function: ForeignFunction, meaning: Any, outputs: Any, targets: Any
+    function: ForeignFunction, meaning: Any, outputs: Any, targets: Any, **columns: Any
 ) -> object:
-    value: Any = function(meaning, outputs, targets)
+    value: Any = function(meaning, outputs, targets, **columns)
     return -value

@@ -3,13 +3,14 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
+from metricopt.reading.columns import Columns, columns_at, columns_of
 from metricopt.reading.inputs import tensors_of
 from metricopt.reading.outputs import Targets, targets_at
 from metricopt.tasks.examples import Examples
@@ -88,10 +89,12 @@ class Encoded(ABC):
 
     Attributes:
         targets: targets of the N examples.
+        columns: what stands beside the targets, by name.
         kept: whether the features are in memory; if not, they are read when needed.
     """
 
     targets: Targets
+    columns: Columns
     kept: bool
 
     def __len__(self) -> int:
@@ -128,10 +131,12 @@ class EncodedSplit(Encoded):
     Attributes:
         features: features of the N examples.
         targets: targets of the N examples.
+        columns: what stands beside the targets, by name.
     """
 
     features: Features
     targets: Targets
+    columns: Columns = field(default_factory=dict)
     kept = True
 
     @property
@@ -148,7 +153,8 @@ class EncodedSplit(Encoded):
 
     def part(self, index: Tensor) -> "EncodedSplit":
         """Return some examples as a split of their own."""
-        return EncodedSplit(self.batch(index), targets_at(self.targets, index))
+        targets, columns = targets_at(self.targets, index), self.columns
+        return EncodedSplit(self.batch(index), targets, columns_at(columns, index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +165,13 @@ class UncutSplit(Encoded):
         examples: source of the inputs, which are the features.
         targets: targets of the N examples.
         places: indices of the N examples in `examples`; None for all in order.
+        columns: what stands beside the targets, by name.
     """
 
     examples: Examples
     targets: Targets
     places: Tensor | None = None
+    columns: Columns = field(default_factory=dict)
     kept = False
 
     @cached_property
@@ -179,7 +187,8 @@ class UncutSplit(Encoded):
     def part(self, index: Tensor) -> "UncutSplit":
         """Return some examples as a split of their own; nothing is read."""
         places = index if self.places is None else self.places[index]
-        return UncutSplit(self.examples, targets_at(self.targets, index), places)
+        targets, columns = targets_at(self.targets, index), self.columns
+        return UncutSplit(self.examples, targets, places, columns_at(columns, index))
 
     def chunks(self, size: int) -> Iterator[Features]:
         """Read the inputs of all examples in order, at most `size` at a time."""
@@ -199,7 +208,7 @@ def encode(adapter: Adapter, examples: Examples) -> Encoded:
     If the network cannot be cut, the features are the inputs: nothing is copied, and
     examples that are not in memory are not read into it.
     """
-    count = len(examples)
+    count, columns = len(examples), columns_of(examples)
     size = encoding_pass(tensors_of(examples.batch(slice(1))))
     parts = []
     for start in range(0, count, size):
@@ -209,12 +218,13 @@ def encode(adapter: Adapter, examples: Examples) -> Encoded:
         same = len(features) == len(given) and all(map(operator.is_, features, given))
         if start == 0 and same:
             if isinstance(examples, Split):
-                return EncodedSplit(tensors_of(examples.inputs), examples.targets)
-            return UncutSplit(examples, examples.targets)
+                features = tensors_of(examples.inputs)
+                return EncodedSplit(features, examples.targets, columns)
+            return UncutSplit(examples, examples.targets, columns=columns)
         # Not channels last: gathering and gradients of channel scales are faster.
         parts.append(tuple(part.contiguous() for part in features))
     whole = tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
-    return EncodedSplit(whole, examples.targets)
+    return EncodedSplit(whole, examples.targets, columns)
 
 
 def _rows(features: Tensor, places: Tensor) -> Tensor:

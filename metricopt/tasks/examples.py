@@ -8,6 +8,15 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from metricopt.errors import DataError
+from metricopt.reading.columns import (
+    NO_COLUMNS,
+    Columns,
+    as_columns,
+    beside,
+    columns_of,
+    columns_on,
+    joined_columns,
+)
 from metricopt.reading.examples import (
     batches_of,
     described_examples,
@@ -61,6 +70,7 @@ class LazySplit:
         examples: pairs (input, target), or dicts with "labels", as a map-style
             `Dataset` or a sequence.
         targets: targets of all examples; None to gather them.
+        columns: what stands beside the targets, by name: a value for each example.
         device: where batches of inputs, and targets that are a tensor, are put.
 
     Raises:
@@ -72,6 +82,7 @@ class LazySplit:
         examples: Dataset[Any] | Sequence[Any],
         *,
         targets: Targets | None = None,
+        columns: Columns = NO_COLUMNS,
         device: torch.device = CPU,
     ) -> None:
         if not hasattr(examples, "__len__") or not hasattr(examples, "__getitem__"):
@@ -93,6 +104,8 @@ class LazySplit:
             )
         held = as_tensor(targets)
         self.targets = targets if held is None else _owned(_as_labels(held), device)
+        beside_targets = as_columns(columns, self._count, "a split")
+        self.columns = columns_on(beside_targets, device)
 
     def __len__(self) -> int:
         return self._count
@@ -108,7 +121,9 @@ class LazySplit:
 
     def to(self, device: torch.device) -> "LazySplit":
         """Return the same split with batches on a device; nothing is read."""
-        return LazySplit(self._examples, targets=self.targets, device=device)
+        return LazySplit(
+            self._examples, targets=self.targets, columns=self.columns, device=device
+        )
 
     def _pair(self, place: int) -> tuple[Any, Any]:
         example = self._examples[place]
@@ -126,6 +141,7 @@ class Relabelled:
 
     def __init__(self, examples: Examples, targets: Targets) -> None:
         self._examples, self.targets = examples, targets
+        self.columns = columns_of(examples)
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -138,12 +154,17 @@ class Relabelled:
 def relabelled(examples: Examples, targets: Targets) -> Examples:
     """Return the same examples with other targets."""
     if isinstance(examples, Split) and isinstance(targets, Tensor):
-        return Split(examples.inputs, targets)
+        return Split(examples.inputs, targets, examples.columns)
     return Relabelled(examples, targets)
 
 
 GivenExamples = (
-    Examples | tuple[Any, Any] | Mapping[str, Any] | Dataset[Any] | DataLoader[Any]
+    Examples
+    | tuple[Any, Any]
+    | tuple[Any, Any, Mapping[str, Any]]
+    | Mapping[str, Any]
+    | Dataset[Any]
+    | DataLoader[Any]
 )
 """Inputs, each [N, ...], and targets [N], in any of the forms `as_split` reads."""
 
@@ -161,6 +182,10 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
     or "targets" is a pair: the other keys are inputs. Arrays of numpy are taken as
     tensors.
 
+    What stands beside the labels is a dict from names to columns, each with a value for
+    every example: (inputs, targets, columns). It may be in the third place of a pair,
+    of the examples of a data set, or of the batches of a loader.
+
     Args:
         examples: a `Split`, a pair (inputs, targets), a data set of such pairs, a
             loader of batches of them, or a `LazySplit`.
@@ -168,7 +193,7 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
         device: where the network is.
 
     Returns:
-        The split: inputs, each [N, ...], and targets [N].
+        The split: inputs, each [N, ...], targets [N], and columns.
 
     Raises:
         DataError: if there is no example, the lengths differ, examples make no batch or
@@ -177,21 +202,23 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
     if isinstance(examples, LazySplit):
         return examples.to(device)
     if isinstance(examples, Split):
-        inputs, targets = examples.inputs, examples.targets
+        inputs, targets, columns = examples.inputs, examples.targets, examples.columns
     elif isinstance(examples, Examples):
         return examples
     elif isinstance(examples, DataLoader):
-        inputs, targets = _read(examples, name)
+        inputs, targets, columns = _read(examples, name)
     elif isinstance(examples, Dataset):
         if hasattr(examples, "__len__") and len(examples) == 0:
             raise DataError(f"the {name} split is empty")
-        inputs, targets = _read(DataLoader(examples, BATCH_SIZE), name)
+        inputs, targets, columns = _read(DataLoader(examples, BATCH_SIZE), name)
     else:
-        inputs, targets = tensor_pair(examples, name)
+        pair, columns = beside(examples)
+        inputs, targets = tensor_pair(pair, name)
     for part in tensors_of(inputs):
         _check_counts(part, targets, name)
     held = each_input(lambda part: _owned(part, device), inputs)
-    return Split(held, _owned(_as_labels(targets), device))
+    columns = as_columns(columns, len(targets), f"the {name} split")
+    return Split(held, _owned(_as_labels(targets), device), columns_on(columns, device))
 
 
 def _check_counts(inputs: Tensor, targets: Tensor, name: str) -> None:
@@ -223,11 +250,14 @@ def _as_labels(targets: Tensor) -> Tensor:
     return targets.long()
 
 
-def _read(loader: DataLoader[Any], name: str) -> tuple[Inputs, Tensor]:
-    pairs = [tensor_pair(batch, name) for batch in batches_of(loader, name)]
-    if not pairs:
+def _read(loader: DataLoader[Any], name: str) -> tuple[Inputs, Tensor, Columns]:
+    read = [beside(batch) for batch in batches_of(loader, name)]
+    if not read:
         raise DataError(f"the {name} split is empty")
-    inputs, targets = zip(*pairs, strict=True)
+    pairs, columns = zip(*read, strict=True)
+    given = [tensor_pair(pair, name) for pair in pairs]
+    inputs, targets = zip(*given, strict=True)
     labels = joined_batches(targets, name)
     assert isinstance(labels, Tensor)
-    return joined_batches(inputs, name), labels
+    beside_labels = joined_columns(columns, f"the {name} split")
+    return joined_batches(inputs, name), labels, beside_labels

@@ -1,15 +1,16 @@
 """The judge: outputs and metrics of an adapted network, for many phi."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
-from metricopt.errors import MetricOptError
+from metricopt.errors import ConfigError, MetricOptError
 from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.reading.callables import CallableMetric
+from metricopt.reading.columns import columned
 from metricopt.reading.expected import one_by_one
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Outputs, Targets, joined
@@ -80,22 +81,36 @@ class Judge:
             try:
                 outputs = self.outputs(part) if known is None else known
                 for name, metric in metrics.items():
-                    found[name].append(metric.values(outputs, self.targets))
+                    given = columned(self.targets, self.split.columns, metric.columns)
+                    found[name].append(metric.values(outputs, given))
             except MetricOptError as error:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
         return {name: torch.cat(parts).to(phi.device) for name, parts in found.items()}
 
 
-def bound_metric(metric: Metric, meaning: Meaning) -> Metric:
+def bound_metric(
+    metric: Metric, meaning: Meaning, columns: Collection[str] = ()
+) -> Metric:
     """Return a metric of outputs in the form of methods; see `Meaning.inward`.
 
-    A user's function gets the outputs as the network returns them. Metrics of other
-    packages get what they expect of outputs with this meaning. A metric of class scores
-    gets dense outputs as rows.
+    A user's function gets the outputs as the network returns them, and the columns of
+    these names that its parameters are named like. Metrics of other packages get what
+    they expect of outputs with this meaning. A metric of class scores gets dense
+    outputs as rows.
+
+    Raises:
+        ConfigError: if the metric needs a column that is not there.
     """
     if isinstance(metric, CallableMetric):
-        return metric.bound(meaning)
+        return metric.bound(meaning, columns)
+    lacking = [name for name in metric.columns if name not in columns]
+    if lacking:
+        raise ConfigError(
+            f"metric {metric.name!r} takes the columns {', '.join(metric.columns)}, "
+            f"but observe lacks {', '.join(lacking)}: give them beside the labels, "
+            "observe=(inputs, targets, {name: values})"
+        )
     if meaning.is_dense and metric.reads == "scores" and metric.shape == "[N, C]":
         return DenseMetric(metric, meaning)
     return metric

@@ -1,13 +1,14 @@
 """Splits of labelled examples, and how mini-batches are drawn from them."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, described, require_whole
+from metricopt.reading.columns import Columns, as_columns
 from metricopt.reading.inputs import Inputs, as_inputs, as_tensor, count_of, selected
 
 
@@ -18,10 +19,12 @@ class Split:
     Attributes:
         inputs: network inputs, each [N, ...].
         targets: labels, shape [N] or [N, ...].
+        columns: what stands beside the labels, by name: a value for each example.
     """
 
     inputs: Inputs
     targets: Tensor
+    columns: Columns = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs, targets = as_inputs(self.inputs), as_tensor(self.targets)
@@ -40,6 +43,8 @@ class Split:
             )
         if count == 0:
             raise DataError("a split needs at least one example, got an empty one")
+        columns = as_columns(self.columns, count, "a split")
+        object.__setattr__(self, "columns", columns)
 
     def __len__(self) -> int:
         return count_of(self.inputs)

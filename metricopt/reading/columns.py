@@ -1,0 +1,185 @@
+"""Columns: what stands beside the labels, such as groups, weights and amounts.
+
+A column has one value for each example. It is cut with the examples, and reaches the
+metric by its name.
+"""
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError, described
+from metricopt.reading.inputs import as_tensor
+from metricopt.reading.outputs import Targets
+
+Column = Tensor | np.ndarray[Any, Any]
+"""Values of N examples: a tensor [N, ...] of numbers, or an array of anything else."""
+Columns = Mapping[str, Column]
+NO_COLUMNS: Columns = MappingProxyType({})
+
+
+def as_columns(given: object, count: int, owner: str) -> dict[str, Column]:
+    """Return columns of `count` examples: numbers as tensors, others as arrays.
+
+    Args:
+        given: a mapping from names to tensors, arrays, lists or series of pandas.
+        count: number of examples N.
+        owner: the split, for messages.
+
+    Raises:
+        DataError: if it is no such mapping, or a column has another length.
+    """
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"columns of {owner} must be a dict from names to values, got "
+            f"{described(given)}"
+        )
+    return {
+        _named(name): _column(part, name, count, owner) for name, part in given.items()
+    }
+
+
+def columns_of(examples: object) -> Columns:
+    """Return the columns of examples, which need not have any."""
+    found: Columns = getattr(examples, "columns", NO_COLUMNS)
+    return found
+
+
+def columns_at(columns: Columns, index: Tensor) -> dict[str, Column]:
+    """Return columns at indices [n] in [0, N)."""
+    return {
+        name: part[index.to(part.device)]
+        if isinstance(part, Tensor)
+        else part[index.cpu().numpy()]
+        for name, part in columns.items()
+    }
+
+
+def columns_on(columns: Columns, device: torch.device) -> dict[str, Column]:
+    """Return columns with the numbers on a device."""
+    return {
+        name: part.to(device) if isinstance(part, Tensor) else part
+        for name, part in columns.items()
+    }
+
+
+def joined_columns(parts: Sequence[Columns], owner: str) -> dict[str, Column]:
+    """Return the columns of batches as those of all their examples.
+
+    Raises:
+        DataError: if batches have other columns than the first.
+    """
+    names = list(parts[0])
+    for part in parts:
+        if list(part) != names:
+            raise DataError(
+                f"all batches of {owner} need the same columns, got "
+                f"{', '.join(names) or 'none'} and {', '.join(part) or 'none'}"
+            )
+    return {name: _joined([part[name] for part in parts]) for name in names}
+
+
+def beside(examples: Any) -> tuple[Any, Any]:
+    """Return examples as a pair, and the columns in its third place, if there are any.
+
+    Only a triple whose last part is a mapping has columns: (inputs, targets, columns).
+    """
+    if isinstance(examples, tuple | list) and len(examples) == 3:
+        inputs, targets, columns = examples
+        if isinstance(columns, Mapping):
+            return (inputs, targets), columns
+    return examples, NO_COLUMNS
+
+
+@dataclass(frozen=True, eq=False)
+class Columned(Sequence[Any]):
+    """Targets with columns beside them, for a metric that takes columns.
+
+    Attributes:
+        targets: targets of the N examples.
+        columns: the columns that the metric takes.
+    """
+
+    targets: Targets
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, place: Any) -> Any:
+        values = {name: part[place] for name, part in self.columns.items()}
+        return self.targets[place], values
+
+
+def columned(targets: Targets, columns: Columns, names: Collection[str]) -> Targets:
+    """Return targets with the columns of these names; as they are without a name.
+
+    Raises:
+        DataError: if there is no such column.
+    """
+    if not names:
+        return targets
+    for name in names:
+        if name not in columns:
+            raise DataError(
+                f"the metric takes the column {name!r}, which these examples lack: "
+                f"give every split it is evaluated on its columns, "
+                f"(inputs, targets, {{{name!r}: values}})"
+            )
+    return Columned(targets, {name: columns[name] for name in names})
+
+
+def apart(targets: Targets) -> tuple[Targets, Columns]:
+    """Return targets and the columns beside them: the inverse of `columned`."""
+    if isinstance(targets, Columned):
+        return targets.targets, targets.columns
+    return targets, NO_COLUMNS
+
+
+def copied(columns: Columns) -> dict[str, Column]:
+    """Return a copy of columns, which somebody may change."""
+    return {name: copy.deepcopy(part) for name, part in columns.items()}
+
+
+def as_array(column: Column) -> np.ndarray[Any, Any]:
+    """Return a column as an array of numpy."""
+    return column.cpu().numpy() if isinstance(column, Tensor) else column
+
+
+def levels(column: Column) -> tuple[Tensor, list[str]]:
+    """Return the place of every value [N] among the different ones, and their names."""
+    values = as_array(column)
+    kinds = values.astype(str) if values.dtype == object else values
+    different, places = np.unique(kinds, return_inverse=True)
+    return torch.from_numpy(places.reshape(-1)), [str(value) for value in different]
+
+
+def _named(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise DataError(f"the name of a column must be a text, got {described(name)}")
+
+
+def _column(given: object, name: object, count: int, owner: str) -> Column:
+    values: Any = given if isinstance(given, Tensor) else np.asarray(given)
+    if values.ndim == 0 or len(values) != count:
+        got = "one" if values.ndim == 0 else str(len(values))
+        raise DataError(
+            f"column {name!r} of {owner} needs one value for each of the {count} "
+            f"examples, got {got}"
+        )
+    held = as_tensor(values)
+    return values if held is None else held.detach()
+
+
+def _joined(parts: Iterable[Any]) -> Any:
+    held = list(parts)
+    if all(isinstance(part, Tensor) for part in held):
+        return torch.cat(held)
+    return np.concatenate([np.asarray(part) for part in held])
