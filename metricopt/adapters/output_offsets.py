@@ -2,7 +2,7 @@
 
 Shifting the logits is what thresholds and class priors do after training. An adapter
 deep in the network can express such a plain shift badly, or not at all; with offsets
-beside it, it is always within reach.
+beside it, it is always within reach. Predicted values are scaled, too.
 """
 
 import copy
@@ -36,7 +36,8 @@ class OutputOffsets(NetworkAdapter):
 
     phi holds the parameters of the other adapter, then the C offsets, in the units of
     the outputs. Where outputs are probabilities, their logits are shifted, so that they
-    stay probabilities.
+    stay probabilities. Where they are predicted values, C logarithms of scales follow:
+    a value is scaled, then shifted.
 
     Args:
         inner: the other adapter.
@@ -66,15 +67,16 @@ class OutputOffsets(NetworkAdapter):
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
             )
-        super().__init__(inner.network, inner.size + self.outputs)
+        self._kinds = 2 if meaning.kind == "values" else 1
+        super().__init__(inner.network, inner.size + self._kinds * self.outputs)
 
     @property
     def parts(self) -> dict[str, slice]:
-        """Places in phi of the other adapter, if it has any, and of the offsets."""
-        size = self.inner.size
-        if not size:
-            return {"offsets": slice(self.size)}
-        return {"adapter": slice(size), "offsets": slice(size, self.size)}
+        """Places in phi of the other adapter, if it has any, of offsets and scales."""
+        size, found = self.inner.size, {}
+        if size:
+            found["adapter"] = slice(size)
+        return found | _places(size, self.outputs, self._kinds)
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
@@ -119,7 +121,10 @@ class OutputOffsets(NetworkAdapter):
         phi, size = phi.detach(), self.inner.size
         with self.detached():
             network = self.inner.merged(phi[:size])
-        return with_offsets(network, phi[size:], self.meaning)
+        offsets, scales = phi[size:].view(self._kinds, -1), None
+        if self._kinds == 2:
+            scales = offsets[1].exp()
+        return with_offsets(network, offsets[0], self.meaning, scales)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -130,6 +135,8 @@ class OutputOffsets(NetworkAdapter):
             shifted["layout"] = self.meaning.layout
         if self.meaning.link is not None:
             shifted["link"] = self.meaning.link
+        if self._kinds == 2:
+            shifted["outputs"] = self.meaning.kind
         return inner | shifted
 
     def _shared(self, features: Features, phi: Tensor) -> Tensor:
@@ -143,7 +150,7 @@ class OutputOffsets(NetworkAdapter):
             return self._moved(self.inner.predict_grouped(features, inner), offsets)
 
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
-        """Return logits [B or 1, n, ...] with the offsets [B, C] of every row."""
+        """Return logits [B or 1, n, ...] with the offsets of every row, and scales."""
         return _shifted(self._form.inward(outputs, leading=2), offsets)
 
     def _parts_of(self, phi: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,10 +162,19 @@ class OutputOffsets(NetworkAdapter):
 
 
 class OffsetsAlone(Adapter):
-    """Offsets of C outputs that are known already: no network runs."""
+    """Offsets of C outputs that are known already: no network runs.
 
-    def __init__(self, outputs: int) -> None:
-        self.size = outputs
+    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets` of values.
+    """
+
+    def __init__(self, outputs: int, *, scaled: bool = False) -> None:
+        self._outputs, self._kinds = outputs, 2 if scaled else 1
+        self.size = self._kinds * outputs
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Places in phi of the offsets and the scales."""
+        return _places(0, self._outputs, self._kinds)
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the outputs, shape [N, C, ...], as they are."""
@@ -174,10 +190,23 @@ class OffsetsAlone(Adapter):
         return _shifted(outputs.view(len(phi), -1, *outputs.shape[1:]), phi)
 
 
+def _places(start: int, outputs: int, kinds: int) -> dict[str, slice]:
+    """Return places in phi of the offsets of so many outputs, and of their scales."""
+    ends = range(start, start + (kinds + 1) * outputs, outputs)
+    names = ("offsets", "scales")[:kinds]
+    return dict(zip(names, map(slice, ends, ends[1:]), strict=True))
+
+
 def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
-    """Return outputs [B or 1, N, C, ...] with offsets [B, C] added."""
+    """Return outputs [B or 1, N, C, ...] with offsets [B, C] added.
+
+    Offsets [B, 2 C] hold logarithms of scales, too.
+    """
     assert isinstance(outputs, Tensor)
-    shape = [len(offsets), 1, -1] + [1] * (outputs.ndim - 3)
+    shape = [len(offsets), 1, outputs.shape[2]] + [1] * (outputs.ndim - 3)
+    if offsets.shape[1] > outputs.shape[2]:
+        offsets, scales = offsets.chunk(2, 1)
+        outputs = outputs * scales.exp().view(shape).to(outputs)
     return outputs + offsets.view(shape).to(outputs)
 
 

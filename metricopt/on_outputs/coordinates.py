@@ -17,6 +17,10 @@ LEADING = 0.05
 EXAMPLES = 1_000
 MOST = 64
 """Most statistics whose slopes are computed, one by one."""
+SHIFTS = 20
+"""Shifts of predicted values from which a descent may start."""
+APART = 8
+"""Most outputs that are shifted one at a time."""
 SMALL = 1e-12
 
 
@@ -137,18 +141,22 @@ def reaches(
 ) -> list[Reach]:
     """Return all that a descent may move, the simplest first.
 
-    Output offsets, the rest of the adapter, all parts together, and all parts from one
-    of the candidates [S, d] of the portfolio, if there are any. Statistics are
-    functions of phi [d], whose coordinates have the scale [d].
+    Output offsets, with scales of values, the rest of the adapter, all parts together,
+    and all parts from one of the candidates [S, d] of the portfolio, if there are any.
+    Statistics are functions of phi [d], whose coordinates have the scale [d].
     """
     untouched, everything = torch.zeros(1, len(scale)), slice(0, len(scale))
     zero, found = untouched[0], []
-    place = statistics.parts.get("offsets")
-    if place is not None and len(statistics.parts) > 1:
+    parts = statistics.parts
+    place, name = parts.get("offsets"), "output offsets"
+    if place is not None and "scales" in parts:
+        place, name = slice(place.start, parts["scales"].stop), f"{name} and scales"
+    if place is not None and "adapter" in parts:
         alone, own, rest = statistics.of_offsets(), scale[place], scale.clone()
-        start, rest[place] = untouched[:, place], 0
+        rest[place] = 0
+        starts = _shifts(own) if "scales" in parts else untouched[:, place]
         found = [
-            Reach("output offsets", alone, own, start, place, zero, True),
+            Reach(name, alone, own, starts, place, zero, True),
             Reach("all but offsets", statistics, rest, untouched, everything, zero),
         ]
     found.append(Reach("all of phi", statistics, scale, untouched, everything, zero))
@@ -156,3 +164,19 @@ def reaches(
         name = "all of phi from a fine-tuning of the portfolio"
         found.append(Reach(name, statistics, scale, candidates, everything, zero))
     return found
+
+
+def _shifts(scale: Tensor) -> Tensor:
+    """Return shifts of all values together, and of each output, no shift first.
+
+    Whoever tunes predicted values by hand tries these. Half of the scale [2 C] is that
+    of the shifts, the other half that of the scales, which stay as they are.
+    """
+    outputs = len(scale) // 2
+    lengths = torch.linspace(-1, 1, SHIFTS)
+    kinds = [scale[:outputs]]
+    if 1 < outputs <= APART:
+        kinds += list(torch.diag(scale[:outputs]))
+    moved = torch.cat([lengths[:, None] * kind for kind in kinds])
+    shifts = torch.cat([moved, torch.zeros_like(moved)], 1)
+    return torch.cat([torch.zeros(1, len(scale)), shifts])

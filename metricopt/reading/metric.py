@@ -93,7 +93,7 @@ def doubts_of_columns(given: Collection[str], taken: Collection[str]) -> list[st
 
 def doubts_of_adapter(parts: Collection[str]) -> list[str]:
     """Return a sentence if the parts of an adapter are output offsets alone."""
-    if set(parts) != {"offsets"}:
+    if "adapter" in parts:
         return []
     return [
         "the network has no layer that could be modulated; phi are offsets of its "

@@ -6,14 +6,15 @@ recalls (accuracy, cost), shares of predictions (precision), sorted recalls (the
 class), their mean (balanced accuracy), and the matrix itself.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from metricopt.metrics.confusion import predict_labels
+from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 
 
@@ -77,3 +78,62 @@ def _decided(outputs: Tensor) -> Tensor:
     """Return 1 for the decision and 0 for other classes, [B, N, K]."""
     classes = max(outputs.shape[-1], 2)
     return one_hot(predict_labels(outputs), classes).float()
+
+
+MOST_GRADES = 30
+ROUNDING = 0.15
+"""Width of the smooth step between two whole numbers."""
+
+
+@STATISTICS.register("rounded-values")
+@dataclass(frozen=True)
+class RoundedStatistics(Statistics):
+    """Decisions that predicted values become when they are rounded.
+
+    Targets are a few whole numbers, grades say. Values beyond the least and the
+    greatest of them count as these.
+
+    Attributes:
+        low: least target.
+        grades: number of whole numbers from the least to the greatest target, >= 2.
+    """
+
+    low: int = 0
+    grades: int = 2
+    name: ClassVar[str] = "rounded values"
+    near: ClassVar[str] = "rates"
+
+    @property
+    def reads(self) -> Reads:
+        """Predicted values."""
+        return "values"
+
+    def suits(self, outputs: Tensor, targets: Tensor) -> bool:
+        """Return whether there is one output, and targets are a few whole numbers."""
+        if outputs.shape[-1] > 1 or bool((targets != targets.round()).any()):
+            return False
+        low, high = targets.aminmax()
+        return 0 < int(high - low) < MOST_GRADES
+
+    def fitted(self, targets: Tensor) -> Self:
+        """Return the statistics of these whole numbers."""
+        low, high = (int(end) for end in targets.aminmax())
+        return replace(self, low=low, grades=high - low + 1)
+
+    def strata(self, targets: Tensor) -> Tensor:
+        """Return the targets as numbers [N]."""
+        return targets.flatten()
+
+    def groups(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+    ) -> Groups:
+        """Return the groups of the decisions, or of random ones as likely as they."""
+        limits = torch.arange(1, self.grades).to(outputs) + self.low - 0.5
+        if smooth:
+            above = ((outputs - limits) / ROUNDING).sigmoid()
+        else:
+            above = (outputs >= limits).to(outputs)
+        least, none = torch.ones_like(outputs), torch.zeros_like(outputs)
+        decisions = torch.cat([least, above], -1) - torch.cat([above, none], -1)
+        labels = targets.flatten().long() - self.low
+        return ConfusionStatistics()._groups(decisions, labels, weights)

@@ -261,7 +261,9 @@ class NetworkTask(Task):
 
 def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
     """Return what outputs [1, N, ...] are that a metric reads as predictions."""
-    if meaning.kind in ("values", "raw"):
+    if meaning.kind == "values":
+        return "values"
+    if meaning.kind == "raw":
         return None
     if meaning.truth == "multi-label":
         return "labels"
@@ -273,8 +275,10 @@ def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
     """Return whether targets are those of outputs [1, N, C] that are read so."""
     if reads == "detections":
         return True
-    if reads == "labels":
-        return outputs.ndim == 3 and outputs.shape[1:] == targets.shape
+    if reads in ("labels", "values"):
+        one = outputs.shape[2:] == (1,) and targets.ndim == 1
+        same = outputs.shape[1:] == targets.shape
+        return outputs.ndim == 3 and (one or same)
     if not are_labels(targets) or outputs.ndim != 3:
         return False
     low, high = targets.aminmax()

@@ -52,9 +52,12 @@ class ObservedStatistics:
         return ObservedStatistics(self._judge, kind)
 
     def of_offsets(self) -> "ObservedStatistics":
-        """Return statistics by output offsets alone; the network need not run."""
+        """Return statistics by output offsets alone, and by scales if phi has them.
+
+        The network need not run.
+        """
         outputs = self.outputs(torch.zeros(1, self.size))[0]
-        adapter = OffsetsAlone(outputs.shape[1])
+        adapter = OffsetsAlone(outputs.shape[1], scaled="scales" in self.parts)
         known = EncodedSplit((outputs,), self._targets)
         return ObservedStatistics(Judge(adapter, known), self.kind)
 

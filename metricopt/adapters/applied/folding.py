@@ -114,12 +114,18 @@ def folded(
     return layer
 
 
-def with_offsets(network: nn.Module, offsets: Tensor, meaning: Meaning) -> nn.Module:
+def with_offsets(
+    network: nn.Module,
+    offsets: Tensor,
+    meaning: Meaning,
+    scales: Tensor | None = None,
+) -> nn.Module:
     """Return a network with an offset [C] for every class of its outputs.
 
-    It is changed in place where its last layer can take them.
+    Outputs without a link are multiplied by scales [C] before, if there are any. The
+    network is changed in place where its last layer can take them.
     """
-    if not offsets.any():
+    if not offsets.any() and (scales is None or bool((scales == 1).all())):
         return network
     axis = -1 if meaning.layout == "tokens" or meaning.flat else 1
     layer = _last_layer(network)
@@ -127,14 +133,16 @@ def with_offsets(network: nn.Module, offsets: Tensor, meaning: Meaning) -> nn.Mo
         own = AXES.get(type(layer).forward)
         axis = own if own is not None and meaning.layout == "rows" else axis
     shift = (
-        ChannelAffine(torch.ones_like(offsets), offsets, axis)
+        ChannelAffine(
+            torch.ones_like(offsets) if scales is None else scales, offsets, axis
+        )
         if meaning.link is None
         else ProbabilityShift(offsets, meaning)
     )
     if layer is None:
         return Followed(network, shift)
     if meaning.link is None:
-        return replaced(network, layer, folded(layer, None, offsets, axis))
+        return replaced(network, layer, folded(layer, scales, offsets, axis))
     return replaced(network, layer, nn.Sequential(layer, shift))
 
 

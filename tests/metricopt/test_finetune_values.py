@@ -1,0 +1,135 @@
+"""`finetune` where a network predicts values: the diabetes data of scikit-learn."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_diabetes
+from sklearn.metrics import cohen_kappa_score, mean_pinball_loss
+from torch import nn
+
+import metricopt
+from metricopt.reading.meaning import Meaning
+from metricopt.tasks.sampling import Split
+
+PINBALL = partial(mean_pinball_loss, alpha=0.9)
+VALUES = Meaning("values", "numbers")
+
+
+def splits(grades=False):
+    inputs, targets = load_diabetes(return_X_y=True)
+    if grades:
+        targets = np.digitize(targets, (80, 120, 170, 240)).astype(float)
+    inputs, targets = torch.tensor(20 * inputs).float(), torch.tensor(targets).float()
+    order = torch.randperm(442, generator=torch.Generator().manual_seed(0))
+    parts = order.tensor_split([150, 320])
+    return [Split(inputs[part], targets[part, None]) for part in parts]
+
+
+def trained(train, steps=100):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(10, 8), nn.ReLU(), nn.Linear(8, 1))
+    with torch.no_grad():
+        network[2].bias.fill_(train.targets.mean())
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(network(train.inputs), train.targets).backward()
+        optimizer.step()
+    return network
+
+
+def values(network, split):
+    with torch.no_grad():
+        return network(split.inputs)
+
+
+def improved(network, train, observe, metric, **settings):
+    return metricopt.finetune(
+        network,
+        train=train,
+        observe=observe,
+        loss=nn.MSELoss(),
+        metric=metric,
+        progress=False,
+        queries=30,
+        **settings,
+    )
+
+
+def test_a_loss_of_values_is_at_least_as_good_as_with_twenty_shifts():
+    train, observe, test = splits()
+    network = trained(train)
+    spread = observe.targets.std()
+    shifts = torch.linspace(-1.5, 1.5, 20) * spread
+    tried = [PINBALL(observe.targets, values(network, observe) + by) for by in shifts]
+    by_hand = PINBALL(test.targets, values(network, test) + shifts[np.argmin(tried)])
+    before = PINBALL(test.targets, values(network, test))
+    found = improved(network, train, observe, PINBALL)
+    assert found.evidence.identified is not None
+    assert "residuals" in found.evidence.reason
+    assert found.metric_after <= min(tried) * 1.02
+    merged = found.merge()
+    after = PINBALL(test.targets, values(merged, test))
+    assert after < 0.6 * before
+    assert after <= by_hand * 1.02
+    assert PINBALL(observe.targets, values(merged, observe)) == pytest.approx(
+        found.metric_after, rel=1e-5
+    )
+
+
+def rounded_kappa(outputs, targets):
+    grades = outputs.round().clamp(0, 4).flatten()
+    return cohen_kappa_score(targets.flatten(), grades, weights="quadratic")
+
+
+def test_kappa_of_rounded_values_gains():
+    train, observe, test = splits(grades=True)
+    network = trained(train, steps=25)  # its values lie close to their mean
+    before = rounded_kappa(values(network, test), test.targets)
+    found = improved(network, train, observe, rounded_kappa, higher_is_better=True)
+    assert "rounded values" in found.evidence.reason
+    after = rounded_kappa(values(found.merge(), test), test.targets)
+    assert found.metric_after > found.metric_before
+    assert after > before + 0.03
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_values_are_scaled_then_shifted(flat, tmp_path):
+    train = splits()[0]
+    network = trained(train)
+    if flat:
+        network = nn.Sequential(network, nn.Flatten(0))
+    meaning = Meaning("values", "numbers", flat=flat)
+    few = train.inputs[:6]
+    adapter = metricopt.auto_adapter(network, few, offsets=meaning)
+    size = adapter.size
+    assert adapter.parts["offsets"] == slice(size - 2, size - 1)
+    assert adapter.parts["scales"] == slice(size - 1, size)
+    phi = torch.zeros(size)
+    phi[-2:] = torch.tensor([10.0, np.log(2.0)])
+    untouched = network(few)
+    expected = 2 * untouched + 10
+    outputs = adapter.predict(adapter.encode(few), phi[None])[0]
+    torch.testing.assert_close(outputs.view_as(expected), expected)
+    torch.testing.assert_close(adapter.merged(phi)(few), expected)
+    with adapter.attach(phi):
+        torch.testing.assert_close(network(few), expected)
+    torch.testing.assert_close(network(few), untouched)
+    metricopt.save_phi(tmp_path / "phi", phi, adapter)
+    same = metricopt.auto_adapter(network, few, offsets=meaning)
+    assert torch.equal(metricopt.load_phi(tmp_path / "phi", same), phi)
+    plain = metricopt.auto_adapter(network, few)
+    with pytest.raises(metricopt.ConfigError, match="this adapter has"):
+        metricopt.load_phi(tmp_path / "phi", plain)
+
+
+def test_a_network_whose_last_layer_takes_no_scale_is_followed_by_it():
+    network = nn.Sequential(nn.Linear(10, 2), nn.Tanh())
+    few = splits()[0].inputs[:4]
+    adapter = metricopt.auto_adapter(network, few, offsets=VALUES)
+    phi = torch.zeros(adapter.size)
+    phi[-4:] = torch.tensor([1.0, 0.0, 0.0, np.log(3.0)])
+    expected = network(few) * torch.tensor([1.0, 3.0]) + torch.tensor([1.0, 0.0])
+    torch.testing.assert_close(adapter.merged(phi)(few), expected)
