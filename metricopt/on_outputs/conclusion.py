@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError
+from metricopt.errors import DataError, MetricError
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
 from metricopt.on_outputs.coordinates import reaches
 from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
-from metricopt.on_outputs.folds import FEWEST_QUERIES, check_on_folds, lacking
+from metricopt.on_outputs.folds import FEWEST_QUERIES, check, lacking
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.tasks.task import Task
@@ -65,7 +65,7 @@ def conclude(
         proposals = _confirmed(proposals, archive.costs)
     before = task.queries
     if any(each.unchecked for each in proposals):
-        proposals = _checked(proposals, task, generator, archive.remaining)
+        proposals = _checked(proposals, archive, generator)
     phi = torch.stack([each.phi for each in proposals])
     extra = (task.queries - before) // len(phi)
     result, spent = archive.result(), archive.spent + extra
@@ -178,29 +178,30 @@ def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
 
 
 def _checked(
-    proposals: list[Proposal], task: Task, generator: torch.Generator, queries: int
+    proposals: list[Proposal], archive: Archive, generator: torch.Generator
 ) -> list[Proposal]:
     """Return phi = 0 for unchecked rows whose gain is not seen on parts of observe."""
-    if queries < FEWEST_QUERIES:
+    if archive.remaining < FEWEST_QUERIES:
         reason = f"Fewer than the {FEWEST_QUERIES} queries that check it were left."
         return _unchecked(proposals, reason)
     phi = torch.stack([each.phi for each in proposals])
     try:
-        checks = check_on_folds(task, phi, generator, queries=queries)
-    except DataError as error:  # a part may lack what the whole split has
+        untouched, left = archive.costs[:, 0], archive.remaining
+        checks = check(archive.task, phi, untouched, generator, left)
+    except (DataError, MetricError) as error:
         reason = f"It cannot be checked on parts of the observe split: {error}."
         return _unchecked(proposals, reason)
     found = []
-    for proposal, check in zip(proposals, checks, strict=True):
+    for proposal, each in zip(proposals, checks, strict=True):
         if proposal.unchecked:
             seen = (
-                f"{proposal.evidence.reason} On {check.parts} parts of the "
-                f"observe split it gains {check.gain:.4f} (standard error "
-                f"{check.error:.4f}); these examples have chosen it, too."
+                f"{proposal.evidence.reason} {each.how} it gains {each.gain:.4f} "
+                f"(standard error {each.error:.4f}); these examples have chosen it, "
+                "too."
             )
             evidence = replace(proposal.evidence, reason=seen)
             proposal = replace(proposal, evidence=evidence)
-            if not check.is_shown:
+            if not each.is_shown:
                 proposal = proposal.refused(f"{seen} That is no evidence of a gain.")
         found.append(proposal)
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.errors import DataError, MetricError
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -33,11 +34,19 @@ def lacking(statistics: ObservedStatistics) -> str:
 
 
 def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]:
-    """Return places of the examples of `count` random parts of the observe split."""
+    """Return places of the examples of `count` random parts of the observe split.
+
+    They are alike in labels where parts drawn of all examples would lack one.
+    """
     statistics = task.statistics
     if statistics is None or not statistics.compares:
         order = torch.randperm(task.examples, generator=generator)
-        return list(order.tensor_split(count))
+        parts = list(order.tensor_split(count))
+        if statistics is None:
+            return parts
+        strata = statistics.kind.strata(statistics.targets)
+        if all(len(strata[part].unique()) == len(strata.unique()) for part in parts):
+            return parts
     folds = folds_of(statistics, count, generator)
     return [(folds == fold).nonzero().flatten() for fold in range(count)]
 
@@ -107,11 +116,13 @@ class FoldCheck:
         gain: mean decrease of the cost.
         error: standard error of that mean.
         parts: number of parts.
+        how: what was checked, the beginning of a sentence.
     """
 
     gain: float
     error: float
     parts: int
+    how: str
 
     @property
     def is_shown(self) -> bool:
@@ -126,8 +137,8 @@ def check_on_folds(
 
     That is up to `QUERIES` for every row, and no more than `queries`. The parts have
     chosen phi, too: what is seen is chance, not over-fitting, so a gain has to exceed
-    its error by more than one that was cross-fitted. DataError is raised if the metric
-    cannot be evaluated on a part.
+    its error by more than one that was cross-fitted. DataError or MetricError is raised
+    if the metric cannot be evaluated on a part.
     """
     count = min(FOLDS, queries // 2)
     parts = parts_of(task, count, generator)
@@ -135,7 +146,47 @@ def check_on_folds(
     costs = [task.observe_part(both, part) for part in parts]
     untouched, moved = torch.stack(costs, 1).chunk(2)
     gains = untouched - moved
+    how = f"On {count} parts of the observe split"
     return [
-        FoldCheck(row.mean().item(), row.std().item() / math.sqrt(count), count)
+        FoldCheck(row.mean().item(), row.std().item() / math.sqrt(count), count, how)
         for row in gains
+    ]
+
+
+def check(
+    task: Task,
+    phi: Tensor,
+    untouched: Tensor,
+    generator: torch.Generator,
+    queries: int,
+) -> list[FoldCheck]:
+    """Check every row [R, d] on parts, or without where a metric is undefined on them.
+
+    A metric that needs the whole split is queried on it, with phi in the place of phi =
+    0 on the examples of one part after another. What that gains adds up to about what
+    phi gains on all. The untouched network has the costs `untouched` [R] there.
+
+    Raises:
+        DataError: if it cannot be checked so either, as where examples are compared
+            with each other.
+        MetricError: the same.
+    """
+    before, rows = task.queries, len(phi)
+    try:
+        return check_on_folds(task, phi, generator, queries=queries)
+    except (DataError, MetricError) as error:
+        left = queries - 2 - (task.queries - before) // rows
+        compares = task.statistics is not None and task.statistics.compares
+        if compares or left < min(LEVELS):
+            raise
+        count, reason = min(FOLDS, left), str(error)
+    parts = parts_of(task, count, generator)
+    gains = [untouched - task.observe_within(phi, part) for part in parts]
+    how = (
+        f"The metric cannot be evaluated on a part of the observe split ({reason}), so "
+        f"phi was used for one of {count} parts after another: in all,"
+    )
+    return [
+        FoldCheck(row.sum().item(), row.std().item() * math.sqrt(count), count, how)
+        for row in torch.stack(gains, 1)
     ]

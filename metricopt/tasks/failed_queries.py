@@ -33,6 +33,15 @@ class ForgivingMetric(WrappedMetric):
         self._most, self._retries = most, retries
         self._known: list[float] = []
 
+    @property
+    def strict(self) -> Metric:
+        """The same metric, which fails where this one would forgive.
+
+        What it says of a part of the examples would be no worse than what is known of
+        others: a failure there has no value.
+        """
+        return ForgivingMetric(self.metric, 0, self._retries)
+
     def _values(self, outputs: Any, targets: Any) -> Tensor:
         # All at once only where that asks nobody: a row must not be paid for twice.
         if type(self.metric)._values is not Metric._values:

@@ -24,11 +24,13 @@ from metricopt.reading.outputs import (
     are_embeddings,
     are_labels,
     each,
+    parts_of,
     targets_at,
 )
 from metricopt.statistics.contract import STATISTICS, SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.failed_queries import ForgivingMetric
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.row_losses import (
@@ -245,7 +247,29 @@ class NetworkTask(Task):
         known, judge = None, Judge(self.adapter, self._judge.split.part(places))
         if self._is_known(phi):
             known = each(lambda part: part[:, places.to(part.device)], self._untouched)
-        return to_cost(self._metric, judge.values(self._metric, phi, known))
+        metric = self._metric if len(places) == self.examples else self._strict
+        return to_cost(metric, judge.values(metric, phi, known))
+
+    def _observe_within(self, phi: Tensor, places: Tensor) -> Tensor:
+        metric, part = self._strict, Judge(self.adapter, self._judge.split.part(places))
+
+        def mixed(untouched: Tensor, moved: Tensor) -> Tensor:
+            return untouched.index_copy(1, places.to(untouched.device), moved)
+
+        costs = []
+        for row in phi.split(1):
+            pairs = zip(
+                parts_of(self._untouched), parts_of(part.outputs(row)), strict=True
+            )
+            found = tuple(mixed(*pair) for pair in pairs)
+            known = found[0] if isinstance(self._untouched, Tensor) else found
+            costs.append(to_cost(metric, self._judge.values(metric, row, known)))
+        return torch.cat(costs)
+
+    @property
+    def _strict(self) -> Metric:
+        metric = self._metric
+        return metric.strict if isinstance(metric, ForgivingMetric) else metric
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         count = len(self._judge.split)

@@ -98,6 +98,11 @@ class RecordedTask(Task):
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
         return self._counted(phi, lambda part: self._inner._observe_part(part, places))
 
+    def _observe_within(self, phi: Tensor, places: Tensor) -> Tensor:
+        return self._counted(
+            phi, lambda part: self._inner._observe_within(part, places)
+        )
+
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         # Not compared with `best`: these costs are on other examples.
         state = generator.get_state()

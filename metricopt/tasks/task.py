@@ -11,7 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import BudgetExceededError, DivergedError, ShapeError
+from metricopt.errors import (
+    BudgetExceededError,
+    DivergedError,
+    MetricError,
+    ShapeError,
+)
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -162,6 +167,18 @@ class Task(ABC):
             phi, lambda rows: self._observe_part(rows, places), "observe"
         )
 
+    def observe_within(self, phi: Tensor, places: Tensor) -> Tensor:
+        """Query each phi on the examples of observe at places [n], phi = 0 on others.
+
+        For metrics that are undefined on a part alone; see `observe`.
+
+        Raises:
+            MetricError: also if the task has no such outputs.
+        """
+        return self._query(
+            phi, lambda rows: self._observe_within(rows, places), "observe"
+        )
+
     @property
     @abstractmethod
     def examples(self) -> int:
@@ -191,6 +208,11 @@ class Task(ABC):
 
     @abstractmethod
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor: ...
+
+    def _observe_within(self, phi: Tensor, places: Tensor) -> Tensor:
+        raise MetricError(
+            "the task does not mix outputs of one phi with those of another"
+        )
 
     @abstractmethod
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor: ...
