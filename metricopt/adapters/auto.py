@@ -19,7 +19,9 @@ from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.outputs import are_embeddings, each
 
 DIRECT_LIMIT = 256
-"""Largest phi for which `auto_adapter` takes FiLM's direct form; most offsets."""
+"""Largest phi for which `auto_adapter` takes FiLM's direct form."""
+MOST_OFFSETS = 1024
+"""Most outputs that get offsets."""
 BIAS_SIZE = 16
 """Size of phi in a network without convolutions, as in the paper."""
 
@@ -38,9 +40,9 @@ def auto_adapter(
     A network with convolutions gets `FiLM`: the direct form if its scales and shifts
     are at most 256 numbers, else the generator form with d = 128. Any other network
     gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
-    output of a network that returns one tensor with at most 256 outputs, but not beside
-    embeddings of unit length. A network without a layer that can be modulated gets
-    `OutputOffsets` alone.
+    output of a network that returns one tensor with at most 1,024 outputs, but not
+    beside embeddings of unit length. A network without a layer that can be modulated
+    gets `OutputOffsets` alone.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
@@ -71,12 +73,12 @@ def auto_adapter(
     count = columns(first, meaning)
     # Embeddings have no class that an offset could favour.
     embeddings = isinstance(first, Tensor) and are_embeddings(first)
-    if offsets and 1 <= count <= DIRECT_LIMIT and not embeddings:
+    if offsets and 1 <= count <= MOST_OFFSETS and not embeddings:
         return OutputOffsets(inner, example_input, meaning, count)
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "
-            f"offsets, of one tensor with 1 to {DIRECT_LIMIT} outputs that are no "
+            f"offsets, of one tensor with 1 to {MOST_OFFSETS} outputs that are no "
             "embeddings: make an adapter by hand, with a layer as its site"
         )
     return inner

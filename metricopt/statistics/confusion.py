@@ -16,12 +16,15 @@ from torch.nn.functional import one_hot
 from metricopt.metrics.confusion import predict_labels
 from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
+from metricopt.statistics.many_classes import MANY, groups_of_many
 
 
 @STATISTICS.register("decisions")
 @dataclass(frozen=True)
 class ConfusionStatistics(Statistics):
     """Rates of decisions by label, for K = max(C, 2) classes.
+
+    Of many classes there is no matrix: see `many_classes`.
 
     Attributes:
         temperature: temperature of the softmax that stands for the arg max.
@@ -35,6 +38,9 @@ class ConfusionStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the decisions, or of random ones as likely as they."""
+        if outputs.shape[-1] > MANY:
+            temperature = self.temperature if smooth else None
+            return groups_of_many(outputs, targets, weights, temperature)
         decisions = self._random(outputs) if smooth else _decided(outputs)
         return self._groups(decisions, targets, weights)
 

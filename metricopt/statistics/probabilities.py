@@ -11,6 +11,7 @@ from torch import Tensor
 
 from metricopt.reading.outputs import Reads, class_logits
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
+from metricopt.statistics.many_classes import MANY
 
 LEVELS = (
     *(0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.35),
@@ -67,7 +68,13 @@ class LabelProbabilityStatistics(Statistics):
 def _groups(
     outputs: Tensor, targets: Tensor, weights: Tensor | None, smooth: bool
 ) -> Groups:
-    """Return the groups of outputs [B, N, C] and labels [N], weighted [B, N]."""
+    """Return the groups of outputs [B, N, C] and labels [N], weighted [B, N].
+
+    One row of many classes that is expanded is read once.
+    """
+    count = len(outputs)
+    if outputs.stride(0) == 0 and outputs.shape[-1] > MANY:
+        outputs = outputs[:1]
     logs = class_logits(outputs).log_softmax(-1)
     rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
     own = logs.gather(-1, rows)
@@ -81,7 +88,7 @@ def _groups(
         hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
     if weights is None:
         weights = logs.new_ones(1, len(targets))
-    share = weights.to(logs).expand(len(logs), -1)
+    share = weights.to(logs).expand(count, -1)
     share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
     confident = _above(sure, smooth)
     groups = {
