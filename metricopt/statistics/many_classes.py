@@ -14,7 +14,7 @@ from torch import Tensor
 from metricopt.metrics.confusion import predict_labels
 from metricopt.statistics.contract import Groups
 
-MANY = 30
+MANY = 32
 """Most classes whose whole confusion matrix is kept."""
 DIRECTIONS = 8
 """Random sums of classes of which a matrix is kept."""

@@ -44,7 +44,7 @@ def test_output_offsets_stand_beside_it():
 
 
 def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets():
-    many = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 257))
+    many = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1025))
     adapter = metricopt.auto_adapter(many, torch.randn(2, 6))
     assert isinstance(adapter, DynamicBias)
     inner = metricopt.auto_adapter(Pair(), torch.randn(2, 6))
@@ -64,3 +64,9 @@ def test_a_network_without_convolutions_gets_biases():
     for sites in ("stages", ["0", "4"]):
         with pytest.raises(ConfigError, match=r"takes one site, .*, got"):
             metricopt.auto_adapter(network, inputs, sites=sites)
+
+
+@pytest.mark.parametrize(("outputs", "offset"), [(1024, True), (1025, False)])
+def test_up_to_1024_outputs_get_offsets(outputs, offset):
+    adapter = metricopt.auto_adapter(nn.Linear(4, outputs), torch.randn(2, 4))
+    assert ("offsets" in adapter.parts) == offset
