@@ -28,11 +28,18 @@ class ConfusionStatistics(Statistics):
 
     Attributes:
         temperature: temperature of the softmax that stands for the arg max.
+        named: whether shares of decisions, accuracy and precisions have groups of their
+            own, though they follow from the rates.
     """
 
     temperature: float = 0.5
+    named: bool = False
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
+
+    def among_groups(self) -> "ConfusionStatistics":
+        """Return the statistics with all rates by their names."""
+        return replace(self, named=True)
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
@@ -68,8 +75,9 @@ class ConfusionStatistics(Statistics):
             totals = chosen.sum(1)[..., None]
         # A class without examples has no errors and no hits.
         matrix = (counts / totals.clamp_min(1e-12)).double()
+        named = _named(counts.double()) if self.named else {}
         if classes == 2:
-            return {"rates": matrix[:, :, 1]}
+            return {"rates": matrix[:, :, 1], **named}
         recalls = matrix.diagonal(dim1=1, dim2=2)
         shares = torch.einsum("k,bkj->bj", prior, matrix)
         return {
@@ -77,7 +85,20 @@ class ConfusionStatistics(Statistics):
             "mean": recalls.mean(1, keepdim=True),
             "matrix": matrix.flatten(1),
             "sorted": recalls.sort(1).values,
+            **named,
         }
+
+
+def _named(counts: Tensor) -> Groups:
+    """Return rates of counts [B, K, K] of labels by decisions."""
+    total = counts.sum((1, 2))[:, None].clamp_min(1e-12)
+    hits, decided = counts.diagonal(dim1=1, dim2=2), counts.sum(1)
+    first = 1 if counts.shape[1] == 2 else 0  # of two shares the second says both
+    return {
+        "accuracy": hits.sum(1, keepdim=True) / total,
+        "decided": decided[:, first:] / total,
+        "precisions": hits / decided.clamp_min(1e-12),
+    }
 
 
 def _decided(outputs: Tensor) -> Tensor:

@@ -97,6 +97,18 @@ class Statistics(ABC):
         """
         return strata_of_labels(targets)
 
+    def divided(self, strata: Tensor) -> Tensor:
+        """Return strata [N] divided by what a kind knows of the examples itself."""
+        return strata
+
+    def at(self, places: Tensor) -> Self:
+        """Return the statistics of the examples at places [n], which are cut alike."""
+        return self
+
+    def among_groups(self) -> "Statistics":
+        """Return the kind with all numbers that are compared between groups."""
+        return self
+
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what `pooled` reads of each example, [B, N, V]; by default outputs."""
         return outputs
@@ -220,7 +232,14 @@ class SeveralStatistics(Statistics):
 
     def strata(self, targets: Tensor) -> Tensor:
         """Return what parts of a split are made alike in, as its kinds want it."""
-        return self.kinds[0].strata(targets)
+        found = self.kinds[0].strata(targets)
+        for kind in self.kinds:
+            found = kind.divided(found)
+        return found
+
+    def at(self, places: Tensor) -> Self:
+        """Return all kinds, of the examples at places [n]."""
+        return replace(self, kinds=tuple(kind.at(places) for kind in self.kinds))
 
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what is read of every example.

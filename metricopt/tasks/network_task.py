@@ -27,6 +27,7 @@ from metricopt.reading.outputs import (
     parts_of,
     targets_at,
 )
+from metricopt.statistics.beside import with_columns
 from metricopt.statistics.contract import STATISTICS, SeveralStatistics
 from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
@@ -162,7 +163,9 @@ class NetworkTask(Task):
         )
         if not kinds:
             return None
-        kind = SeveralStatistics(kinds).fitted(targets)
+        columns, taken = self._judge.split.columns, self._metric.columns
+        beside = {name: part for name, part in columns.items() if name in taken}
+        kind = SeveralStatistics(with_columns(kinds, beside)).fitted(targets)
         return ObservedStatistics(self._judge, kind)
 
     @cached_property

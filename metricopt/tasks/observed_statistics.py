@@ -156,7 +156,8 @@ class ObservedStatistics:
         Weights of these examples in each row are [B, n]; None weighs all alike.
         """
         targets = self._targets[rows.to(self._targets.device)]
-        return _where_phi_is(self.kind.smooth(outputs, targets, weights))
+        kind = self.kind.at(rows.cpu())
+        return _where_phi_is(kind.smooth(outputs, targets, weights))
 
 
 def _where_phi_is(groups: Groups) -> Groups:

@@ -242,3 +242,31 @@ def test_a_checkpoint_of_other_columns_is_refused(tmp_path):
     assert torch.equal(again.phi, first.phi)
     with pytest.raises(ConfigError, match=r"its observe split was"):
         improved(worst_group, observe=with_columns({"group": GROUP[::-1]}), **given)
+
+
+def equalized_odds(outputs, targets, group):
+    """Balanced accuracy less the greatest gap of a rate between groups."""
+    decided, labels = outputs.argmax(1).numpy(), targets.numpy()
+    rates = np.array(
+        [
+            [decided[(group == each) & (labels == label)].mean() for label in (0, 1)]
+            for each in ("rough", "fine")
+        ]
+    )
+    balanced = (1 + rates[:, 1] - rates[:, 0]).mean() / 2
+    return balanced - np.abs(rates[0] - rates[1]).max()
+
+
+def earned(outputs, targets, amount):
+    """What is earned where a find brings its amount, and a look costs 500."""
+    looked = outputs.argmax(1) == 1
+    return (looked * (targets * amount - 500)).mean().item()
+
+
+@pytest.mark.parametrize("metric", [equalized_odds, earned, worst_group])
+def test_a_metric_of_columns_is_identified_like_any_other(metric):
+    found = improved(metric, higher_is_better=True, queries=30)
+    assert found.evidence.identified is not None
+    assert found.evidence.identified <= 14
+    assert found.spent.queries <= 22
+    assert found.metric_after >= found.metric_before
