@@ -249,7 +249,8 @@ class FinetuneCall:
     @property
     def _tried(self) -> int:
         """Number of queries that check the declared direction of the metric."""
-        return direction_queries(self.meaning) if self.metric.direction_declared else 0
+        wanted = self.metric.direction_declared and self.options.check_direction
+        return direction_queries(self.meaning) if wanted else 0
 
     def _try_direction(self, initial: float) -> None:
         outputs = each(lambda part: part[0], self._plain.untouched())

@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "higher_is_better": (bool | None, "True, False or None"),
     "low": (Real | None, "a number or None"),
     "high": (Real | None, "a number or None"),
+    "check_direction": (bool, "True or False"),
     "no_harm": (bool, "True or False"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
@@ -64,6 +65,9 @@ class FinetuneOptions:
         sites: modules the automatic adapter modulates; None for its default.
         sampler: draws mini-batches from train; uniform ones of 128 if None.
         higher_is_better: direction of a metric without one; see `make_metric`.
+        check_direction: whether a declared direction is tried on perfect predictions,
+            which takes up to 2 queries. Some metrics, such as a gap between groups, are
+            not best there.
         low: a promise that no value of a callable is less; see `make_metric`.
         high: a promise that no value of a callable is greater.
         outputs: what the outputs of the network are; None to decide by the outputs, the
@@ -91,6 +95,7 @@ class FinetuneOptions:
     sites: Sequence[str] | Literal["stages"] | None = None
     sampler: Sampler | None = None
     higher_is_better: bool | None = None
+    check_direction: bool = True
     low: float | None = None
     high: float | None = None
     outputs: Kind | None = None

@@ -30,6 +30,8 @@ PACKAGES = (
 """Packages whose versions can change any run, or that functions of a user may call."""
 ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "high"}
 """Options that decide nothing, or that other facts hold."""
+ADDED = {"check_direction": True}
+"""Options that older checkpoints lack, as facts only where they are not these."""
 READ = 256
 """Examples read at a time."""
 RANGE = "range"
@@ -67,8 +69,10 @@ def run_facts(
     for name, examples in splits.items():
         facts[f"{name} split"] = f"{len(examples)} examples ({_read(examples)[:SHOWN]})"
     for field in fields(options):
-        if field.name not in ELSEWHERE:
-            facts[field.name] = _shown(getattr(options, field.name))
+        value = getattr(options, field.name)
+        known = field.name in ADDED and value == ADDED[field.name]
+        if field.name not in ELSEWHERE and not known:
+            facts[field.name] = _shown(value)
     for name in (*PACKAGES, *_packages_of(*adapter.network.modules(), loss, given)):
         facts[f"version of {name}"] = _version(name)
     return facts

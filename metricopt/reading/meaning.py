@@ -215,11 +215,14 @@ def meaning_of(
     same = targets.ndim == columns.ndim or classes == 1
     numbers = type(loss) in REGRESSION or given == "values"
     shares = same and given != "values" and _are_shares(counted, classes, loss)
-    truth = "other" if shares else _truth(counted, classes, same, numbers)
+    mixed = same and not numbers and _are_mixed(counted, classes)
+    unread = shares or mixed
+    truth = "other" if unread else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
-        return replace(meaning, doubt=_doubt(counted, classes, truth, same))
+        doubt = MIXED if mixed else _doubt(counted, classes, truth, same)
+        return replace(meaning, doubt=doubt)
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
 
@@ -249,6 +252,24 @@ def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
         return classes > 1
     binary = (targets == 0) | (targets == 1)
     return type(loss) in OF_SHARES and not bool(binary.all())
+
+
+MIXED = (
+    "targets hold labels beside other numbers, and only the loss and a metric of your "
+    "own can read them: give the labels as targets and the rest as columns, observe=("
+    "inputs, labels, {'amount': amounts}); if all are predicted, say outputs='values'."
+)
+"""What is doubtful in targets that are labels and, say, amounts."""
+
+
+def _are_mixed(targets: Tensor, classes: int) -> bool:
+    """Return whether some columns of targets [N, C] are labels, and others are none."""
+    if targets.ndim != 2 or classes == 1 or len(targets) < 2:
+        return False
+    low, high = targets.amin(0), targets.amax(0)
+    whole = (targets == targets.round()).all(0) & (low == 0) & (high < classes)
+    labels = whole & (high > low)
+    return bool(labels.any() & ~whole.all())
 
 
 def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:

@@ -33,6 +33,10 @@ def direction_queries(meaning: Meaning) -> int:
     return 1 if meaning.truth == "numbers" else 2
 
 
+UNTOUCHED = "the untouched network"
+NEED_NOT = ". If perfect predictions need not be best, set check_direction=False"
+
+
 def check_direction(
     metric: Metric, meaning: Meaning, outputs: Tensor, targets: Targets, initial: float
 ) -> None:
@@ -49,7 +53,7 @@ def check_direction(
     labels, _ = apart(targets)
     assert isinstance(labels, Tensor)
     perfect = perfect_outputs(meaning, outputs, labels)
-    others = {"the untouched network": initial}
+    others = {UNTOUCHED: initial}
     try:
         best = metric.value(perfect, targets)
     except RangeError:
@@ -65,11 +69,12 @@ def check_direction(
             metric, torch.tensor([best, other], dtype=torch.float64)
         ).tolist()
         if best_cost > other_cost + ROUNDING:
+            hint = "" if label != UNTOUCHED else NEED_NOT
             raise MetricError(
                 f"metric {metric.name!r} is declared higher_is_better="
                 f"{metric.higher_is_better}, but perfect predictions score {best:g} "
                 f"and {label} {other:g}; check the direction, and that the metric "
-                f"reads the outputs as {meaning.kind}"
+                f"reads the outputs as {meaning.kind}{hint}"
             )
 
 
