@@ -27,7 +27,7 @@ from metricopt.errors import (
 )
 
 # The first import of the submodule sets the name `finetune` to the module. It happens
-# here, so that it cannot hide the function later.
+# here, so that it cannot hide the function later. The same holds for `tune`.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
 from metricopt.losses.portfolio import PORTFOLIO, LossFacts
@@ -55,6 +55,8 @@ from metricopt.tasks.sampling import (
     Split,
 )
 from metricopt.tasks.task import Task
+from metricopt.tune import tune
+from metricopt.tuned import Tuned
 
 if TYPE_CHECKING:
     from metricopt.algorithm1.metricopt import MetricOpt
@@ -106,6 +108,7 @@ __all__ = [
     "Split",
     "Statistics",
     "Task",
+    "Tuned",
     "ValueFunction",
     "auto_adapter",
     "finetune",
@@ -114,6 +117,7 @@ __all__ = [
     "make_metric",
     "save_known",
     "save_phi",
+    "tune",
 ]
 
 _LATE = {

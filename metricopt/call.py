@@ -13,6 +13,7 @@ from metricopt.algorithm1.health import verdict
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journal import Journal, JournalledMetric
+from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
@@ -60,6 +61,8 @@ class Given:
         loss: from outputs and targets to a scalar.
         metric: the black box.
         meaning: what outputs and targets are.
+        network: whether there is a network; if not, inputs are outputs that are known,
+            `train` is `observe`, and nothing is fine-tuned under other losses.
     """
 
     train: Examples
@@ -67,6 +70,7 @@ class Given:
     loss: Loss
     metric: Metric
     meaning: Meaning
+    network: bool = True
 
     @property
     def columns(self) -> Columns:
@@ -105,21 +109,14 @@ class FinetuneCall:
         self._asked = ForgivingMetric(asked, 0, options.retries)
         self._forgiving = ForgivingMetric(asked, forgiven, options.retries)
         self._began, self._journal = began, journal
+        self._has_network = given.network
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
         self._few = few = given.observe.batch(slice(FEW))
         made = first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
         check_applied(adapter, few, made)
-        seeds = Seeds("finetune", options.seed)
-        task = NetworkTask(
-            adapter,
-            given.loss,
-            self._forgiving,
-            train=given.train,
-            observe=given.observe,
-            drawing=Drawing(options.sampler, seeds, meaning=given.meaning),
-        )
+        task = self._network_task(given)
         task.check()
         self._plain = task
         self.task = RecordedTask(
@@ -127,6 +124,22 @@ class FinetuneCall:
         )
         self.budget = Budget(options.queries - self._framing, self._steps)
         self.name, self.method = self._named_method()
+
+    def _network_task(self, given: Given) -> NetworkTask:
+        drawing = Drawing(
+            self.options.sampler,
+            Seeds("finetune", self.options.seed),
+            portfolio=make_portfolio if given.network else None,
+            meaning=given.meaning,
+        )
+        return NetworkTask(
+            self.adapter,
+            given.loss,
+            self._forgiving,
+            train=given.train,
+            observe=given.observe,
+            drawing=drawing,
+        )
 
     def run(self) -> Finetuned:
         """Return the method's proposal, or the untouched network.
@@ -306,7 +319,8 @@ class FinetuneCall:
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
         doubts += doubts_of_columns(columns_of(self.observe), self.metric.columns)
-        doubts += doubts_of_adapter(self.adapter.parts)
+        if self._has_network:
+            doubts += doubts_of_adapter(self.adapter.parts)
         if self.meaning.doubt:
             doubts.append(self.meaning.doubt)
         if found.confusion is not None:

@@ -1,6 +1,7 @@
 """The library's one call: fine-tune a model towards the metric it is judged by."""
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -98,11 +99,25 @@ def finetune(
     model = checked_network(model)
     options = options.changed(**settings)
     require_loss(loss)
+
+    def read() -> Given:
+        return _read(model, (train, observe), loss, metric, options)
+
+    return improved(model, read, metric, options)
+
+
+def improved(
+    model: nn.Module,
+    read: Callable[[], Given],
+    metric: object,
+    options: FinetuneOptions,
+) -> Finetuned:
+    """Run a call on what is read; see `finetune`. The metric is as the user gave it."""
     call: FinetuneCall | None = None
     began = time.perf_counter()
     with QueryBar(options.queries, shown=options.progress) as bar, kept_process(model):
         try:
-            given = _read(model, (train, observe), loss, metric, options)
+            given = read()
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
@@ -115,11 +130,11 @@ def finetune(
         except KeyboardInterrupt as error:
             found = None if call is None else call.interrupted()
             if found is None:
-                _attach(error, None)
+                attach(error, None)
                 raise
             return found
         except BaseException as error:
-            _attach(error, None if call is None else call.best())
+            attach(error, None if call is None else call.best())
             raise
 
 
@@ -226,7 +241,7 @@ def _is_tiny(model: nn.Module, given: Given) -> bool:
     return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 
-def _attach(error: BaseException, best: Finetuned | None) -> None:
+def attach(error: BaseException, best: Finetuned | None) -> None:
     """Attach the best result so far to an exception.
 
     Not by assignment, which some classes refuse: the exception itself matters more.

@@ -65,11 +65,15 @@ ROOMS = {
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.call": "errors process reading reading.columns reading.outputs "
-    "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics "
+    "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
     "algorithm1 methods on_outputs finetuned options journal",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal call",
+    "metricopt.tuned": "errors reading.inputs methods finetuned",
+    "metricopt.tune": "errors process reading reading.inputs reading.outputs "
+    "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
+    "metrics methods on_outputs finetuned options call finetune tuned",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

@@ -59,7 +59,8 @@ class Drawing:
         seeds: seeds of the task's own random choices; fixed ones if None.
         rates: learning rates found so far, for tasks with the same train split, loss,
             sampler and seeds to share; see `metricopt.tasks.descent.loss_rate`.
-        portfolio: makes the losses of the portfolio from what is known of the data.
+        portfolio: makes the losses of the portfolio from what is known of the data;
+            None for no losses.
         own_losses: the portfolio of a network whose outputs are no class scores.
         meaning: what outputs are; None where they are plain class logits or the
             metric says what they are.
@@ -68,7 +69,7 @@ class Drawing:
     sampler: Sampler | None = None
     seeds: Seeds | None = None
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
-    portfolio: Callable[[LossFacts], Portfolio] = make_portfolio
+    portfolio: Callable[[LossFacts], Portfolio] | None = make_portfolio
     own_losses: Portfolio = field(default_factory=dict)
     meaning: Meaning | None = None
 
@@ -171,7 +172,7 @@ class NetworkTask(Task):
     @cached_property
     def portfolio(self) -> dict[str, Task]:
         """The task with every loss of the portfolio, where there are statistics."""
-        if self.statistics is None:
+        if self.statistics is None or self._make_portfolio is None:
             return {}
         if self.statistics.kind.reads != "scores":
             # Its own loss, too, leaves candidates on its way.

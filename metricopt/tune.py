@@ -1,0 +1,267 @@
+"""Offsets of known outputs towards a metric: the library without a network."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from metricopt.adapters.output_offsets import (
+    MeantAdapter,
+    OutputOffsets,
+    Unmodulated,
+)
+from metricopt.adapters.output_offsets import columns as columns_of
+from metricopt.call import Given
+from metricopt.errors import ConfigError, DataError, require_kind
+from metricopt.finetune import DEFAULTS, LOOKED_AT, attach, improved
+from metricopt.finetuned import Finetuned
+from metricopt.methods.result import Evidence
+from metricopt.metrics.base import Metric
+from metricopt.on_outputs.folds import stratified_folds
+from metricopt.options import FRAMING_QUERIES, FinetuneOptions
+from metricopt.process.seeding import make_generator
+from metricopt.reading.callables import make_metric
+from metricopt.reading.columns import columns_at
+from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.outputs import are_labels
+from metricopt.tasks.encoding import encoded
+from metricopt.tasks.examples import as_split, relabelled
+from metricopt.tasks.judge import Judge
+from metricopt.tasks.sampling import Split
+from metricopt.tuned import Tuned
+
+MOST = 20_000
+"""Most examples the search sees; more only confirm what it found."""
+CONFIRMING = 2
+"""Queries of all examples, where the search sees some."""
+CPU = torch.device("cpu")
+
+
+def tune(
+    outputs: object,
+    targets: object,
+    metric: object,
+    /,
+    *,
+    columns: Mapping[str, object] | None = None,
+    options: FinetuneOptions = DEFAULTS,
+    **settings: Any,
+) -> Tuned:
+    """Find offsets of known outputs that improve a metric; no network is needed.
+
+    The outputs should be of examples that nothing was trained on, such as out-of-fold
+    predictions. Of more than 20,000 examples, the search sees 20,000 that are alike in
+    labels; two queries of all then confirm what it found. The outputs stay as they are
+    unless there is evidence of a gain on other data.
+
+    Args:
+        outputs: logits, decision values, probabilities or predicted values, [N, C],
+            [N] for two classes, or [N, C, ...]; a tensor or an array. Outputs in [0, 1]
+            with labels are probabilities, unless `outputs="logits"` is set.
+        targets: whole numbers [N], zeros and ones [N, K] for several labels, or
+            numbers.
+        metric: whatever `make_metric` accepts, such as the name of a metric or of a
+            scorer of scikit-learn.
+        columns: what stands beside the targets by name, for metrics that take it.
+        options: everything else; see `FinetuneOptions`.
+        **settings: fields of `FinetuneOptions` by name, instead of those in `options`.
+
+    Returns:
+        The offsets with what they gained; `predict` and `shifted` use them.
+
+    Raises:
+        ConfigError: if a setting or name is not valid, or outputs are embeddings.
+        DataError: if there is no example, or outputs and targets differ in length.
+        MetricError: see `finetune`.
+    """
+    began = time.perf_counter()
+    options = _checked(options, settings)
+    given = _read(outputs, targets, columns or {}, metric, options)
+    some = _sample(given, options.seed)
+    whole, searched = len(given.observe), len(some.observe)
+    if some is not given:
+        options = options.changed(queries=_queries(options))
+    network = nn.Identity()
+    options = options.changed(adapter=_adapter(network, given))
+    found = improved(network, lambda: some, metric, options)
+    if some is given:
+        return Tuned(found, whole, whole)
+    try:
+        return Tuned(_confirmed(found, given, began), whole, searched)
+    except BaseException as error:
+        attach(error, found)
+        raise
+
+
+def _queries(options: FinetuneOptions) -> int:
+    """Return the queries that are left to a search on some examples."""
+    left = options.queries - CONFIRMING
+    if left <= FRAMING_QUERIES:
+        raise ConfigError(
+            f"queries must be at least {CONFIRMING + FRAMING_QUERIES + 1} for more "
+            f"than {MOST:,} examples, got {options.queries}"
+        )
+    return left
+
+
+def _adapter(network: nn.Identity, given: Given) -> OutputOffsets:
+    """Return offsets of a network whose outputs are its inputs."""
+    one = given.observe.batch(slice(1))
+    assert isinstance(one, Tensor)
+    count = 1 if one.ndim == 1 else columns_of(one, given.meaning)
+    inner = Unmodulated(network, one)
+    return OutputOffsets(inner, one, given.meaning, count)
+
+
+def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOptions:
+    """Return the options with settings.
+
+    Raises:
+        ConfigError: if one of them is about a network.
+    """
+    require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
+    options = options.changed(**settings)
+    for name in ("adapter", "size", "sites", "sampler"):
+        if getattr(options, name) != getattr(DEFAULTS, name):
+            raise ConfigError(
+                f"{name} is about a network; tune has none, and moves offsets alone"
+            )
+    return options
+
+
+def _read(
+    outputs: object,
+    targets: object,
+    beside: Mapping[str, object],
+    metric: object,
+    options: FinetuneOptions,
+) -> Given:
+    """Read metric, outputs and targets, and decide what they mean."""
+    black_box = make_metric(
+        metric,
+        higher_is_better=options.higher_is_better,
+        low=options.low,
+        high=options.high,
+    )
+    split = as_split((outputs, targets, beside), name="observe", device=CPU)
+    held = split.batch(slice(None))
+    if not isinstance(held, Tensor):
+        raise DataError("outputs must be one tensor or array, got several")
+    if not held.is_floating_point():
+        raise DataError(
+            f"outputs must be scores or values, got {held.dtype} of shape "
+            f"{list(held.shape)}: labels that are decided cannot be shifted"
+        )
+    meaning = _meaning(held, split.targets, black_box, options.outputs)
+    if not meaning.are_targets_plain:
+        split = relabelled(split, meaning.inward_targets(split.targets))
+    loss = _ProperLoss(meaning)
+    return Given(split, split, loss, black_box, meaning, network=False)
+
+
+def _meaning(
+    outputs: Tensor, targets: Any, metric: Metric, given: Kind | None
+) -> Meaning:
+    """Return what outputs mean; shares of labels are probabilities unless it is said.
+
+    Raises:
+        ConfigError: if they are embeddings, or not what the user says.
+    """
+    some = outputs[:LOOKED_AT]
+    inside = bool(((some >= 0) & (some <= 1)).all())
+    binary = isinstance(targets, Tensor) and bool(
+        ((targets == 0) | (targets == 1)).all()
+    )
+    if given is None and inside and binary:
+        given = "probabilities"
+    meaning = meaning_of(some, targets, loss=None, given=given)
+    if meaning.kind == "embeddings" or metric.reads != "scores":
+        raise ConfigError(
+            "tune shifts scores of classes or predicted values, but these outputs are "
+            f"{meaning.kind}, and metric {metric.name!r} reads {metric.reads}: use "
+            "finetune with a network"
+        )
+    return meaning
+
+
+class _ProperLoss:
+    """The loss that outputs of a meaning would be trained with, for directions."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self._meaning = meaning
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        columns_ = outputs[:, None] if outputs.ndim == 1 else outputs
+        logits, truth = self._meaning.inward(columns_), self._meaning.truth
+        assert isinstance(logits, Tensor)
+        if truth == "labels" and logits.shape[1] > 1:
+            labels, ignored = targets.long(), self._meaning.ignored
+            left_out = -100 if ignored is None else ignored
+            return functional.cross_entropy(logits, labels, ignore_index=left_out)
+        if truth == "other":
+            return logits.square().mean()
+        same = targets.to(logits).reshape(logits.shape)
+        if truth == "numbers":
+            return functional.mse_loss(logits, same)
+        return functional.binary_cross_entropy_with_logits(logits, same)
+
+
+def _sample(given: Given, seed: int) -> Given:
+    """Return what a search sees: all, or some examples that are alike in labels."""
+    count, targets = len(given.observe), given.observe.targets
+    if count <= MOST:
+        return given
+    assert isinstance(targets, Tensor)
+    labels = targets if are_labels(targets) else torch.zeros(count)
+    parts = -(-count // MOST)
+    chosen = stratified_folds(labels.cpu(), parts, make_generator("tune", seed)) == 0
+    places = chosen.nonzero().flatten()
+    split = Split(
+        given.observe.batch(places),
+        targets[places],
+        columns_at(given.columns, places),
+    )
+    return replace(given, train=split, observe=split)
+
+
+def _confirmed(found: Finetuned, given: Given, began: float) -> Finetuned:
+    """Return what a search on some examples found, as all examples confirm it."""
+    adapter = found.adapter
+    judge = Judge(MeantAdapter(adapter, given.meaning), encoded(adapter, given.observe))
+    both = torch.stack([torch.zeros_like(found.phi), found.phi])
+    before, after = judge.values(found.metric, both).tolist()
+    spent = replace(
+        found.spent,
+        queries=found.spent.queries + CONFIRMING,
+        seconds=time.perf_counter() - began,
+    )
+    found = replace(
+        found,
+        metric_before=before,
+        metric_after=after,
+        metric_proposed=after,
+        spent=spent,
+    )
+    gained = after > before if found.metric.higher_is_better else after < before
+    if gained or not found.phi.any():
+        return found
+    return replace(
+        found,
+        phi=torch.zeros_like(found.phi),
+        metric_after=before,
+        evidence=_refuted(found.evidence, len(given.observe)),
+    )
+
+
+def _refuted(evidence: Evidence | None, count: int) -> Evidence | None:
+    if evidence is None:
+        return None
+    reason = (
+        f"{evidence.reason} On all {count:,} examples nothing is gained: outputs stay "
+        "as they are."
+    )
+    return replace(evidence, reason=reason)

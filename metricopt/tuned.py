@@ -1,0 +1,156 @@
+"""What `tune` returns: offsets of outputs, what they gained, and what that cost."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import ShapeError, described
+from metricopt.finetuned import Estimate, Finetuned, Spent
+from metricopt.methods.result import Evidence
+from metricopt.reading.inputs import as_tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OBSERVED = "on the observe split"
+"""What the summary of a fine-tuned network calls the examples."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Offsets found for a metric of known outputs.
+
+    Attributes:
+        found: the same as `finetune` returns it, for a network whose outputs are its
+            inputs.
+        examples: number of examples N that were given.
+        searched: number of examples the offsets were searched on.
+    """
+
+    found: Finetuned
+    examples: int
+    searched: int
+
+    @property
+    def offsets(self) -> Tensor:
+        """Offset of every output, [C], in the units of logits or values; 0 for none."""
+        return self.found.phi[self.found.adapter.parts["offsets"]]
+
+    @property
+    def scales(self) -> Tensor | None:
+        """What predicted values are multiplied by before, [C]; None for classes."""
+        place = self.found.adapter.parts.get("scales")
+        return None if place is None else self.found.phi[place].exp()
+
+    @property
+    def metric_before(self) -> float:
+        """Metric of the outputs as they were given, on all examples."""
+        return self.found.metric_before
+
+    @property
+    def metric_after(self) -> float:
+        """Metric of the shifted outputs on all examples; never worse."""
+        return self.found.metric_after
+
+    @property
+    def expected(self) -> Estimate | None:
+        """Gain to expect on other data; see `Finetuned.expected`."""
+        return self.found.expected
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """Evidence for the offsets, or against any other than 0."""
+        return self.found.evidence
+
+    @property
+    def spent(self) -> Spent:
+        """Queries and seconds."""
+        return self.found.spent
+
+    @property
+    def values(self) -> Tensor:
+        """Values of all queries of the search in order, [n]."""
+        return self.found.values
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong, a sentence each."""
+        return self.found.warnings
+
+    def shifted(self, outputs: Any) -> Any:
+        """Return outputs [N, ...] with the offsets, in the same form.
+
+        Probabilities stay probabilities. Arrays of numpy come back as arrays.
+
+        Raises:
+            ShapeError: if they are not of the form they were when offsets were chosen.
+        """
+        given = self._read(outputs)
+        moved = self._moved(given)
+        back = self.found.meaning.outward(moved)
+        assert isinstance(back, Tensor)
+        return _as_given(back, outputs)
+
+    def predict(self, outputs: Any) -> Any:
+        """Return the decisions of shifted outputs [N, C], int64 labels [N].
+
+        Several labels of one example are decided one by one, [N, K]. Predicted values
+        are returned as `shifted` returns them.
+
+        Raises:
+            ShapeError: as `shifted`.
+        """
+        meaning = self.found.meaning
+        if meaning.truth not in ("labels", "multi-label"):
+            return self.shifted(outputs)
+        logits = self._moved(self._read(outputs))
+        if meaning.truth == "multi-label":
+            return _as_given((logits >= 0).long(), outputs)
+        one = logits.shape[1] == 1
+        decided = (logits[:, 0] >= 0).long() if one else logits.argmax(1)
+        return _as_given(decided, outputs)
+
+    def summary(self) -> str:
+        """Return a few plain lines: what was gained, and what was spent for it."""
+        text = self.found.summary().replace(OBSERVED, f"on {self.examples:,} examples")
+        if self.searched == self.examples:
+            return text
+        return f"{text}\nThe search saw {self.searched:,} of the examples."
+
+    def plot(self) -> "Figure":
+        """Return a figure of the queries, see `Finetuned.plot`."""
+        return self.found.plot()
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the figure for a notebook."""
+        return self.found._repr_html_()
+
+    def _read(self, outputs: Any) -> Tensor:
+        given = as_tensor(outputs)
+        meaning, count = self.found.meaning, len(self.offsets)
+        axis = -1 if meaning.layout == "tokens" else 1
+        fits = given is not None and (
+            given.ndim == 1
+            if meaning.flat
+            else given.ndim > 1 and given.shape[axis] == count
+        )
+        if given is None or not fits:
+            form = "[N]" if meaning.flat else f"[N, {count}]"
+            raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
+        return given[:, None] if meaning.flat else given
+
+    @torch.no_grad()
+    def _moved(self, given: Tensor) -> Tensor:
+        """Return logits or values in the form of methods, [N, C, ...], shifted."""
+        adapter = self.found.adapter
+        phi = self.found.phi[None].to(given.device)
+        predicted = adapter.predict(adapter.encode(given), phi)
+        moved = self.found.meaning.inward(predicted, leading=2)
+        assert isinstance(moved, Tensor)
+        return moved[0]
+
+
+def _as_given(found: Tensor, given: object) -> Any:
+    return found if isinstance(given, Tensor) else found.cpu().numpy()
