@@ -58,6 +58,8 @@ class BatchedNetwork:
 
     def shared(self, features: Features, modulation: Modulation) -> Outputs:
         """Return outputs [B, N, ...] of every row on the same N examples."""
+        examples = len(features[0])
+        modulation = replace(modulation, batch=modulation.rows * examples)
         values = [
             self._repeat(value, modulation.rows)
             if site is None
@@ -65,10 +67,11 @@ class BatchedNetwork:
             for site, value in zip(self.cut.entries, features, strict=True)
         ]
         outputs = self.cut.decode(values, modulation)
-        return by_row(outputs, modulation.rows, len(features[0]))
+        return by_row(outputs, modulation.rows, examples)
 
     def grouped(self, features: Features, modulation: Modulation) -> Outputs:
         """Return outputs [B, n, ...] of every row on n examples of its own."""
+        modulation = replace(modulation, batch=len(features[0]))
         values = [
             self._repeat(value, 1) if site is None else modulation.grouped(value, site)
             for site, value in zip(self.cut.entries, features, strict=True)
@@ -169,6 +172,8 @@ def by_row(returned: Any, rows: int, examples: int) -> Outputs:
 
 
 def _by_row(outputs: Tensor, rows: int, examples: int) -> Tensor:
+    if outputs.ndim == 0 and rows * examples == 1:
+        outputs = outputs[None]  # a network that squeezes, on one example
     if outputs.ndim == 0 or len(outputs) != rows * examples:
         raise ShapeError(
             f"the network must return one output for each of {rows * examples} "

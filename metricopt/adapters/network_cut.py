@@ -47,6 +47,9 @@ class SiteTracer(fx.Tracer):
     ) -> fx.Graph:
         """Return the graph of a module, while no other thread traces one."""
         modules = [*root.modules()] if isinstance(root, nn.Module) else []
+        if isinstance(root, _OfTensors):
+            # Ours: it keeps the tensors that a forward makes, which the graph reads.
+            modules.remove(root)
         kept = [(module, dict(vars(module))) for module in modules]
         try:
             with ONE_TRACE:

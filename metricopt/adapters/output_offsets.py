@@ -107,7 +107,8 @@ class OutputOffsets(NetworkAdapter):
             assert isinstance(outputs, Tensor)
             # A network that returns [N] has one output; else this is one example.
             apart = 1 if self.outputs == 1 else 0
-            flat = outputs.unsqueeze(apart) if outputs.ndim == 1 else outputs
+            flat = outputs.reshape(1) if outputs.ndim == 0 else outputs
+            flat = flat.unsqueeze(apart) if flat.ndim == 1 else flat
             moved = self._moved(flat[None], phi[None, self.inner.size :])
             back = self._form.outward(moved, leading=2)
             assert isinstance(back, Tensor)

@@ -13,7 +13,7 @@ from metricopt.adapters.applied.folding import folded, replaced
 from metricopt.adapters.base import Features, NetworkAdapter
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.network_cut import GraphCut, site_changes
-from metricopt.adapters.sites import Modulation, Site
+from metricopt.adapters.sites import Modulation, Site, require_all
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.inputs import (
@@ -85,7 +85,10 @@ class SiteAdapter(NetworkAdapter):
                 f"got {_named(form_of(inputs))}"
             )
         with self.detached():
-            return self._settled().cut.encode(inputs)
+            features = self._settled().cut.encode(inputs)
+        for part in features:
+            require_all(len(part), count_of(inputs))
+        return features
 
     def predict(self, features: Features, phi: Tensor) -> Outputs:
         """Return the outputs of every phi on the same N examples; see `Adapter`.

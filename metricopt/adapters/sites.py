@@ -131,6 +131,19 @@ def require_called(sites: Sequence[Site], called: Container[nn.Module]) -> None:
             raise ConfigError(f"site {site.name!r} is never called by the network")
 
 
+def require_all(seen: int, batch: int) -> None:
+    """Raise ConfigError if a site sees some examples of a batch only, not each.
+
+    It may see each several times, as a layer of tokens or of windows does.
+    """
+    if seen % max(1, batch):
+        raise ConfigError(
+            f"a layer that phi modulates must see every example, got {seen} of {batch}:"
+            " give sites=[...] the name of a layer to which no router or mask sends "
+            "only some examples"
+        )
+
+
 def _site(name: str, module: nn.Module, shapes: Shapes) -> Site:
     axis = _channel_dim(module)
     require_called([Site(name, module, 0, axis)], shapes)
@@ -182,12 +195,18 @@ class Modulation:
             where channels are shifted only.
         shifts: one shift per channel for every site, each of shape [B, C].
         channel_dims: axis of the channels in the output of every site, 1 or -1.
+        batch: examples [B * n] that the network runs on at once, of which every site
+            has to see all; None where there is one row, so that any number will do.
+
+    Raises:
+        ConfigError: if a site sees some of the examples only.
     """
 
     rows: int
     factors: tuple[Tensor, ...] | None
     shifts: tuple[Tensor, ...]
     channel_dims: tuple[int, ...]
+    batch: int | None = None
 
     def shared(self, hidden: Tensor, site: int) -> Tensor:
         """Modulate the same N examples by every row; only the output is B times as big.
@@ -198,6 +217,7 @@ class Modulation:
 
     def grouped(self, hidden: Tensor, site: int) -> Tensor:
         """Modulate each row's own n examples [B * n, ...], the n of row 0 first."""
+        require_all(len(hidden), self.batch or 1)
         examples = len(hidden) // self.rows
         by_row = hidden.reshape(self.rows, examples, *hidden.shape[1:])
         return self._modulate(by_row, site)

@@ -20,9 +20,10 @@ from metricopt.tasks.task import Task
 def suited_recipe(recipe: Recipe, budget: Budget) -> Recipe:
     """Return the recipe with trajectories as long as the run they prepare for.
 
-    Each is observed at 5 % of its steps, but at least at three of them.
+    Each is observed at 5 % of its steps, but at least at three of them, and at two if
+    the run is a single step: of one phi alone there is nothing to learn.
     """
-    steps = max(1, budget.gradient_steps)
+    steps = max(2, budget.gradient_steps)
     observations = min(steps, max(3, math.ceil(steps / 20)))
     rollout = replace(recipe.rollout, steps=steps, observations=observations)
     return replace(recipe, rollout=rollout)

@@ -113,14 +113,14 @@ class ObservedStatistics:
         for fold, row in enumerate(phi.split(1)):
             places = (folds == fold).nonzero().flatten()
             judge = Judge(adapter, split.part(places))
-            found.append(_one_tensor(judge.outputs(row)))
+            found.append(_readable(judge.outputs(row)))
             order.append(places)
         pooled = torch.cat(found, 1)
         return pooled[:, torch.cat(order).argsort().to(pooled.device)]
 
     def outputs(self, phi: Tensor) -> Tensor:
         """Return the outputs of every row, shape [B, N, C]."""
-        return _one_tensor(self._judge.outputs(phi))
+        return _readable(self._judge.outputs(phi))
 
     def of_outputs(self, outputs: Tensor, weights: Tensor | None = None) -> Groups:
         """Return the exact statistics of outputs [B, N, C]; see `exact`."""
@@ -146,7 +146,7 @@ class ObservedStatistics:
         outputs = outputs_in_parts(
             self._judge.adapter, split.batch(rows), phi.to(split.device)
         )
-        return _one_tensor(outputs)
+        return _readable(outputs)
 
     def smooth_of(
         self, outputs: Tensor, rows: Tensor, weights: Tensor | None = None
@@ -165,10 +165,25 @@ def _where_phi_is(groups: Groups) -> Groups:
     return {name: values.cpu() for name, values in groups.items()}
 
 
-def _one_tensor(outputs: Outputs) -> Tensor:
+BEYOND = 20.0
+"""How far beyond all others an infinite output is taken to be: e^20 to 1 as odds."""
+
+
+def _readable(outputs: Outputs) -> Tensor:
+    """Return outputs as numbers that statistics can be made of, shape [B, N, C].
+
+    Numbers of half precision have no log odds near 0 and 1. An infinite logit is that
+    of a class that is masked.
+    """
     if not isinstance(outputs, Tensor):
         raise ConfigError("statistics need outputs in one tensor, got a tuple")
-    return outputs
+    if outputs.dtype in (torch.float16, torch.bfloat16):
+        outputs = outputs.float()
+    finite = outputs.detach().isfinite()
+    if finite.all() or not finite.any():
+        return outputs
+    low, high = outputs.detach()[finite].aminmax()
+    return outputs.clamp(low - BEYOND, high + BEYOND)
 
 
 def outputs_in_parts(adapter: Adapter, features: Features, phi: Tensor) -> Outputs:
