@@ -41,6 +41,7 @@ from metricopt.methods.known import (
 )
 from metricopt.methods.result import Budget
 from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.constrained import Bound, at_least, at_most
 from metricopt.options import FinetuneOptions
 from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import Meaning
@@ -73,6 +74,7 @@ __all__ = [
     "STATISTICS",
     "Adapter",
     "BalancedSampler",
+    "Bound",
     "Budget",
     "BudgetExceededError",
     "ClassSampler",
@@ -110,6 +112,8 @@ __all__ = [
     "Task",
     "Tuned",
     "ValueFunction",
+    "at_least",
+    "at_most",
     "auto_adapter",
     "finetune",
     "load_known",

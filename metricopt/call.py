@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import torch
 from torch import Tensor
@@ -12,12 +13,24 @@ from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
-from metricopt.journal.journal import Journal, JournalledMetric
+from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.result import Budget, FinetuneResult
+from metricopt.methods.result import (
+    BoundReport,
+    Budget,
+    Evidence,
+    FinetuneResult,
+    Front,
+)
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
+from metricopt.metrics.constrained import (
+    ConstrainedMetric,
+    constrained_cost,
+    met,
+    metrics_of,
+)
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
@@ -39,7 +52,7 @@ from metricopt.reading.metric import (
 from metricopt.reading.network import FEW, check_finite, first_run
 from metricopt.reading.outputs import are_labels, each
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.failed_queries import ForgivingMetric
+from metricopt.tasks.failed_queries import failing, forgiving
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.recorded_task import OnQuery, RecordedTask, rows_together
@@ -104,10 +117,10 @@ class FinetuneCall:
         self.adapter, self.options, self.meaning = adapter, options, given.meaning
         self.metric = asked = bound_metric(given.metric, given.meaning, given.columns)
         if journal is not None:
-            asked = JournalledMetric(self.metric, journal)
+            asked = journalled(self.metric, journal)
         forgiven = options.queries // FORGIVEN
-        self._asked = ForgivingMetric(asked, 0, options.retries)
-        self._forgiving = ForgivingMetric(asked, forgiven, options.retries)
+        self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
+        self._forgiving = forgiving(asked, forgiven, options.retries)
         self._began, self._journal = began, journal
         self._has_network = given.network
         self.train, self.observe = given.train, given.observe
@@ -165,12 +178,15 @@ class FinetuneCall:
         if self.task.best is None:
             return None
         cost, phi = self.task.best
-        value, untouched = self._native(cost), self._untouched()
+        place = int((self.task.costs == cost).nonzero()[0])
+        value, untouched = self._values[place].item(), self._untouched()
         return replace(
             untouched,
             phi=phi[0].to(untouched.phi.device),
             metric_after=value,
             metric_proposed=value,
+            bounds=self._reports(self.task.each[place]),
+            is_worse=None if self.task.bounds is None else False,
         )
 
     def interrupted(self) -> Finetuned | None:
@@ -233,12 +249,13 @@ class FinetuneCall:
 
     def _untouched(self) -> Finetuned:
         """Return the untouched network, the first query, as a result."""
-        value = self._native(self.task.costs[0].item())
+        first = self.task.each[0]
+        value = self._objective(first)
         weight = next(self.adapter.network.parameters(), torch.empty(0))
         return Finetuned(
             adapter=self.adapter,
             phi=torch.zeros(self.task.size, device=weight.device),
-            metric=self.metric,
+            metric=metrics_of(self.metric)[0],
             metric_before=value,
             metric_after=value,
             metric_proposed=value,
@@ -248,6 +265,8 @@ class FinetuneCall:
             few=self._few,
             spent=self._spent(0),
             values=self._values,
+            bounds=self._reports(first),
+            met=met(self.task.each),
         )
 
     def _shuffled_value(self) -> float:
@@ -279,28 +298,82 @@ class FinetuneCall:
         self.task.meter.limit = self.options.queries - 1
         result = self.method.run(self.task, self.budget, generator)
         self.task.meter.limit = self.options.queries
-        value = self._native(self.task.observe(result.phi[:1]).item())
+        each = self.task.observe_each(result.phi[:1])[0]
         if not result.phi[0].any():
             # Asked again, a noisy metric says something else of the same network.
-            value = untouched.metric_before
+            each = self.task.each[0]
+        evidence = result.evidence[0] if result.evidence else None
         adapter = self.adapter.describe()
         proposed = replace(
             untouched,
-            metric_proposed=value,
+            metric_proposed=self._objective(each),
             spent=self._spent(result.gradient_steps),
             history=result.checkpoints,
             notes=result.notes,
             health=verdict(result.notes),
-            evidence=result.evidence[0] if result.evidence else None,
+            evidence=evidence,
             known=result.known[0].made_for(adapter) if result.known else None,
             values=self._values,
             confusion=self._confusion(result),
+            bounds=self._reports(self.task.each[0], evidence),
+            met=met(self.task.each),
+            front=self._front(evidence),
+            is_worse=self._is_worse(each, evidence),
         )
         equal = proposed.metric_proposed == untouched.metric_before
         if proposed.turned_down or (equal and proposed.evidence is None):
             return proposed
         phi = result.phi[0].detach().clone().to(untouched.phi.device)
-        return replace(proposed, phi=phi, metric_after=proposed.metric_proposed)
+        return replace(
+            proposed,
+            phi=phi,
+            metric_after=proposed.metric_proposed,
+            bounds=self._reports(each, evidence),
+        )
+
+    def _is_worse(self, each: Tensor, evidence: Evidence | None) -> bool | None:
+        """Return whether a proposal under bounds [1 + M] is worse than phi = 0.
+
+        A method that judged how probably they are met may give up some of the
+        objective for them.
+        """
+        before = self.task.each[0]
+        if self.task.bounds is None:
+            return None
+        if evidence is not None and evidence.met:
+            return bool(met(before) and not met(each))
+        return bool(constrained_cost(each) > constrained_cost(before))
+
+    def _reports(
+        self, each: Tensor, evidence: Evidence | None = None
+    ) -> tuple[BoundReport, ...]:
+        """Return what became of every bound at a phi, of which this was observed."""
+        metric = self.metric
+        if not isinstance(metric, ConstrainedMetric):
+            return ()
+        chances = evidence.met if evidence and evidence.met else repeat(None)
+        both = metric.native(torch.stack([self.task.each[0], each]))[:, 1:].T.tolist()
+        return tuple(
+            BoundReport(
+                bound.metric.name, bound.sense, bound.value, before, after, chance
+            )
+            for bound, (before, after), chance in zip(
+                metric.bounds, both, chances, strict=False
+            )
+        )
+
+    def _front(self, evidence: Evidence | None) -> Front | None:
+        """Return the front in native units, with phi where the network is."""
+        metric = self.metric
+        if evidence is None or evidence.front is None or self.task.bounds is None:
+            return None
+        assert isinstance(metric, ConstrainedMetric)
+        front, axes = evidence.front, list(self.task.bounds.axes)
+        every = front.values.new_zeros(2, len(front.phi), 1 + len(metric.bounds))
+        every[..., axes] = torch.stack([front.values, front.elsewhere])
+        values, elsewhere = metric.native(every)[..., axes]
+        names = tuple(metric.metrics[axis].name for axis in axes)
+        return replace(front, names=names, values=values, elsewhere=elsewhere)
 
     def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
         statistics = self.task.statistics
@@ -334,11 +407,16 @@ class FinetuneCall:
 
     @property
     def _failures(self) -> list[str]:
-        return self._forgiving.failures
+        lists = [part.failures for part in failing(self._forgiving)]
+        return max(lists, key=len)
 
     @property
     def _values(self) -> Tensor:
-        return from_cost(self.metric, self.task.costs)
+        return from_cost(metrics_of(self.metric)[0], self.task.each[:, 0])
+
+    def _objective(self, each: Tensor) -> float:
+        """Return the native value of the objective where this was observed."""
+        return from_cost(metrics_of(self.metric)[0], each[0]).item()
 
     def _native(self, cost: float) -> float:
         return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()

@@ -18,6 +18,23 @@ LABELLED = 12
 
 
 @dataclass(frozen=True)
+class DrawnFront:
+    """What the figure of a front shows.
+
+    Attributes:
+        metric: name of the bounded metric.
+        points: bounded metric and objective of every point.
+        bound: the bound.
+        returned: bounded metric and objective of what is returned.
+    """
+
+    metric: str
+    points: Sequence[Sequence[float]]
+    bound: float
+    returned: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Curves:
     """What the figure of a result shows.
 
@@ -30,6 +47,8 @@ class Curves:
             native units.
         confusion: counts of labels by predictions, before and after, [K, K] each; None
             where there are no labels.
+        met: whether each query met all bounds, shape [n]; None without bounds.
+        front: the Pareto front; None without bounds.
     """
 
     metric: str
@@ -38,15 +57,19 @@ class Curves:
     returned: float
     trials: Sequence[tuple[float, float]]
     confusion: tuple[Tensor, Tensor] | None
+    met: Tensor | None = None
+    front: DrawnFront | None = None
 
 
 def draw(curves: Curves) -> "Figure":
-    """Return the figure: a panel for each of the three that there is anything of."""
+    """Return the figure: a panel for each of the four that there is anything of."""
     from matplotlib.figure import Figure
 
     drawn = [_draw_queries]
     if curves.trials:
         drawn.append(_draw_trials)
+    if curves.front is not None:
+        drawn.append(_draw_front)
     if curves.confusion is not None:
         drawn.append(_draw_confusion)
     figure = Figure(figsize=(4.2 * len(drawn), 3.6), layout="constrained")
@@ -58,7 +81,11 @@ def draw(curves: Curves) -> "Figure":
 
 def _draw_queries(panel: "Axes", curves: Curves) -> None:
     queries = range(1, len(curves.values) + 1)
-    panel.plot(queries, curves.values.tolist(), ".", color="0.65", label="queried")
+    met = torch.ones(len(queries)).bool() if curves.met is None else curves.met
+    for marker, kept, label in ((".", met, "queried"), ("x", ~met, "beyond a bound")):
+        values = curves.values.masked_fill(~kept, torch.nan).tolist()
+        if kept.any():
+            panel.plot(queries, values, marker, color="0.65", label=label)
     panel.step(
         queries, curves.best.tolist(), where="post", color="C0", label="best so far"
     )
@@ -79,6 +106,18 @@ def _draw_trials(panel: "Axes", curves: Curves) -> None:
     panel.set_xlabel(f"predicted {curves.metric}")
     panel.set_ylabel("observed")
     panel.set_title("Predictions, the last ones darkest")
+
+
+def _draw_front(panel: "Axes", curves: Curves) -> None:
+    front = curves.front
+    assert front is not None
+    panel.plot(*zip(*front.points, strict=True), ".-", color="C0", label="predicted")
+    panel.plot(*front.returned, "o", color="C1", label="returned")
+    panel.axvline(front.bound, color="0.65", linestyle="--", label="bound")
+    panel.set_xlabel(front.metric)
+    panel.set_ylabel(curves.metric)
+    panel.set_title("Pareto front on the observe split")
+    panel.legend()
 
 
 def _draw_confusion(panel: "Axes", curves: Curves) -> None:

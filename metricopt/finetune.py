@@ -20,7 +20,7 @@ from metricopt.metrics.base import Metric
 from metricopt.options import FinetuneOptions
 from metricopt.process.keeping import evaluating, kept_process, one_thread
 from metricopt.process.query_bar import QueryBar
-from metricopt.reading.callables import make_metric
+from metricopt.reading.constraints import read_metric
 from metricopt.reading.inputs import call_on_copy, selected, tensors_of
 from metricopt.reading.loss import require_loss
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
@@ -146,8 +146,11 @@ def _read(
     options: FinetuneOptions,
 ) -> Given:
     """Read metric and splits, and decide what the outputs of the model mean."""
-    black_box = make_metric(
+    black_box = read_metric(
         metric,
+        options.constraints,
+        objective=options.objective,
+        confidence=options.confidence,
         higher_is_better=options.higher_is_better,
         low=options.low,
         high=options.high,

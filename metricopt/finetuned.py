@@ -6,7 +6,7 @@ import io
 import math
 import os
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,9 +17,9 @@ from metricopt.adapters.applied.changed import is_changed
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.errors import ConfigError
-from metricopt.figures import Curves, draw
+from metricopt.figures import Curves, DrawnFront, draw
 from metricopt.methods.known import Known
-from metricopt.methods.result import Checkpoint, Evidence
+from metricopt.methods.result import BoundReport, Checkpoint, Evidence, Front
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.reading.inputs import Inputs
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -103,6 +103,11 @@ class Finetuned:
         meaning: how outputs and targets were read.
         theta: fingerprint of the weights that phi was chosen for; "" if not known.
         few: inputs of a few examples, on which `merge` is checked.
+        bounds: what became of every bound, in the order they were given.
+        met: whether each of `values` meets all bounds, [n].
+        front: what can be had of the metric and the bounded ones; None without bounds,
+            or where they are no function of known statistics.
+        is_worse: whether the proposal was worse, bounds included; None without bounds.
     """
 
     adapter: NetworkAdapter
@@ -124,10 +129,50 @@ class Finetuned:
     meaning: Meaning = PLAIN
     theta: str = ""
     few: Inputs | None = None
+    bounds: tuple[BoundReport, ...] = ()
+    met: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
+    front: Front | None = None
+    is_worse: bool | None = None
+
+    @property
+    def feasible(self) -> dict[str, float | None]:
+        """How probably each bound is met on as many other examples, by its name."""
+        return {bound.name: bound.probability for bound in self.bounds}
+
+    def at(self, place: int) -> "Finetuned":
+        """Return the same with phi of a point of the front instead.
+
+        What is known of it is `front.values[place]`, predicted: it was not queried.
+
+        Raises:
+            ConfigError: if there is no such point.
+        """
+        points = 0 if self.front is None else len(self.front.phi)
+        if self.front is None or not -points <= place < points:
+            raise ConfigError(f"the front has {points} points, so no point {place}")
+        device = self.phi.device
+        phi, values = self.front.phi[place].to(device), self.front.values[place]
+        known = dict(zip(self.front.names, values.tolist(), strict=True))
+        bounds = tuple(
+            replace(bound, after=known.get(bound.metric, math.nan), probability=None)
+            for bound in self.bounds
+        )
+        value = values[0].item()
+        return replace(
+            self,
+            phi=phi,
+            metric_after=value,
+            metric_proposed=value,
+            evidence=None,
+            bounds=bounds,
+            is_worse=False,
+        )
 
     @property
     def turned_down(self) -> bool:
         """Whether the method's proposal was worse than the untouched network."""
+        if self.is_worse is not None:
+            return self.is_worse
         gain = self.metric_proposed - self.metric_before
         return gain < 0 if self.metric.higher_is_better else gain > 0
 
@@ -228,6 +273,7 @@ class Finetuned:
             lines.append("Nothing was gained on this split.")
         if self.evidence is not None:
             lines.append(self.evidence.reason)
+        lines += [bound.describe() for bound in self.bounds]
         lines.append(self.meaning.describe())
         if self.health:
             lines.append(f"Value function: {self.health}")
@@ -244,19 +290,41 @@ class Finetuned:
 
     def plot(self) -> "Figure":
         """Return a figure: all queries, predictions, and predictions of each class."""
-        higher = self.metric.higher_is_better
-        best = self.values.cummax(0) if higher else self.values.cummin(0)
         trials = () if self.evidence is None else self.evidence.trials
         return draw(
             Curves(
                 f"{self.metric.name} ({self.metric.direction} is better)",
                 self.values,
-                best.values,
+                self._best_so_far,
                 self.metric_after,
                 [(self._native(one), self._native(two)) for one, two in trials],
                 self.confusion,
+                met=self.met if self.bounds else None,
+                front=self._drawn_front,
             )
         )
+
+    @property
+    def _best_so_far(self) -> Tensor:
+        """Best value of all queries that met the bounds, [n]; NaN before the first."""
+        higher = self.metric.higher_is_better
+        if not self.bounds:
+            return (self.values.cummax(0) if higher else self.values.cummin(0)).values
+        worst = -math.inf if higher else math.inf
+        within = self.values.masked_fill(~self.met, worst)
+        best = (within.cummax(0) if higher else within.cummin(0)).values
+        return best.masked_fill(best.isinf(), math.nan)
+
+    @property
+    def _drawn_front(self) -> DrawnFront | None:
+        """The front for the figure: the objective against the first bounded metric."""
+        if self.front is None or self.front.values.shape[1] < 2:
+            return None
+        name = self.front.names[1]
+        bound = next(bound for bound in self.bounds if bound.metric == name)
+        returned = bound.after, self.metric_after
+        points = self.front.values[:, [1, 0]].tolist()
+        return DrawnFront(name, points, bound.value, returned)
 
     def _repr_html_(self) -> str:
         """Return the summary and the figure for a notebook."""

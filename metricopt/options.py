@@ -12,11 +12,13 @@ from metricopt.errors import (
     described,
     require_choice,
     require_kind,
+    require_ranges,
     require_whole,
     unknown_name,
 )
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import Known
+from metricopt.metrics.constrained import CONFIDENCE, Bound
 from metricopt.reading.meaning import Kind
 from metricopt.tasks.sampling import Sampler
 
@@ -41,6 +43,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "no_harm": (bool, "True or False"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
+    "objective": (str | None, "a key of the metric's dictionary or None"),
+    "confidence": (Real, "a number"),
     "checkpoint": (str | os.PathLike | None, "the name of a file or None"),
 }
 """Kinds of other options, and what a message calls them."""
@@ -70,6 +74,11 @@ class FinetuneOptions:
             not best there.
         low: a promise that no value of a callable is less; see `make_metric`.
         high: a promise that no value of a callable is greater.
+        constraints: bounds on further metrics, `at_least(metric, value)` and
+            `at_most(metric, value)`, which every query observes, too.
+        objective: the number to improve, if the metric is a function that returns a
+            dictionary of numbers: its key. Bounds name others.
+        confidence: probability with which all bounds are to be met on other data.
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.Meaning`.
         seed: seed of all randomness, except in a loader that shuffles.
@@ -98,6 +107,9 @@ class FinetuneOptions:
     check_direction: bool = True
     low: float | None = None
     high: float | None = None
+    constraints: Sequence[Bound] = ()
+    objective: str | None = None
+    confidence: float = CONFIDENCE
     outputs: Kind | None = None
     seed: int = 0
     no_harm: bool = True
@@ -151,6 +163,17 @@ class FinetuneOptions:
             raise ConfigError(
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
             )
+        require_ranges("finetune", vars(self), confidence="in (0, 1)")
+        if not _are_bounds(self.constraints):
+            raise ConfigError(
+                "constraints must be a list of at_least(metric, value) and "
+                f"at_most(metric, value), got {described(self.constraints)}"
+            )
+        if self.constraints and self.known is not None:
+            raise ConfigError(
+                "what is known of a metric says nothing of bounds on others: leave out "
+                "known= or constraints="
+            )
         if not _are_sites(self.sites):
             raise ConfigError(
                 "sites must be a list of module names, 'stages' or None, got "
@@ -170,3 +193,9 @@ def _are_sites(sites: object) -> bool:
     if isinstance(sites, str) or not isinstance(sites, Sequence):
         return sites in (None, "stages")
     return all(isinstance(name, str) for name in sites)
+
+
+def _are_bounds(constraints: object) -> bool:
+    if isinstance(constraints, str) or not isinstance(constraints, Sequence):
+        return False
+    return all(isinstance(bound, Bound) for bound in constraints)

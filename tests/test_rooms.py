@@ -40,7 +40,7 @@ ROOMS = {
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "
     "reading.outputs",
     "metricopt.detection": "errors reading.outputs",
-    "metricopt.metrics": "errors registry reading.outputs detection",
+    "metricopt.metrics": "errors registry reading.columns reading.outputs detection",
     "metricopt.losses": "errors registry reading.outputs detection",
     "metricopt.statistics": "errors registry reading.columns reading.outputs "
     "detection metrics",
@@ -50,18 +50,19 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters metrics losses statistics",
     "metricopt.algorithm1": "errors ranking process tasks",
-    "metricopt.methods": "errors files registry process statistics tasks algorithm1",
+    "metricopt.methods": "errors files registry process metrics statistics tasks "
+    "algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "
     "methods",
     "metricopt.algorithm1.metricopt_literal": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
-    "metricopt.on_outputs": "errors reading.outputs statistics tasks algorithm1 "
-    "methods",
+    "metricopt.on_outputs": "errors reading.outputs metrics statistics tasks "
+    "algorithm1 methods",
     "metricopt.finetuned": "errors figures reading.inputs reading.meaning adapters "
     "metrics methods",
     "metricopt.options": "errors process reading.meaning tasks.sampling adapters "
-    "methods",
+    "metrics methods",
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.call": "errors process reading reading.columns reading.outputs "

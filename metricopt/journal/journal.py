@@ -26,6 +26,7 @@ from metricopt.errors import (
 from metricopt.files import user_path
 from metricopt.journal.run_facts import RANGE, digest
 from metricopt.metrics.base import Metric, WrappedMetric
+from metricopt.metrics.constrained import metrics_of, over_each
 
 FORMAT = "metricopt-checkpoint-1"
 CHECKSUM = 32
@@ -336,14 +337,31 @@ def _write(file: int, content: bytes) -> None:
 
 
 class JournalledMetric(WrappedMetric):
-    """Asks a metric row by row, and only what the journal does not answer."""
+    """Asks a metric row by row, and only what the journal does not answer.
 
-    def __init__(self, metric: Metric, journal: Journal) -> None:
+    Args:
+        metric: what is asked.
+        journal: where answers are.
+        label: tells its questions from those of other metrics; "" for one alone.
+    """
+
+    def __init__(self, metric: Metric, journal: Journal, label: str = "") -> None:
         super().__init__(metric)
-        self._journal = journal
+        self._journal, self._label = journal, label
 
     def _value(self, outputs: Any, targets: Any) -> float:
-        question = digest((outputs, targets))
+        labelled = (self._label,) if self._label else ()
+        question = digest((*labelled, outputs, targets))
         return self._journal.answer(
             question, lambda: self.metric.value(outputs, targets)
         )
+
+
+def journalled(metric: Metric, journal: Journal) -> Metric:
+    """Return a metric that asks only what the journal does not answer.
+
+    Of one with bounds, each part asks for itself.
+    """
+    if len(metrics_of(metric)) == 1:
+        return JournalledMetric(metric, journal)
+    return over_each(metric, lambda part: JournalledMetric(part, journal, part.name))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, state_digest
 from metricopt.metrics.base import Metric
+from metricopt.metrics.constrained import metrics_of
 from metricopt.options import FinetuneOptions
 from metricopt.reading.columns import columns_of
 from metricopt.reading.expected import unwrapped
@@ -55,6 +56,7 @@ def run_facts(
     name and the settings are told apart, see `plain`; a message shows no setting of
     theirs.
     """
+    metric, *_ = metrics_of(metric)  # what is bounded is among the options
     unit = "higher" if metric.higher_is_better else "lower"
     facts = {
         "network": f"{type(adapter.network).__name__} with weights "

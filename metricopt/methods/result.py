@@ -7,6 +7,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.methods.known import Known
+from metricopt.metrics.constrained import Sense, constrained_cost
 from metricopt.tasks.task import Task
 
 
@@ -48,6 +49,61 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class BoundReport:
+    """What became of a bound on a metric.
+
+    Attributes:
+        metric: name of the metric.
+        sense: "at least" or "at most".
+        value: the bound, native units.
+        before: metric of the untouched network on observe, native units.
+        after: metric of phi on observe, native units.
+        probability: how probably phi meets the bound on as many other examples; None
+            where nothing is known of that.
+    """
+
+    metric: str
+    sense: Sense
+    value: float
+    before: float
+    after: float
+    probability: float | None
+
+    @property
+    def name(self) -> str:
+        """The bound in words, such as `precision at least 0.9`."""
+        return f"{self.metric} {self.sense} {self.value:g}"
+
+    def describe(self) -> str:
+        """Return a line for a summary."""
+        line = f"{self.name}: {self.before:.4g} -> {self.after:.4g} on observe"
+        if self.probability is None:
+            return f"{line}; nothing shows whether it is met on other data."
+        return (
+            f"{line}; met on as many other examples with probability "
+            f"{self.probability:.2f}."
+        )
+
+
+@dataclass(frozen=True)
+class Front:
+    """A Pareto front: phi of which none is better than another in all metrics.
+
+    Attributes:
+        values: predicted value of every metric on observe, the objective first, shape
+            [F, M], the best objective first.
+        elsewhere: the same on examples that chose nothing, by cross-fitting.
+        phi: adapter parameters, shape [F, d].
+        names: names of the metrics.
+    """
+
+    values: Tensor
+    elsewhere: Tensor
+    phi: Tensor
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Why a phi was chosen, or phi = 0, and what is expected of it elsewhere.
 
@@ -60,6 +116,11 @@ class Evidence:
             if it never did.
         trials: predicted and observed cost of every phi the value function chose, in
             order.
+        met: for every bound, the probability that it is met on as many other examples;
+            empty where there are none, or nothing is known of it.
+        met_before: the same of the untouched network.
+        front: what can be had of the objective and the bounded metrics; None without
+            bounds.
     """
 
     reason: str
@@ -67,6 +128,9 @@ class Evidence:
     error: float | None = None
     identified: int | None = None
     trials: tuple[tuple[float, float], ...] = ()
+    met: tuple[float, ...] = ()
+    met_before: tuple[float, ...] = ()
+    front: Front | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +200,11 @@ class Archive:
 
     The budget limits the queries of every row.
 
+    Attributes:
+        phi: what was queried, shape [R, n, d].
+        costs: costs of it, shape [R, n].
+        each: what `Task.observe_each` said, shape [R, n, 1 + M].
+
     Raises:
         ConfigError: if the budget allows no query.
     """
@@ -147,7 +216,9 @@ class Archive:
         self.budget = budget
         self.rows = rows
         self.phi = torch.empty(rows, 0, task.size)
+        columns = 1 if task.bounds is None else 1 + len(task.bounds.names)
         self.costs = torch.empty(rows, 0, dtype=torch.float64)
+        self.each = torch.empty(rows, 0, columns, dtype=torch.float64)
         self.query(torch.zeros(rows, 1, task.size))
 
     @property
@@ -162,8 +233,11 @@ class Archive:
 
     def query(self, phi: Tensor) -> Tensor:
         """Query phi [R, n, d] and return the costs [R, n]."""
-        costs = self.task.observe(phi.flatten(0, 1)).view(phi.shape[:2])
+        found = self.task.observe_each(phi.flatten(0, 1))
+        each = found.view(*phi.shape[:2], -1)
         self.phi = torch.cat([self.phi, phi], dim=1)
+        self.each = torch.cat([self.each, each], dim=1)
+        costs = constrained_cost(each)
         self.costs = torch.cat([self.costs, costs], dim=1)
         return costs
 

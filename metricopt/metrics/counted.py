@@ -142,6 +142,20 @@ class WorstClassError(CountMetric):
         return ratio(missed, counts.true_positives + missed).amax(-1)
 
 
+@METRICS.register("fpr")
+class FalsePositiveRate(CountMetric):
+    """Share of the negatives that are predicted positive: FP / (FP + TN), in [0, 1]."""
+
+    name = "fpr"
+    higher_is_better = False
+    needs_two_classes = True
+    binary = True
+
+    def _scores(self, counts: Counts) -> Tensor:
+        wrong = counts.false_positives
+        return ratio(wrong, wrong + counts.true_negatives)[:, 1]
+
+
 class CostWeightedError(Metric):
     """Mean cost of the predictions, in [0, 1]; with all costs 1, the error rate.
 

@@ -11,11 +11,18 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
+from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.coordinates import reaches
 from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
 from metricopt.on_outputs.folds import FEWEST_QUERIES, check, lacking
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
+from metricopt.on_outputs.within_bounds.choice import Choice, Chosen
+from metricopt.on_outputs.within_bounds.verdict import (
+    evidence_of,
+    is_refuted,
+    objection,
+)
 from metricopt.tasks.task import Task
 
 KEPT = "The untouched network is kept."
@@ -33,6 +40,7 @@ class Proposal:
         second: the best phi that was queried, [d], which is checked in its place where
             it does not keep its promise; None for nothing.
         least: the cost of the best phi that was queried.
+        chosen: what was chosen within bounds; None without any.
     """
 
     phi: Tensor
@@ -41,10 +49,12 @@ class Proposal:
     fitted: CrossFitted | None = None
     second: Tensor | None = None
     least: float = math.inf
+    chosen: Chosen | None = None
 
     def refused(self, reason: str) -> "Proposal":
         """Return phi = 0 instead, with a reason."""
-        evidence = replace(self.evidence, reason=f"{reason} {KEPT}")
+        before = self.evidence.met_before
+        evidence = replace(self.evidence, reason=f"{reason} {KEPT}", met=before)
         return replace(self, phi=torch.zeros_like(self.phi), evidence=evidence)
 
     def gives_way(self, reason: str) -> "Proposal":
@@ -62,7 +72,7 @@ def conclude(
     """Return what was proposed for each row, as far as the last queries confirm it."""
     if any(each.fitted is not None for each in proposals) and archive.remaining:
         archive.query(torch.stack([each.phi for each in proposals])[:, None])
-        proposals = _confirmed(proposals, archive.costs)
+        proposals = _confirmed(proposals, archive)
     before = task.queries
     if any(each.unchecked for each in proposals):
         proposals = _checked(proposals, archive, generator)
@@ -87,11 +97,12 @@ def propose(
     *,
     left: int,
     best: Tensor | None = None,
+    bounds: Bounds | None = None,
 ) -> Proposal:
     """Return what a search proposes after all its queries, without a further one.
 
     Where the metric is not explained, `best` [d] is proposed, or the best queried. So
-    many queries are left.
+    many queries are left. Where it is, bounds are met, or it is said that they are not.
     """
     evidence = Evidence(
         "", identified=search.identified_at, trials=tuple(search.trials)
@@ -110,6 +121,8 @@ def propose(
         reason = "No statistics of the outputs that are known here explain the metric."
         return unexplained(best, replace(evidence, reason=reason))
     known = search.explained()
+    if bounds is not None:
+        return _within(search, known, settings, generator, bounds)
     found = reaches(known.statistics, search.along.scale, search.candidates)
     fitted = cross_fit(known.value, found, settings, generator)
     proposal = _promise(search, known, fitted)
@@ -121,6 +134,26 @@ def propose(
         return proposal
     reason = f"{proposal.evidence.reason} That is no evidence of a gain."
     return proposal.refused(reason) if search.identified else proposal.gives_way(reason)
+
+
+def _within(
+    search: OutputsSearch,
+    known: Explained,
+    settings: CrossFitting,
+    generator: torch.Generator,
+    bounds: Bounds,
+) -> Proposal:
+    """Return what is best within bounds, or phi = 0 where that is no worse."""
+    chosen = Choice(search, known, settings, generator, bounds).made()
+    best, evidence = chosen.best, evidence_of(chosen, search, known)
+    assert evidence.gain is not None and evidence.error is not None
+    predicted = best.each[0].item()
+    fitted = CrossFitted(
+        best.phi, best.moved, 0, evidence.gain, evidence.error, predicted
+    )
+    proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen)
+    reason = objection(chosen, evidence, bounds, settings.level)
+    return proposal.refused(f"{evidence.reason} {reason}") if reason else proposal
 
 
 def unexplained(phi: Tensor, evidence: Evidence) -> Proposal:
@@ -157,12 +190,17 @@ def _promise(search: OutputsSearch, known: Explained, fitted: CrossFitted) -> Pr
     return Proposal(fitted.phi, evidence, fitted=fitted)
 
 
-def _confirmed(proposals: list[Proposal], costs: Tensor) -> list[Proposal]:
-    """Return phi = 0 for cross-fitted rows that their query [R, n] does not confirm."""
-    found = []
-    for proposal, row in zip(proposals, costs, strict=True):
-        fitted = proposal.fitted
-        if fitted is not None and proposal.phi.any():
+def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
+    """Return phi = 0 for cross-fitted rows that their last query does not confirm."""
+    found, bounds = [], archive.task.bounds
+    for place, proposal in enumerate(proposals):
+        fitted, chosen, row = proposal.fitted, proposal.chosen, archive.costs[place]
+        if chosen is not None and bounds is not None:
+            observed_each = archive.each[place, -1]
+            if proposal.phi.any() and is_refuted(chosen, observed_each, bounds):
+                reason = "The query that should confirm it gave something else."
+                proposal = proposal.refused(f"{proposal.evidence.reason} {reason}")
+        elif fitted is not None and proposal.phi.any():
             observed, untouched = row[-1].item(), row[0].item()
             surprise = abs(observed - fitted.predicted)
             # Far from what was queried, a value function may promise anything.

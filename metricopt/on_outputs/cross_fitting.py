@@ -14,7 +14,7 @@ from torch import Tensor
 
 from metricopt.on_outputs.coordinates import Reach, descend
 from metricopt.on_outputs.folds import bootstrap, folds_of
-from metricopt.on_outputs.statistics_value import StatisticsValueFunction
+from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.statistics.contract import anchored
 
 
@@ -145,7 +145,7 @@ class CrossFitted:
 
 
 def cross_fit(
-    value: StatisticsValueFunction,
+    value: CostOfStatistics,
     found: list[Reach],
     settings: CrossFitting,
     generator: torch.Generator,
@@ -177,6 +177,18 @@ def cross_fit(
     )
 
 
+def followed(
+    value: CostOfStatistics,
+    found: list[Reach],
+    settings: CrossFitting,
+    folds: Tensor,
+    generator: torch.Generator,
+) -> list[Followed]:
+    """Return the descents of a value function, as folds [N] have seen them."""
+    fits = [_CrossFit(value, reach, settings, folds) for reach in found]
+    return _race(fits, settings, generator)
+
+
 def _race(
     fits: list["_CrossFit"], settings: CrossFitting, generator: torch.Generator
 ) -> list[Followed]:
@@ -204,7 +216,7 @@ def _race(
 class _CrossFit:
     """A descent on all folds, and one without each: row f leaves fold f out."""
 
-    value: StatisticsValueFunction
+    value: CostOfStatistics
     reach: Reach
     settings: CrossFitting
     folds: Tensor

@@ -139,16 +139,24 @@ class MetricOptOutputs(Method):
                     search.hand_over(root)
                     kept = QUERIES + 1
             asked = [search.ask() for search in searches]
-            costs = archive.query(torch.stack(asked)[:, None])
-            for search, phi, cost in zip(searches, asked, costs, strict=True):
-                search.learn(phi[None], cost)
+            archive.query(torch.stack(asked)[:, None])
+            last = archive.each[:, -1:]
+            for search, phi, each in zip(searches, asked, last, strict=True):
+                search.learn(phi[None], each)
         proposals = [
-            propose(search, self.cross_fitting, generator, left=archive.remaining)
+            propose(
+                search,
+                self.cross_fitting,
+                generator,
+                left=archive.remaining,
+                bounds=task.bounds,
+            )
             for search in searches
         ]
-        known = tuple(search.known for search in searches)
         found = conclude(task, archive, proposals, generator)
-        return replace(found, known=known)
+        if task.bounds is not None:  # what is known elsewhere is of one metric
+            return found
+        return replace(found, known=tuple(search.known for search in searches))
 
     def _is_over(self, searches: list[OutputsSearch], archive: Archive) -> bool:
         """Return whether the metric is known, or what is left is needed for a check.
@@ -179,7 +187,7 @@ class MetricOptOutputs(Method):
             for own, seed in zip(candidates, seeds, strict=True)
         ]
         for row, search in enumerate(searches):
-            search.begin(archive.costs[row])
+            search.begin(archive.each[row])
         return searches
 
     def _statistics(self, task: Task) -> ObservedStatistics:

@@ -121,8 +121,14 @@ class NoHarm(Method):
             reason = "The outputs have no statistics that are known here."
             return unexplained(phi, Evidence(reason))
         search = _watched(witness, archive, row, generator)
-        left = archive.remaining
-        return propose(search, self.cross_fitting, generator, left=left, best=phi)
+        return propose(
+            search,
+            self.cross_fitting,
+            generator,
+            left=archive.remaining,
+            best=phi,
+            bounds=archive.task.bounds,
+        )
 
 
 def _left(budget: Budget) -> Budget:
@@ -144,15 +150,15 @@ def _watched(
     along = coordinates(statistics, generator)
     none = torch.empty(0, statistics.size)
     search = OutputsSearch(SearchSettings(), statistics, along, none, seed=0)
-    search.learn(archive.phi[row], archive.costs[row])
+    search.learn(archive.phi[row], archive.each[row])
     count = len(witness.phi)
     chosen = torch.linspace(0, count - 1, min(count, LEARNED + PREDICTED)).long()
     order = chosen[torch.randperm(len(chosen), generator=generator)]
     learned, predicted = order[:-PREDICTED], order[-PREDICTED:]
     if len(learned):
-        search.learn(witness.phi[learned], witness.costs[learned])
-        for place in predicted:
-            search.watch(witness.phi[place], witness.costs[place])
+        search.learn(witness.phi[learned], witness.each[learned])
+        for place in predicted[:, None]:
+            search.watch(witness.phi[place], witness.each[place])
     return search
 
 

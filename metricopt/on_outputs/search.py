@@ -12,8 +12,10 @@ from torch import Tensor
 
 from metricopt.methods.evolution import evolution_strategy
 from metricopt.methods.known import KnownStatistics
+from metricopt.metrics.constrained import constrained_cost
 from metricopt.on_outputs.coordinates import Coordinates, descend
 from metricopt.on_outputs.statistics_value import Explained, explain
+from metricopt.on_outputs.within_bounds.value import explain_each
 from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -53,6 +55,7 @@ PENALTY = 10.0
 TOLERANCE, HOPELESS = 0.1, 0.5
 """Errors of prediction, in spreads of the observed costs, by which a metric counts as
 identified, and as no function of the statistics."""
+LEAST_SPREAD = 1e-6
 MOST_DOUBLINGS = 3
 """Most doublings of the first moves, while the metric does not follow."""
 
@@ -98,7 +101,10 @@ class OutputsSearch:
     metric elsewhere, on another network.
 
     Attributes:
-        trials: predicted and observed cost of every phi the value function chose.
+        each: what was observed of every phi, shape [n, 1 + M]; see `Task.observe_each`.
+        costs: costs of every phi, shape [n].
+        trials: predicted and observed cost of every phi the value function chose;
+            under bounds, the objective's.
         identified_at: queries after which the metric was identified, and stayed so.
     """
 
@@ -115,18 +121,20 @@ class OutputsSearch:
         self.generator = torch.Generator().manual_seed(seed)
         self.phi = torch.empty(0, statistics.size)
         self.costs = torch.empty(0, dtype=torch.float64)
+        self.each = torch.empty(0, 1, dtype=torch.float64)
         self.groups: Groups = {}
         self.candidates = candidates
         self.candidate_groups: Groups = {}
         self._queried = torch.zeros(len(candidates), dtype=torch.bool)
         self.trials: list[tuple[float, float]] = []
+        self._errors: list[list[float]] = []
         self.identified_at: int | None = None
         if len(candidates):
             self.candidate_groups = statistics.exact(candidates)
         self._seed = seed
         self._prior = elsewhere
         self._radius = settings.radius
-        self._expected: float | None = None
+        self._expected: Tensor | None = None
         self._handed_over: HandedOver | None = None
 
     @property
@@ -152,18 +160,29 @@ class OutputsSearch:
     @property
     def prediction_error(self) -> float:
         """Median error of the last predictions, in units of cost."""
-        last = self.trials[-self.settings.trusted :]
+        return self.prediction_errors[0]
+
+    @property
+    def prediction_errors(self) -> list[float]:
+        """Median errors of the last predictions: of the cost, and of every excess."""
+        last = self._errors[-self.settings.trusted :]
         if len(last) < self.settings.trusted:
-            return math.inf
-        return median(abs(mean - cost) for mean, cost in last)
+            return [math.inf] * self.each.shape[1]
+        return [median(errors) for errors in zip(*last, strict=True)]
 
     @property
     def _relative_error(self) -> float:
-        return self.prediction_error / self._spread
+        """Greatest of the errors, in spreads of what was observed."""
+        if self.each.shape[1] == 1:
+            return self.prediction_error / self._spread
+        spreads = self.each.std(0, correction=0).clamp_min(LEAST_SPREAD).tolist()
+        pairs = zip(self.prediction_errors, spreads, strict=True)
+        errors: list[float] = [error / spread for error, spread in pairs]
+        return max(errors)
 
     @property
     def _spread(self) -> float:
-        return max(self._known_costs.std(correction=0).item(), 1e-6)
+        return max(self._known_costs.std(correction=0).item(), LEAST_SPREAD)
 
     @property
     def known(self) -> KnownStatistics:
@@ -176,18 +195,20 @@ class OutputsSearch:
         more = () if self._prior is None else (self._prior.costs,)
         return torch.cat([self.costs, *more])
 
-    def begin(self, costs: Tensor) -> None:
-        """Learn the cost [1] of phi = 0, after what is known has predicted it."""
+    def begin(self, each: Tensor) -> None:
+        """Learn what was observed of phi = 0 [1, 1 + M]; what is known predicts it."""
         untouched = torch.zeros(1, self.statistics.size)
         if self._prior is None:
-            self.learn(untouched, costs)
+            self.learn(untouched, each)
         else:
-            self.watch(untouched[0], costs[0])
+            self.watch(untouched, each)
 
-    def learn(self, phi: Tensor, costs: Tensor) -> None:
-        """Add observed phi [n, d] with their costs [n]."""
+    def learn(self, phi: Tensor, each: Tensor) -> None:
+        """Add observed phi [n, d] with what was observed, [n, 1 + M]."""
+        costs = constrained_cost(each)
         if self._expected is not None:
-            self.trials.append((self._expected, costs[0].item()))
+            self.trials.append((self._expected[0].item(), each[0, 0].item()))
+            self._errors.append((self._expected - each[0]).abs().tolist())
             better = not len(self.costs) or bool(costs[0] < self.costs.min())
             self._radius *= WIDER if better else NARROWER
             self._expected = None
@@ -201,18 +222,19 @@ class OutputsSearch:
             }
         self.phi = torch.cat([self.phi, phi])
         self.costs = torch.cat([self.costs, costs])
+        self.each = torch.cat([self.each.expand(-1, each.shape[1]), each])
         self._doubt()
         if not self.identified:
             self.identified_at = None
         elif self.identified_at is None:
             self.identified_at = len(self.costs)
 
-    def watch(self, phi: Tensor, cost: Tensor) -> None:
-        """Predict the cost [] of a phi [d] that another method chose, then learn it."""
+    def watch(self, phi: Tensor, each: Tensor) -> None:
+        """Predict what is observed, [1, 1 + M], of a phi [1, d], then learn it."""
         known = self.explained()
-        groups = known.of_these(self.statistics.exact(phi[None]))
-        self._expected = known.value.predict(groups)[0].item()
-        self.learn(phi[None], cost[None])
+        groups = known.of_these(self.statistics.exact(phi))
+        self._expected = known.value.means(groups)[0]
+        self.learn(phi, each)
 
     def hand_over(self, root: Tensor) -> None:
         """Go on as CMA-ES from the best phi so far.
@@ -232,22 +254,28 @@ class OutputsSearch:
             return self._first_point()
         known = self.explained()
         descended = self._descend(known)
-        found = known.value.predict(known.statistics.exact(descended))
-        phi, mean, deviation = descended, *found
+        groups = known.statistics.exact(descended)
+        phi, mean, deviation = descended, *known.value.predict(groups)
+        means = known.value.means(groups)
         if len(self.candidates):
-            offered = known.value.predict(known.of_these(self.candidate_groups))
+            groups = known.of_these(self.candidate_groups)
+            offered = known.value.predict(groups)
+            means = torch.cat([means, known.value.means(groups)])
             phi = torch.cat([phi, self.candidates])
             mean = torch.cat([mean, offered[0].masked_fill(self._queried, math.inf)])
             deviation = torch.cat([deviation, offered[1]])
         kappa = self._kappa[torch.arange(len(phi)) % self.settings.starts]
         chosen = int((mean - kappa * deviation).argmin())
-        self._expected = mean[chosen].item()
+        self._expected = means[chosen]
         if chosen >= len(descended):
             self._queried[chosen - len(descended)] = True
         return phi[chosen]
 
     def explained(self) -> Explained:
         """Return what the queries so far say of the metric."""
+        if self.each.shape[1] > 1:
+            count = len(self.groups[self.statistics.kind.near])
+            return explain_each(self.statistics, self.groups, self.each[:count])
         if self._prior is None:
             return explain(self.statistics, self.groups, self.costs)
         more = self._prior.groups
@@ -261,6 +289,7 @@ class OutputsSearch:
         if self._prior is not None and enough and self.is_hopeless:
             self._prior = None
             self.trials.clear()
+            self._errors.clear()
 
     @property
     def _kappa(self) -> Tensor:

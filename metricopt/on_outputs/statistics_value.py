@@ -10,7 +10,7 @@ several explanations, the deviation says so.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -69,6 +69,16 @@ def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
     return _Explanations(torch.stack(linear), families_.long(), curves, lengths, noises)
 
 
+class CostOfStatistics(Protocol):
+    """What predicts costs from statistics: of one metric, or of one with bounds."""
+
+    def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of the cost of B rows, each [B]."""
+
+    def means(self, groups: Groups) -> Tensor:
+        """Return the mean of all that is predicted of B rows, [B, 1 + M]."""
+
+
 class StatisticsValueFunction:
     """Predicts costs from statistics, after a few that were observed.
 
@@ -117,6 +127,10 @@ class StatisticsValueFunction:
         mean = (weight * means).sum(0)
         spread = (weight * (variances + (means - mean).square())).sum(0)
         return mean, spread.clamp_min(SMALL**2).sqrt()
+
+    def means(self, groups: Groups) -> Tensor:
+        """Return the mean of the cost of B rows, [B, 1]."""
+        return self.predict(groups)[0][:, None]
 
     @property
     def shares(self) -> Tensor:
@@ -201,7 +215,7 @@ class Explained:
         groups: groups of all queries, [n, q] each.
     """
 
-    value: StatisticsValueFunction
+    value: CostOfStatistics
     statistics: ObservedStatistics
     groups: Groups
 
@@ -216,15 +230,29 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     The n queries have groups [n, q] each, and costs [n].
     """
     kind = statistics.kind
-    families = kind.families(groups)
-    value = StatisticsValueFunction(groups, costs, families)
-    # What all kinds explain together has no name, and comes last.
-    shares = dict(zip(kind.names(), value.shares, strict=False))
-    needed = [name for name, share in shares.items() if share > EXPLAINING]
-    together = sum(shares.values()) < 1 - EXPLAINING
-    if together or len(needed) == len(shares):
+    value = StatisticsValueFunction(groups, costs, kind.families(groups))
+    needed = _needed(value, kind.names())
+    if len(needed) == len(kind.names()):
         return Explained(value, statistics, groups)
     fewer = kind.only(needed)
     known = fewer.of_these(groups)
     value = StatisticsValueFunction(known, costs, fewer.families(known))
     return Explained(value, statistics.of_kind(fewer), known)
+
+
+def needed_kinds(
+    statistics: ObservedStatistics, groups: Groups, costs: Tensor
+) -> tuple[str, ...]:
+    """Return the names of the kinds of statistics that explain costs; see `explain`."""
+    kind = statistics.kind
+    value = StatisticsValueFunction(groups, costs, kind.families(groups))
+    return _needed(value, kind.names())
+
+
+def _needed(value: StatisticsValueFunction, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the kinds that explain something, of all kinds' names."""
+    # What all kinds explain together has no name, and comes last.
+    shares = dict(zip(names, value.shares, strict=False))
+    if sum(shares.values()) < 1 - EXPLAINING:
+        return names
+    return tuple(name for name, share in shares.items() if share > EXPLAINING)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from metricopt.errors import MetricError, RangeError
 from metricopt.metrics.base import Metric, WrappedMetric
+from metricopt.metrics.constrained import metrics_of, over_each
 
 MARGIN = 0.01
 """How much worse than the only value so far a failure is, on the metric's scale."""
@@ -76,3 +77,13 @@ class ForgivingMetric(WrappedMetric):
         if self.higher_is_better:
             return max(least - step, min(least, self.low))
         return min(most + step, max(most, self.high))
+
+
+def forgiving(metric: Metric, most: int, retries: int = 0) -> Metric:
+    """Return a metric that forgives; of one with bounds, each part does for itself."""
+    return over_each(metric, lambda part: ForgivingMetric(part, most, retries))
+
+
+def failing(metric: Metric) -> list[ForgivingMetric]:
+    """Return the parts of what `forgiving` made."""
+    return [part for part in metrics_of(metric) if isinstance(part, ForgivingMetric)]

@@ -1,6 +1,6 @@
 """The judge: outputs and metrics of an adapted network, for many phi."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -9,12 +9,16 @@ from torch import Tensor
 from metricopt.adapters.base import Adapter
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.metrics.base import Metric, WrappedMetric
+from metricopt.metrics.constrained import ConstrainedMetric
 from metricopt.reading.callables import CallableMetric
 from metricopt.reading.columns import columned
 from metricopt.reading.expected import one_by_one
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Outputs, Targets, joined
 from metricopt.tasks.encoding import Encoded, judging_pass, rows_held
+
+Evaluation = Callable[[Outputs, Targets], Tensor]
+"""From outputs [B, N, C] and targets to one entry for each row."""
 
 
 class Judge:
@@ -75,14 +79,28 @@ class Judge:
         Raises:
             MetricError: if a metric fails; the message names the row of phi.
         """
-        found: dict[str, list[Tensor]] = {name: [] for name in metrics}
+        functions = {name: (m.values, m.columns) for name, m in metrics.items()}
+        return self.called(phi, functions, known)
+
+    def called(
+        self,
+        phi: Tensor,
+        functions: Mapping[str, tuple[Evaluation, Collection[str]]],
+        known: Outputs | None = None,
+    ) -> dict[str, Tensor]:
+        """Return what functions make of the outputs of every row; see `evaluate`.
+
+        Each takes the columns of some names, and returns one entry of the first axis
+        for each row of outputs [B, N, C].
+        """
+        found: dict[str, list[Tensor]] = {name: [] for name in functions}
         rows = rows_held(len(self.split), self.split.first, kept=self.split.kept)
         for start, part in zip(range(0, len(phi), rows), phi.split(rows), strict=True):
             try:
                 outputs = self.outputs(part) if known is None else known
-                for name, metric in metrics.items():
-                    given = columned(self.targets, self.split.columns, metric.columns)
-                    found[name].append(metric.values(outputs, given))
+                for name, (function, columns) in functions.items():
+                    given = columned(self.targets, self.split.columns, columns)
+                    found[name].append(function(outputs, given))
             except MetricOptError as error:
                 error.add_note(f"while evaluating rows {start} to {start + len(part)}")
                 raise
@@ -102,6 +120,8 @@ def bound_metric(
     Raises:
         ConfigError: if the metric needs a column that is not there.
     """
+    if isinstance(metric, ConstrainedMetric):
+        return metric.over(lambda one: bound_metric(one, meaning, columns))
     if isinstance(metric, CallableMetric):
         return metric.bound(meaning, columns)
     lacking = [name for name in metric.columns if name not in columns]

@@ -13,6 +13,7 @@ from metricopt.adapters.output_offsets import MeantAdapter
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
+from metricopt.metrics.constrained import Bounds, ConstrainedMetric
 from metricopt.process.seeding import Seeds
 from metricopt.reading.loss import check_loss, check_targets
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -29,6 +30,7 @@ from metricopt.reading.outputs import (
 )
 from metricopt.statistics.beside import with_columns
 from metricopt.statistics.contract import STATISTICS, SeveralStatistics
+from metricopt.statistics.precisions import PrecisionStatistics
 from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.failed_queries import ForgivingMetric
@@ -164,6 +166,8 @@ class NetworkTask(Task):
         )
         if not kinds:
             return None
+        if reads == "scores" and self.bounds is not None and are_labels(targets):
+            kinds = (*kinds, PrecisionStatistics())
         columns, taken = self._judge.split.columns, self._metric.columns
         beside = {name: part for name, part in columns.items() if name in taken}
         kind = SeveralStatistics(with_columns(kinds, beside)).fitted(targets)
@@ -237,6 +241,20 @@ class NetworkTask(Task):
     def _observe(self, phi: Tensor) -> Tensor:
         known = each(Tensor.clone, self._untouched) if self._is_known(phi) else None
         return to_cost(self._metric, self._judge.values(self._metric, phi, known))
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """Bounds of a metric that has some."""
+        metric = self._metric
+        return metric.known if isinstance(metric, ConstrainedMetric) else None
+
+    def _observe_each(self, phi: Tensor) -> Tensor:
+        metric = self._metric
+        if not isinstance(metric, ConstrainedMetric):
+            return super()._observe_each(phi)
+        known = each(Tensor.clone, self._untouched) if self._is_known(phi) else None
+        asked = {metric.name: (metric.each, metric.columns)}
+        return self._judge.called(phi, asked, known)[metric.name]
 
     def _is_known(self, phi: Tensor) -> bool:
         """Whether outputs are kept, as `check` or statistics had to know them."""

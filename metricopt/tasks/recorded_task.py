@@ -6,6 +6,12 @@ import torch
 from torch import Tensor
 
 from metricopt.metrics.base import METRICS, Metric
+from metricopt.metrics.constrained import (
+    Bounds,
+    constrained_cost,
+    is_by_row,
+    metrics_of,
+)
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -50,8 +56,19 @@ class RecordedTask(Task):
     @property
     def costs(self) -> Tensor:
         """Costs of all phi queried, in order, shape [n]."""
-        none = torch.empty(0, dtype=torch.float64)
-        return torch.cat([none, *(costs for _, costs in self._seen)])
+        return constrained_cost(self.each)
+
+    @property
+    def each(self) -> Tensor:
+        """What `observe_each` says of all phi queried, in order, shape [n, 1 + M]."""
+        columns = 1 if self.bounds is None else 1 + len(self.bounds.names)
+        none = torch.empty(0, columns, dtype=torch.float64)
+        return torch.cat([none, *(each for _, each in self._seen)])
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """Bounds of the task it wraps."""
+        return self._inner.bounds
 
     @property
     def statistics(self) -> ObservedStatistics | None:
@@ -76,16 +93,20 @@ class RecordedTask(Task):
         return self._inner._losses(phi, generator)
 
     def _observe(self, phi: Tensor) -> Tensor:
+        return constrained_cost(self._observe_each(phi))
+
+    def _observe_each(self, phi: Tensor) -> Tensor:
         def recorded(part: Tensor) -> Tensor:
-            costs = self._inner._observe(part)
-            self._record(part, costs)
-            return costs
+            each = self._inner._observe_each(part)
+            self._record(part, each)
+            return each
 
         return self._counted(phi, recorded)
 
-    def _record(self, phi: Tensor, costs: Tensor) -> None:
-        """Keep some phi, shape [b, d], with their costs, [b]; and the best so far."""
-        self._seen.append((phi.clone(), costs))
+    def _record(self, phi: Tensor, each: Tensor) -> None:
+        """Keep some phi [b, d] with what was observed [b, 1 + M], and the best."""
+        self._seen.append((phi.clone(), each))
+        costs = constrained_cost(each)
         least = int(costs.argmin())
         if self.best is None or costs[least].item() < self.best[0]:
             self.best = costs[least].item(), phi[least : least + 1].clone()
@@ -133,6 +154,6 @@ def rows_together(metric: Metric) -> int | None:
     A user's metric may fail at any phi; one row at a time loses no earlier row. It is
     no slower if the metric is called row by row in any case.
     """
-    by_row = type(metric)._values is Metric._values
-    known = (METRICS.get(name) for name in METRICS)
-    return 1 if by_row and type(metric) not in known else None
+    known = {METRICS.get(name) for name in METRICS}
+    alone = (is_by_row(m) and type(m) not in known for m in metrics_of(metric))
+    return 1 if any(alone) else None

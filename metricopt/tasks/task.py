@@ -17,6 +17,7 @@ from metricopt.errors import (
     MetricError,
     ShapeError,
 )
+from metricopt.metrics.constrained import Bounds
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -99,6 +100,11 @@ class Task(ABC):
         return None
 
     @property
+    def bounds(self) -> Bounds | None:
+        """Bounds on other metrics, which every query observes; None without any."""
+        return None
+
+    @property
     def portfolio(self) -> dict[str, "Task"]:
         """The same task with other losses, by their names; the meter is shared.
 
@@ -147,6 +153,23 @@ class Task(ABC):
             BudgetExceededError: if the queries would exceed the limit of the meter.
         """
         return self._query(phi, self._observe, "observe")
+
+    def observe_each(self, phi: Tensor) -> Tensor:
+        """Query the objective and all bounded metrics together, once per row of phi.
+
+        That is one query each, as `observe` makes, whose costs `constrained_cost` makes
+        of what this returns.
+
+        Returns:
+            The objective's cost, then by how much each of the M bounds is exceeded,
+            <= 0 where it is met, relative to the scale of its metric; shape [B, 1 + M].
+
+        Raises:
+            ShapeError, MetricError, BudgetExceededError: see `observe`.
+        """
+        if self.bounds is None:
+            return self.observe(phi)[:, None]
+        return self._query(phi, self._observe_each, "observe")
 
     def observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         """Query the metric on a fresh random part of the train split; see `observe`.
@@ -205,6 +228,9 @@ class Task(ABC):
 
     @abstractmethod
     def _observe(self, phi: Tensor) -> Tensor: ...
+
+    def _observe_each(self, phi: Tensor) -> Tensor:
+        return self._observe(phi)[:, None]
 
     @abstractmethod
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor: ...

@@ -1,0 +1,80 @@
+"""What is said of a choice within bounds: whether they are met, and at what price."""
+
+import math
+
+from torch import Tensor
+
+from metricopt.methods.result import Evidence
+from metricopt.metrics.base import ROUNDING
+from metricopt.metrics.constrained import Bounds
+from metricopt.on_outputs.search import OutputsSearch
+from metricopt.on_outputs.statistics_value import Explained
+from metricopt.on_outputs.within_bounds.choice import Chosen
+
+MORE_PROBABLE = 0.05
+"""By how much the bounds have to be met more probably, where nothing meets them."""
+
+
+def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evidence:
+    """Return what is known of a choice, and of the untouched network beside it."""
+    best, untouched = chosen.best, chosen.untouched
+    gains = untouched.objective - best.objective
+    gain = gains[0].item()
+    error = math.hypot(gains[1:].std().item(), search.prediction_error)
+    names = " and ".join(known.statistics.kind.names())
+    how = (
+        f"identified as functions of the {names} after {search.identified_at} queries"
+        if search.identified
+        else f"predicted from the {names}, but not well enough to count as identified"
+    )
+    reason = (
+        f"The metric and its bounds are {how}. Moved: {best.moved}. All bounds are met "
+        f"on as many other examples with probability {best.all_met:.2f}, by the "
+        f"untouched network with {untouched.all_met:.2f}. Estimated gain on new data: "
+        f"{gain:.4f} (standard error {error:.4f}), as a cost from 0 to 1."
+    )
+    return Evidence(
+        reason,
+        gain,
+        error,
+        search.identified_at,
+        tuple(search.trials),
+        met=tuple(best.met.tolist()),
+        met_before=tuple(untouched.met.tolist()),
+        front=chosen.front,
+    )
+
+
+def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) -> str:
+    """Return why the untouched network is better than a choice; empty if it is not.
+
+    A gain has to exceed its standard error by `level`, unless the untouched network
+    does not meet the bounds.
+    """
+    before, after = chosen.untouched.all_met, chosen.best.all_met
+    wanted = bounds.confidence
+    if after < wanted:
+        nothing = f"Nothing meets them with probability {wanted:g}."
+        if before >= wanted:
+            return f"Nothing else meets them with probability {wanted:g}."
+        return nothing if after <= before + MORE_PROBABLE else ""
+    assert evidence.gain is not None and evidence.error is not None
+    if before >= wanted and evidence.gain <= level * evidence.error:
+        return "That is no evidence of a gain."
+    return ""
+
+
+def is_refuted(chosen: Chosen, observed: Tensor, bounds: Bounds) -> bool:
+    """Return whether the query of a choice, [1 + M], is not what was predicted.
+
+    A bound that should be met is not, or half of the promised gain is missing where it
+    is the gain that counts.
+    """
+    best, untouched = chosen.best, chosen.untouched
+    if bool(((best.each[1:] <= 0) & (observed[1:] > ROUNDING)).any()):
+        return True
+    if untouched.all_met < bounds.confidence:
+        return False
+    gain = (untouched.objective[0] - best.objective[0]).item()
+    surprise = (observed[0] - best.each[0]).abs().item()
+    return surprise > gain / 2 or bool(observed[0] >= untouched.each[0])
