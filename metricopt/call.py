@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, replace
-from itertools import repeat
 
 import torch
 from torch import Tensor
@@ -15,22 +14,12 @@ from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
+from metricopt.methods.bounds import is_worse, native, reports
 from metricopt.methods.contract import Method, method_name, resolve_method
-from metricopt.methods.result import (
-    BoundReport,
-    Budget,
-    Evidence,
-    FinetuneResult,
-    Front,
-)
+from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
-from metricopt.metrics.constrained import (
-    ConstrainedMetric,
-    constrained_cost,
-    met,
-    metrics_of,
-)
+from metricopt.metrics.constrained import met, metrics_of
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
@@ -185,7 +174,7 @@ class FinetuneCall:
             phi=phi[0].to(untouched.phi.device),
             metric_after=value,
             metric_proposed=value,
-            bounds=self._reports(self.task.each[place]),
+            bounds=reports(self.metric, self.task.each[0], self.task.each[place]),
             is_worse=None if self.task.bounds is None else False,
         )
 
@@ -265,7 +254,7 @@ class FinetuneCall:
             few=self._few,
             spent=self._spent(0),
             values=self._values,
-            bounds=self._reports(first),
+            bounds=reports(self.metric, first, first),
             met=met(self.task.each),
         )
 
@@ -299,14 +288,37 @@ class FinetuneCall:
         result = self.method.run(self.task, self.budget, generator)
         self.task.meter.limit = self.options.queries
         each = self.task.observe_each(result.phi[:1])[0]
+        first = self.task.each[0]
         if not result.phi[0].any():
             # Asked again, a noisy metric says something else of the same network.
-            each = self.task.each[0]
-        evidence = result.evidence[0] if result.evidence else None
-        adapter = self.adapter.describe()
+            each = first
         proposed = replace(
+            self._found(untouched, result), metric_proposed=self._objective(each)
+        )
+        evidence = proposed.evidence
+        chances = evidence.met if evidence else ()
+        if self.task.bounds is not None:
+            worse = is_worse(first, each, judged=bool(chances))
+            proposed = replace(proposed, is_worse=worse)
+        equal = proposed.metric_proposed == untouched.metric_before
+        equal = equal and torch.equal(each[1:], first[1:])
+        if proposed.turned_down or (equal and evidence is None):
+            return proposed
+        phi = result.phi[0].detach().clone().to(untouched.phi.device)
+        return replace(
+            proposed,
+            phi=phi,
+            metric_after=proposed.metric_proposed,
+            bounds=reports(self.metric, first, each, chances),
+        )
+
+    def _found(self, untouched: Finetuned, result: FinetuneResult) -> Finetuned:
+        """Return the untouched network with all that a method has found out."""
+        evidence = result.evidence[0] if result.evidence else None
+        first, adapter = self.task.each[0], self.adapter.describe()
+        chances = evidence.met_before if evidence else ()
+        return replace(
             untouched,
-            metric_proposed=self._objective(each),
             spent=self._spent(result.gradient_steps),
             history=result.checkpoints,
             notes=result.notes,
@@ -315,65 +327,10 @@ class FinetuneCall:
             known=result.known[0].made_for(adapter) if result.known else None,
             values=self._values,
             confusion=self._confusion(result),
-            bounds=self._reports(self.task.each[0], evidence),
+            bounds=reports(self.metric, first, first, chances),
             met=met(self.task.each),
-            front=self._front(evidence),
-            is_worse=self._is_worse(each, evidence),
+            front=native(self.metric, evidence.front if evidence else None),
         )
-        equal = proposed.metric_proposed == untouched.metric_before
-        if proposed.turned_down or (equal and proposed.evidence is None):
-            return proposed
-        phi = result.phi[0].detach().clone().to(untouched.phi.device)
-        return replace(
-            proposed,
-            phi=phi,
-            metric_after=proposed.metric_proposed,
-            bounds=self._reports(each, evidence),
-        )
-
-    def _is_worse(self, each: Tensor, evidence: Evidence | None) -> bool | None:
-        """Return whether a proposal under bounds [1 + M] is worse than phi = 0.
-
-        A method that judged how probably they are met may give up some of the
-        objective for them.
-        """
-        before = self.task.each[0]
-        if self.task.bounds is None:
-            return None
-        if evidence is not None and evidence.met:
-            return bool(met(before) and not met(each))
-        return bool(constrained_cost(each) > constrained_cost(before))
-
-    def _reports(
-        self, each: Tensor, evidence: Evidence | None = None
-    ) -> tuple[BoundReport, ...]:
-        """Return what became of every bound at a phi, of which this was observed."""
-        metric = self.metric
-        if not isinstance(metric, ConstrainedMetric):
-            return ()
-        chances = evidence.met if evidence and evidence.met else repeat(None)
-        both = metric.native(torch.stack([self.task.each[0], each]))[:, 1:].T.tolist()
-        return tuple(
-            BoundReport(
-                bound.metric.name, bound.sense, bound.value, before, after, chance
-            )
-            for bound, (before, after), chance in zip(
-                metric.bounds, both, chances, strict=False
-            )
-        )
-
-    def _front(self, evidence: Evidence | None) -> Front | None:
-        """Return the front in native units, with phi where the network is."""
-        metric = self.metric
-        if evidence is None or evidence.front is None or self.task.bounds is None:
-            return None
-        assert isinstance(metric, ConstrainedMetric)
-        front, axes = evidence.front, list(self.task.bounds.axes)
-        every = front.values.new_zeros(2, len(front.phi), 1 + len(metric.bounds))
-        every[..., axes] = torch.stack([front.values, front.elsewhere])
-        values, elsewhere = metric.native(every)[..., axes]
-        names = tuple(metric.metrics[axis].name for axis in axes)
-        return replace(front, names=names, values=values, elsewhere=elsewhere)
 
     def _confusion(self, result: FinetuneResult) -> tuple[Tensor, Tensor] | None:
         statistics = self.task.statistics

@@ -18,8 +18,9 @@ from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.errors import ConfigError
 from metricopt.figures import Curves, DrawnFront, draw
+from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.known import Known
-from metricopt.methods.result import BoundReport, Checkpoint, Evidence, Front
+from metricopt.methods.result import Checkpoint, Evidence
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.reading.inputs import Inputs
 from metricopt.reading.meaning import PLAIN, Meaning

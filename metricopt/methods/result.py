@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.methods.bounds import Front
 from metricopt.methods.known import Known
-from metricopt.metrics.constrained import Sense, constrained_cost
+from metricopt.metrics.constrained import constrained_cost
 from metricopt.tasks.task import Task
 
 
@@ -46,61 +47,6 @@ class Checkpoint:
     queries: int
     phi: Tensor
     cost: Tensor
-
-
-@dataclass(frozen=True)
-class BoundReport:
-    """What became of a bound on a metric.
-
-    Attributes:
-        metric: name of the metric.
-        sense: "at least" or "at most".
-        value: the bound, native units.
-        before: metric of the untouched network on observe, native units.
-        after: metric of phi on observe, native units.
-        probability: how probably phi meets the bound on as many other examples; None
-            where nothing is known of that.
-    """
-
-    metric: str
-    sense: Sense
-    value: float
-    before: float
-    after: float
-    probability: float | None
-
-    @property
-    def name(self) -> str:
-        """The bound in words, such as `precision at least 0.9`."""
-        return f"{self.metric} {self.sense} {self.value:g}"
-
-    def describe(self) -> str:
-        """Return a line for a summary."""
-        line = f"{self.name}: {self.before:.4g} -> {self.after:.4g} on observe"
-        if self.probability is None:
-            return f"{line}; nothing shows whether it is met on other data."
-        return (
-            f"{line}; met on as many other examples with probability "
-            f"{self.probability:.2f}."
-        )
-
-
-@dataclass(frozen=True)
-class Front:
-    """A Pareto front: phi of which none is better than another in all metrics.
-
-    Attributes:
-        values: predicted value of every metric on observe, the objective first, shape
-            [F, M], the best objective first.
-        elsewhere: the same on examples that chose nothing, by cross-fitting.
-        phi: adapter parameters, shape [F, d].
-        names: names of the metrics.
-    """
-
-    values: Tensor
-    elsewhere: Tensor
-    phi: Tensor
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -94,16 +94,17 @@ def propose(
     search: OutputsSearch,
     settings: CrossFitting,
     generator: torch.Generator,
+    archive: Archive,
     *,
-    left: int,
     best: Tensor | None = None,
-    bounds: Bounds | None = None,
 ) -> Proposal:
     """Return what a search proposes after all its queries, without a further one.
 
-    Where the metric is not explained, `best` [d] is proposed, or the best queried. So
-    many queries are left. Where it is, bounds are met, or it is said that they are not.
+    Where the metric is not explained, `best` [d] is proposed, or the best queried.
+    Where it is, bounds are met, or it is said that they are not. The archive says how
+    many queries are left.
     """
+    left, bounds = archive.remaining, archive.task.bounds
     evidence = Evidence(
         "", identified=search.identified_at, trials=tuple(search.trials)
     )

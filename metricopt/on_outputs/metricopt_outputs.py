@@ -143,20 +143,12 @@ class MetricOptOutputs(Method):
             last = archive.each[:, -1:]
             for search, phi, each in zip(searches, asked, last, strict=True):
                 search.learn(phi[None], each)
-        proposals = [
-            propose(
-                search,
-                self.cross_fitting,
-                generator,
-                left=archive.remaining,
-                bounds=task.bounds,
-            )
-            for search in searches
-        ]
+        how = self.cross_fitting
+        proposals = [propose(each, how, generator, archive) for each in searches]
         found = conclude(task, archive, proposals, generator)
-        if task.bounds is not None:  # what is known elsewhere is of one metric
-            return found
-        return replace(found, known=tuple(search.known for search in searches))
+        # What is known elsewhere is of one metric.
+        learned = searches if task.bounds is None else []
+        return replace(found, known=tuple(search.known for search in learned))
 
     def _is_over(self, searches: list[OutputsSearch], archive: Archive) -> bool:
         """Return whether the metric is known, or what is left is needed for a check.

@@ -121,14 +121,7 @@ class NoHarm(Method):
             reason = "The outputs have no statistics that are known here."
             return unexplained(phi, Evidence(reason))
         search = _watched(witness, archive, row, generator)
-        return propose(
-            search,
-            self.cross_fitting,
-            generator,
-            left=archive.remaining,
-            best=phi,
-            bounds=archive.task.bounds,
-        )
+        return propose(search, self.cross_fitting, generator, archive, best=phi)
 
 
 def _left(budget: Budget) -> Budget:

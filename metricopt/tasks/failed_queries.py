@@ -84,6 +84,14 @@ def forgiving(metric: Metric, most: int, retries: int = 0) -> Metric:
     return over_each(metric, lambda part: ForgivingMetric(part, most, retries))
 
 
+def strict(metric: Metric) -> Metric:
+    """Return a metric, of which no part forgives any more."""
+    return over_each(
+        metric,
+        lambda part: part.strict if isinstance(part, ForgivingMetric) else part,
+    )
+
+
 def failing(metric: Metric) -> list[ForgivingMetric]:
     """Return the parts of what `forgiving` made."""
     return [part for part in metrics_of(metric) if isinstance(part, ForgivingMetric)]

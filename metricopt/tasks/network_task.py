@@ -33,7 +33,7 @@ from metricopt.statistics.contract import STATISTICS, SeveralStatistics
 from metricopt.statistics.precisions import PrecisionStatistics
 from metricopt.tasks.encoding import Encoded, encoded, map_examples_per_pass
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.failed_queries import ForgivingMetric
+from metricopt.tasks.failed_queries import strict
 from metricopt.tasks.judge import Judge
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.row_losses import (
@@ -290,8 +290,7 @@ class NetworkTask(Task):
 
     @property
     def _strict(self) -> Metric:
-        metric = self._metric
-        return metric.strict if isinstance(metric, ForgivingMetric) else metric
+        return strict(self._metric)
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         count = len(self._judge.split)

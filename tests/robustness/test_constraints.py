@@ -67,7 +67,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_constraints_are_refused_before_a_query(name):
     changes, message = REFUSED[name]
-    refusal(ConfigError, message, **changes)
+    assert refusal(ConfigError, message, **changes).partial is None
 
 
 @pytest.mark.parametrize(

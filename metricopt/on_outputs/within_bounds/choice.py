@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metricopt.methods.result import Front
+from metricopt.methods.bounds import Front
 from metricopt.metrics.base import ROUNDING
 from metricopt.metrics.confusion import predict_labels
 from metricopt.metrics.constrained import Bounds, constrained_cost
@@ -42,8 +42,8 @@ KEPT = 30
 """Best offsets for every margin that are fitted without each fold, too."""
 FLIPPED = 5
 """Classes, those decided least, in which a further error is thought of."""
-ALL_BUT_OFFSETS = (0.0, 2.5)
-"""Margins where there are no offsets: each is a descent."""
+WITHOUT_OFFSETS = (0.0, 0.2, 0.5)
+"""Margins where no offsets are swept, in spreads of what was observed."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,16 @@ class Choice:
         nothing = torch.zeros(1, statistics.size)
         views = statistics.views(nothing)
         untouched = self._held(nothing[0], "nothing", statistics, views, views)
-        offsets = next((reach for reach in self._found if reach.is_cheap), None)
+        offsets = next((reach for reach in self._found if _is_swept(reach)), None)
         if offsets is None:
-            held = [each for k in ALL_BUT_OFFSETS for each in self._descended(k, None)]
+            spread = self._search.each[:, 1:].std(0, correction=0)
+            margins = (k * spread for k in WITHOUT_OFFSETS)
+            held = [each for margin in margins for each in self._descended(margin)]
             best = self._best([untouched, *held])
             return Chosen(best, untouched, self._front_of_queried())
         sweep = _OffsetsSweep(self, offsets, untouched)
         within = sweep.within()
-        held = [within, *self._descended(sweep.margin, sweep.scale)]
+        held = [within, *self._descended(sweep.margin * sweep.scale)]
         return Chosen(self._best(held), untouched, sweep.front(self._bounds.axes))
 
     def _best(self, held: list[Held]) -> Held:
@@ -142,12 +144,10 @@ class Choice:
             return max(held, key=lambda each: each.all_met)
         return enough[simplest(torch.stack([each.objective for each in enough]))]
 
-    def _descended(self, margin: float, scale: Tensor | None) -> Iterator[Held]:
-        """Yield what descents lead to that keep off the bounds by a margin."""
-        if scale is None:
-            scale = self._search.each[:, 1:].std(0, correction=0)
-        value = self._value.with_margin(margin * scale)
-        found = [reach for reach in self._found if not reach.is_cheap]
+    def _descended(self, margin: Tensor) -> Iterator[Held]:
+        """Yield what descents lead to that keep off the bounds by a margin [M]."""
+        value = self._value.with_margin(margin)
+        found = [reach for reach in self._found if not _is_swept(reach)]
         settings, generator = self._settings, self._generator
         for each in followed(value, found, settings, self._folds, generator):
             best, statistics = each.best, each.best.reach.statistics
@@ -332,6 +332,11 @@ class _OffsetsSweep:
         weights = torch.ones(1, len(choice._folds))
         groups = statistics.pooled(views, weights, choice._folds)
         return choice._value.means(groups)
+
+
+def _is_swept(reach: Reach) -> bool:
+    """Return whether these are output offsets alone, without scales."""
+    return reach.is_cheap and "scales" not in reach.statistics.parts
 
 
 def _directions(metrics: int) -> Iterator[Tensor]:
