@@ -180,7 +180,7 @@ class Archive:
     def query(self, phi: Tensor) -> Tensor:
         """Query phi [R, n, d] and return the costs [R, n]."""
         found = self.task.observe_each(phi.flatten(0, 1))
-        each = found.view(*phi.shape[:2], -1)
+        each = found.view(*phi.shape[:2], found.shape[1])
         self.phi = torch.cat([self.phi, phi], dim=1)
         self.each = torch.cat([self.each, each], dim=1)
         costs = constrained_cost(each)
