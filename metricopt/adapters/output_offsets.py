@@ -16,6 +16,7 @@ from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.applied.folding import with_offsets
 from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
+from metricopt.adapters.group_offsets import GroupOffsets
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -298,8 +299,9 @@ class MeantAdapter(Adapter):
     def __init__(self, inner: Adapter, meaning: Meaning) -> None:
         self.inner, self.meaning = inner, meaning
         self.size = inner.size
-        self._offsets: OutputOffsets | None = None
-        if isinstance(inner, OutputOffsets) and inner.meaning == meaning:
+        self._offsets: OutputOffsets | GroupOffsets | None = None
+        shifts = isinstance(inner, OutputOffsets | GroupOffsets)
+        if shifts and inner.meaning == meaning:
             self._offsets = inner
 
     @property
