@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from metricopt.adapters.base import NetworkAdapter
+from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
 from metricopt.adapters.output_offsets import (
     MeantAdapter,
     OutputOffsets,
@@ -25,7 +27,8 @@ from metricopt.on_outputs.folds import stratified_folds
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric
-from metricopt.reading.columns import columns_at
+from metricopt.reading.columns import GroupNames, columns_at, levels
+from metricopt.reading.inputs import tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
 from metricopt.reading.outputs import are_labels
 from metricopt.tasks.encoding import encoded
@@ -34,6 +37,8 @@ from metricopt.tasks.judge import Judge
 from metricopt.tasks.sampling import Split
 from metricopt.tuned import Tuned
 
+MOST_GROUPS = 100
+"""Most groups that have offsets of their own."""
 MOST = 20_000
 """Most examples the search sees; more only confirm what it found."""
 CONFIRMING = 2
@@ -48,6 +53,7 @@ def tune(
     /,
     *,
     columns: Mapping[str, object] | None = None,
+    offsets_by: str | None = None,
     options: FinetuneOptions = DEFAULTS,
     **settings: Any,
 ) -> Tuned:
@@ -67,6 +73,9 @@ def tune(
         metric: whatever `make_metric` accepts, such as the name of a metric or of a
             scorer of scikit-learn.
         columns: what stands beside the targets by name, for metrics that take it.
+        offsets_by: a column that names groups, each of which gets offsets of its own;
+            `predict` and `shifted` then need the groups of their examples. None for the
+            same offsets for all.
         options: everything else; see `FinetuneOptions`.
         **settings: fields of `FinetuneOptions` by name, instead of those in `options`.
 
@@ -75,23 +84,27 @@ def tune(
 
     Raises:
         ConfigError: if a setting or name is not valid, or outputs are embeddings.
-        DataError: if there is no example, or outputs and targets differ in length.
+        DataError: if there is no example, outputs and targets differ in length, or
+            there is no such column of groups.
         MetricError: see `finetune`.
     """
     began = time.perf_counter()
     options = _checked(options, settings)
     given = _read(outputs, targets, columns or {}, metric, options)
+    groups = None if offsets_by is None else _groups(given, offsets_by)
+    if groups is not None:
+        given = _with_groups(given, groups)
     some = _sample(given, options.seed)
     whole, searched = len(given.observe), len(some.observe)
     if some is not given:
         options = options.changed(queries=_queries(options))
-    network = nn.Identity()
-    options = options.changed(adapter=_adapter(network, given))
-    found = improved(network, lambda: some, metric, options)
+    adapter = _adapter(given, groups)
+    options = options.changed(adapter=adapter)
+    found = improved(adapter.network, lambda: some, metric, options)
     if some is given:
-        return Tuned(found, whole, whole)
+        return Tuned(found, whole, whole, groups)
     try:
-        return Tuned(_confirmed(found, given, began), whole, searched)
+        return Tuned(_confirmed(found, given, began), whole, searched, groups)
     except BaseException as error:
         attach(error, found)
         raise
@@ -108,13 +121,48 @@ def _queries(options: FinetuneOptions) -> int:
     return left
 
 
-def _adapter(network: nn.Identity, given: Given) -> OutputOffsets:
-    """Return offsets of a network whose outputs are its inputs."""
+def _groups(given: Given, name: str) -> GroupNames:
+    """Return the groups that a column names.
+
+    Raises:
+        DataError: if there is no such column, or it has too many different values.
+    """
+    if name not in given.columns:
+        raise DataError(
+            f"offsets_by={name!r} needs this column: give it as "
+            f"columns={{{name!r}: values}}"
+        )
+    _, names = levels(given.columns[name])
+    if len(names) > MOST_GROUPS:
+        raise DataError(
+            f"offsets_by={name!r} needs a column of at most {MOST_GROUPS} different "
+            f"values, got {len(names)}"
+        )
+    return GroupNames(name, tuple(names))
+
+
+def _with_groups(given: Given, groups: GroupNames) -> Given:
+    """Return examples whose inputs are outputs and the numbers of their groups."""
+    split = given.observe
+    outputs, own = split.batch(slice(None)), given.columns[groups.column]
+    assert isinstance(outputs, Tensor)
+    assert isinstance(split.targets, Tensor)
+    inputs = outputs, groups.places(own, len(outputs))
+    split = Split(inputs, split.targets, given.columns)
+    return replace(given, train=split, observe=split)
+
+
+def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
+    """Return offsets of a network whose outputs are its inputs, or the first."""
+    network, meaning = nn.Identity(), given.meaning
     one = given.observe.batch(slice(1))
-    assert isinstance(one, Tensor)
-    count = 1 if one.ndim == 1 else columns_of(one, given.meaning)
-    inner = Unmodulated(network, one)
-    return OutputOffsets(inner, one, given.meaning, count)
+    first = tensors_of(one)[0]
+    count = 1 if first.ndim == 1 else columns_of(first, meaning)
+    if groups is None:
+        return OutputOffsets(Unmodulated(network, one), one, meaning, count)
+    number = len(groups.names)
+    shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)
+    return GroupOffsets(shifted)
 
 
 def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOptions:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ShapeError, described
+from metricopt.errors import ConfigError, ShapeError, described
 from metricopt.finetuned import Estimate, Finetuned, Spent
 from metricopt.methods.result import Evidence
-from metricopt.reading.inputs import as_tensor
+from metricopt.reading.columns import GroupNames
+from metricopt.reading.inputs import Inputs, as_tensor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,16 +28,22 @@ class Tuned:
             inputs.
         examples: number of examples N that were given.
         searched: number of examples the offsets were searched on.
+        groups: groups with offsets of their own; None where all have the same.
     """
 
     found: Finetuned
     examples: int
     searched: int
+    groups: GroupNames | None = None
 
     @property
     def offsets(self) -> Tensor:
-        """Offset of every output, [C], in the units of logits or values; 0 for none."""
-        return self.found.phi[self.found.adapter.parts["offsets"]]
+        """Offset of every output, [C], in the units of logits or values; 0 for none.
+
+        Where groups have their own, [G, C], in the order of `groups.names`.
+        """
+        found = self.found.phi[self.found.adapter.parts["offsets"]]
+        return found if self.groups is None else found.view(len(self.groups.names), -1)
 
     @property
     def scales(self) -> Tensor | None:
@@ -79,33 +86,35 @@ class Tuned:
         """What looks wrong, a sentence each."""
         return self.found.warnings
 
-    def shifted(self, outputs: Any) -> Any:
+    def shifted(self, outputs: Any, groups: object = None) -> Any:
         """Return outputs [N, ...] with the offsets, in the same form.
 
-        Probabilities stay probabilities. Arrays of numpy come back as arrays.
+        Probabilities stay probabilities. Arrays of numpy come back as arrays. Groups
+        [N] are needed where these have offsets of their own, and only there.
 
         Raises:
+            ConfigError: if groups are needed and missing, or the other way round.
+            DataError: if there is another number of groups, or a new one.
             ShapeError: if they are not of the form they were when offsets were chosen.
         """
-        given = self._read(outputs)
-        moved = self._moved(given)
+        moved = self._moved(self._read(outputs), groups)
         back = self.found.meaning.outward(moved)
         assert isinstance(back, Tensor)
         return _as_given(back, outputs)
 
-    def predict(self, outputs: Any) -> Any:
+    def predict(self, outputs: Any, groups: object = None) -> Any:
         """Return the decisions of shifted outputs [N, C], int64 labels [N].
 
         Several labels of one example are decided one by one, [N, K]. Predicted values
         are returned as `shifted` returns them.
 
         Raises:
-            ShapeError: as `shifted`.
+            ConfigError, DataError, ShapeError: as `shifted`.
         """
         meaning = self.found.meaning
         if meaning.truth not in ("labels", "multi-label"):
-            return self.shifted(outputs)
-        logits = self._moved(self._read(outputs))
+            return self.shifted(outputs, groups)
+        logits = self._moved(self._read(outputs), groups)
         if meaning.truth == "multi-label":
             return _as_given((logits >= 0).long(), outputs)
         one = logits.shape[1] == 1
@@ -129,7 +138,7 @@ class Tuned:
 
     def _read(self, outputs: Any) -> Tensor:
         given = as_tensor(outputs)
-        meaning, count = self.found.meaning, len(self.offsets)
+        meaning, count = self.found.meaning, self.offsets.shape[-1]
         axis = -1 if meaning.layout == "tokens" else 1
         fits = given is not None and (
             given.ndim == 1
@@ -142,11 +151,21 @@ class Tuned:
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()
-    def _moved(self, given: Tensor) -> Tensor:
+    def _moved(self, given: Tensor, groups: object) -> Tensor:
         """Return logits or values in the form of methods, [N, C, ...], shifted."""
+        if (groups is None) != (self.groups is None):
+            raise ConfigError(
+                "these offsets are the same for all groups: leave groups out"
+                if self.groups is None
+                else f"offsets differ by {self.groups.column!r}: pass groups=, the "
+                "group of each example"
+            )
+        inputs: Inputs = given
+        if self.groups is not None:
+            inputs = given, self.groups.places(groups, len(given)).to(given.device)
         adapter = self.found.adapter
         phi = self.found.phi[None].to(given.device)
-        predicted = adapter.predict(adapter.encode(given), phi)
+        predicted = adapter.predict(adapter.encode(inputs), phi)
         moved = self.found.meaning.inward(predicted, leading=2)
         assert isinstance(moved, Tensor)
         return moved[0]

@@ -71,7 +71,7 @@ ROOMS = {
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal call",
-    "metricopt.tuned": "errors reading.inputs methods finetuned",
+    "metricopt.tuned": "errors reading.columns reading.inputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options call finetune tuned",

@@ -300,8 +300,7 @@ class MeantAdapter(Adapter):
         self.inner, self.meaning = inner, meaning
         self.size = inner.size
         self._offsets: OutputOffsets | GroupOffsets | None = None
-        shifts = isinstance(inner, OutputOffsets | GroupOffsets)
-        if shifts and inner.meaning == meaning:
+        if isinstance(inner, OutputOffsets | GroupOffsets) and inner.meaning == meaning:
             self._offsets = inner
 
     @property

@@ -155,9 +155,40 @@ def as_array(column: Column) -> np.ndarray[Any, Any]:
 def levels(column: Column) -> tuple[Tensor, list[str]]:
     """Return the place of every value [N] among the different ones, and their names."""
     values = as_array(column)
-    kinds = values.astype(str) if values.dtype == object else values
+    numbers = isinstance(column, Tensor)
+    kinds = values.astype(float if numbers else str)
     different, places = np.unique(kinds, return_inverse=True)
-    return torch.from_numpy(places.reshape(-1)), [str(value) for value in different]
+    names = [f"{each:g}" if numbers else str(each) for each in different]
+    return torch.from_numpy(places.reshape(-1)), names
+
+
+@dataclass(frozen=True)
+class GroupNames:
+    """The names of groups, in the order of their numbers.
+
+    Attributes:
+        column: name of the column that names groups.
+        names: the different values, as `levels` names them.
+    """
+
+    column: str
+    names: tuple[str, ...]
+
+    def places(self, values: object, count: int) -> Tensor:
+        """Return the numbers of the groups of N examples, [N], int64.
+
+        Raises:
+            DataError: if there is another number of values, or another group.
+        """
+        column = _column(values, self.column, count, "these outputs")
+        places, found = levels(column)
+        new = [name for name in found if name not in self.names]
+        if new:
+            raise DataError(
+                f"offsets are known for the groups {', '.join(self.names)} of "
+                f"{self.column!r}, got also {', '.join(new)}"
+            )
+        return torch.tensor([self.names.index(name) for name in found])[places]
 
 
 def _named(name: object) -> str:

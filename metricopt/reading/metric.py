@@ -121,7 +121,8 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     if abs(shuffled - low) > SAME * max(1.0, abs(low)):
         return [
             f"{name} depends on the order of the examples: the untouched network "
-            f"scores {low:.4g} in the order given, {shuffled:.4g} in another."
+            f"scores {low:.4g} in the order given, {shuffled:.4g} in another. Values "
+            "that it holds for each example belong beside the labels, as columns."
         ]
     return []
 

@@ -1,0 +1,111 @@
+"""Offsets of known outputs by group: high digits, of which the thin ones were rare."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+import metricopt
+from metricopt import ConfigError, DataError
+
+QUICK = {"queries": 20, "progress": False}
+
+
+@cache
+def digits():
+    """Log odds, labels and groups on observe and test."""
+    pixels, digit = load_digits(return_X_y=True)
+    pixels, high = pixels / 16, (digit > 4).astype(int)
+    ink = pixels.mean(1)
+    group = np.where(ink < np.median(ink), "thin", "bold")
+    order = np.random.default_rng(0).permutation(len(digit))
+    kept, observed, tested = np.split(order, [700, 1300])
+    rare = (group[kept] == "thin") & (high[kept] == 1)
+    kept = kept[~rare | (np.arange(700) % 8 == 0)]
+    known = np.c_[pixels, group == "thin"]
+    model = LogisticRegression(max_iter=1000).fit(known[kept], high[kept])
+    odds = model.decision_function(known)
+    return [(odds[part], high[part], group[part]) for part in (observed, tested)]
+
+
+def worst_group(outputs, targets, group):
+    """Balanced accuracy of the group where it is least."""
+    decided, labels = outputs.numpy() > 0, targets.numpy()
+    return min(
+        balanced_accuracy_score(labels[group == each], decided[group == each])
+        for each in ("thin", "bold")
+    )
+
+
+def worst_on_test(found, *more):
+    _, (odds, labels, group) = digits()
+    decided = found.predict(odds, *more)
+    return min(
+        balanced_accuracy_score(labels[group == each], decided[group == each])
+        for each in ("thin", "bold")
+    )
+
+
+@cache
+def tuned(offsets_by):
+    (odds, labels, group), _ = digits()
+    return metricopt.tune(
+        odds,
+        labels,
+        worst_group,
+        columns={"group": group},
+        offsets_by=offsets_by,
+        higher_is_better=True,
+        **QUICK,
+    )
+
+
+def test_offsets_by_group_gain_more_than_offsets_for_all():
+    _, (_, _, group) = digits()
+    alike, apart = tuned(None), tuned("group")
+    assert apart.groups.names == ("bold", "thin")
+    assert apart.offsets.shape == (2, 1)
+    bold, thin = apart.offsets[:, 0].tolist()
+    assert thin > bold  # high thin digits were rare
+    assert worst_on_test(apart, group) > worst_on_test(alike) + 0.01
+    assert apart.spent.queries <= 20
+
+
+def test_a_later_example_is_shifted_by_the_offsets_of_its_group():
+    found, (_, (odds, _, group)) = tuned("group"), digits()
+    offsets = dict(zip(found.groups.names, found.offsets[:, 0].tolist(), strict=True))
+    moved = found.shifted(odds, group)
+    by_hand = odds + np.array([offsets[each] for each in group])
+    assert np.allclose(moved, by_hand, atol=1e-5)
+    thin = group == "thin"
+    assert np.allclose(found.shifted(odds[thin], group[thin]), moved[thin], atol=1e-5)
+
+
+def test_groups_are_asked_for_where_they_are_needed_and_only_there():
+    _, (odds, _, group) = digits()
+    with pytest.raises(ConfigError, match="offsets differ by 'group': pass groups="):
+        tuned("group").predict(odds)
+    with pytest.raises(ConfigError, match="the same for all groups: leave groups out"):
+        tuned(None).predict(odds, group)
+    with pytest.raises(DataError, match="groups bold, thin of 'group', got also new"):
+        tuned("group").predict(odds[:2], ["thin", "new"])
+    with pytest.raises(DataError, match="one value for each of the 2 examples, got 1"):
+        tuned("group").predict(odds[:2], ["thin"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({}, "offsets_by='group' needs this column"),
+        ({"group": np.arange(600)}, "at most 100 different values, got 600"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(columns, message):
+    (odds, labels, _), _ = digits()
+    with pytest.raises(DataError, match=message):
+        metricopt.tune(
+            odds, labels, "accuracy", columns=columns, offsets_by="group", **QUICK
+        )
