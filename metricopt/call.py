@@ -16,6 +16,8 @@ from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.bounds import is_worse, native, reports
 from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.guided_cma import GuidedCMA
+from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
@@ -219,7 +221,7 @@ class FinetuneCall:
                     f"queries must be at least {self._framing + 1} to search with, got "
                     f"{self.options.queries}"
                 )
-            asked = "metricopt-outputs" if known else "guided-cma"
+            asked = "metricopt-outputs" if known else GuidedCMA(lines=self._lines)
         method, name = resolve_method(asked), method_name(asked)
         if self.options.known is not None:
             method = method.knowing(self.options.known, self.adapter.describe())
@@ -235,6 +237,15 @@ class FinetuneCall:
             method = NoHarm(method, CrossFitting(second=True))
         is_open = isinstance(asked, str)
         return name, method.fitted(self.budget) if is_open else method
+
+    @property
+    def _lines(self) -> Tensor | None:
+        """Lines along which outputs are shifted; None where phi has no offsets."""
+        outputs = each(lambda part: part[0], self._plain.untouched())
+        place = self.adapter.parts.get("offsets")
+        if place is None or not isinstance(outputs, Tensor):
+            return None
+        return shift_lines(outputs, place, self.adapter.size)
 
     def _untouched(self) -> Finetuned:
         """Return the untouched network, the first query, as a result."""

@@ -30,6 +30,7 @@ def spend(
     searches: list[Any],
     ask: Callable[[int], Any] | None = None,
     root: Tensor | None = None,
+    start: Tensor | None = None,
 ) -> None:
     """Query what the search of every row asks for, until no query is left.
 
@@ -38,6 +39,7 @@ def spend(
         searches: one for each row.
         ask: returns the candidates of a row to query; all its search asks for if None.
         root: matrix from coordinates of the searches to phi, [d, d]; None for the same.
+        start: phi at which the coordinates of each row are 0, [R, d]; None for 0.
     """
     while archive.remaining:
         asked = [
@@ -46,6 +48,7 @@ def spend(
         ]
         phi = torch.tensor(np.stack(asked), dtype=torch.float32)
         phi = phi if root is None else phi @ root.T
+        phi = phi if start is None else start[:, None] + phi
         costs = archive.query(phi[:, : archive.remaining])
         if costs.shape[1] == phi.shape[1]:
             for search, found, cost in zip(

@@ -30,6 +30,7 @@ from metricopt.methods.evolution import (
     evolution_strategy,
     spend,
 )
+from metricopt.methods.lines_of_phi import search_lines
 from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.process.keeping import one_thread
 from metricopt.tasks.task import Task
@@ -53,6 +54,9 @@ class GuidedCMA(Method):
             differences are then finer than the value function resolves.
         fit_steps: gradient steps on the value function per generation.
         noise: assumed standard deviation of an observed cost, in units of cost.
+        lines: lines of phi, [L, d], along which is searched first, one after the other;
+            CMA-ES starts from the best point. None for no lines.
+        on_lines: share of the budget that lines may take.
     """
 
     sees: ClassVar[Sees] = "loss gradients"
@@ -64,6 +68,8 @@ class GuidedCMA(Method):
     surrogate_until: int = 500
     fit_steps: int = 20
     noise: float = 0.003
+    lines: Tensor | None = None
+    on_lines: float = 1 / 2
 
     def run(
         self,
@@ -77,16 +83,20 @@ class GuidedCMA(Method):
         """Spend all queries of the budget on every row."""
         root = covariance_root(task, generator, self.gradients, self.isotropic)
         archive = Archive(task, budget, rows)
+        start = torch.zeros(rows, task.size)
+        if self.lines is not None:
+            share = round(self.on_lines * archive.remaining)
+            start = search_lines(archive, self.lines, share)
         searches = [
             evolution_strategy(task.size, self.deviation, seed)
             for seed in draw_seeds(rows, generator)
         ]
-        surrogates = [OnlineValueFunction(task.size, self, generator) for _ in searches]
+        surrogates = [OnlineValueFunction(each, self, generator) for each in start]
 
         def ask(row: int) -> npt.NDArray[np.float64]:
             return self._promising(searches[row], surrogates[row], archive, row, root)
 
-        spend(archive, searches, ask, root)
+        spend(archive, searches, ask, root, start)
         return archive.result()
 
     def _promising(
@@ -112,14 +122,18 @@ class GuidedCMA(Method):
 
 
 class OnlineValueFunction:
-    """A value function refitted to all queries of one search, warm-started."""
+    """A value function refitted to all queries of one search, warm-started.
+
+    The search starts at a phi [d].
+    """
 
     def __init__(
-        self, size: int, settings: GuidedCMA, generator: torch.Generator
+        self, start: Tensor, settings: GuidedCMA, generator: torch.Generator
     ) -> None:
+        self.start = start
         self.settings = settings
         self.generator = generator
-        self.value_function = ValueFunction(size, generator)
+        self.value_function = ValueFunction(len(start), generator)
         self.recipe = Recipe(mining="multi-similarity")
         self.optimizer = torch.optim.Adam(
             self.value_function.parameters(), lr=5e-3, weight_decay=1e-4
@@ -151,6 +165,6 @@ class OnlineValueFunction:
 
     @torch.no_grad()
     def predict(self, phi: Tensor) -> Tensor:
-        """Return the predicted cost of phi [n, d], shape [n]."""
-        predicted: Tensor = self.value_function(phi)
+        """Return the predicted cost of phi [n, d], counted from the start; [n]."""
+        predicted: Tensor = self.value_function(self.start + phi)
         return predicted

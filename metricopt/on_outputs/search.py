@@ -23,25 +23,38 @@ DEVIATION = 0.3
 """Standard deviation of the first candidates."""
 
 
-class HandedOver:
-    """CMA-ES asked for one candidate at a time, from a phi [d].
+SHIFTS = (-0.5, -0.3, -0.15, 0.15, 0.3, 0.5)
+"""Shifts of all outputs, in units that move a statistic by about 1."""
 
-    The root [d, d] is that of the covariance it starts with.
+
+class HandedOver:
+    """CMA-ES asked for one candidate at a time, from the best phi [d] so far.
+
+    Some others, [n, d], are asked for before it. The root [d, d] is that of the
+    covariance it starts with.
     """
 
-    def __init__(self, start: Tensor, root: Tensor, seed: int) -> None:
-        self._start, self._root = start, root
-        self._strategy = evolution_strategy(len(start), DEVIATION, seed)
+    def __init__(self, first: Tensor, root: Tensor, seed: int) -> None:
+        self._first, self._root = list(first.unbind()), root
+        self._start: Tensor | None = None
+        self._strategy = evolution_strategy(len(root), DEVIATION, seed)
         self._asked = list(self._strategy.ask())
         self._costs: list[float] = []
 
-    def ask(self) -> Tensor:
-        """Return the next candidate [d]."""
+    def ask(self, best: Tensor) -> Tensor:
+        """Return the next candidate [d], where `best` [d] is the best so far."""
+        if self._first:
+            return self._first[0]
+        if self._start is None:
+            self._start = best
         candidate = torch.tensor(self._asked[len(self._costs)], dtype=torch.float32)
         return self._start + candidate @ self._root.T
 
     def learn(self, costs: Tensor) -> None:
         """Take the cost [1] of the candidate that was asked for last."""
+        if self._first:
+            del self._first[0]
+            return
         self._costs += costs.tolist()
         if len(self._costs) == len(self._asked):
             self._strategy.tell(self._asked, self._costs)
@@ -242,13 +255,12 @@ class OutputsSearch:
         The square root [d, d] of a covariance is what it starts with.
         """
         if self._handed_over is None:
-            best = self.phi[self.costs.argmin()]
-            self._handed_over = HandedOver(best, root, self._seed)
+            self._handed_over = HandedOver(self._shifted(), root, self._seed)
 
     def ask(self) -> Tensor:
         """Return the phi [d] to query next."""
         if self._handed_over is not None:
-            return self._handed_over.ask()
+            return self._handed_over.ask(self.phi[self.costs.argmin()])
         first = self._prior is None and len(self.costs) <= self.settings.first_points
         if first or self.is_flat:
             return self._first_point()
@@ -270,6 +282,18 @@ class OutputsSearch:
         if chosen >= len(descended):
             self._queried[chosen - len(descended)] = True
         return phi[chosen]
+
+    def _shifted(self) -> Tensor:
+        """Return the best phi so far with all outputs shifted, [n, d].
+
+        One shift of all means something for values, and for labels decided one by one.
+        """
+        best, line = self.phi[self.costs.argmin()], torch.zeros(self.statistics.size)
+        if self.statistics.kind.reads not in ("values", "labels"):
+            return best[None][:0]
+        place = self.statistics.parts.get("offsets", slice(0))
+        line[place] = self.along.scale[place]
+        return best + torch.tensor(SHIFTS)[:, None] * line
 
     def explained(self) -> Explained:
         """Return what the queries so far say of the metric."""

@@ -10,6 +10,7 @@ from sklearn.metrics import cohen_kappa_score, mean_pinball_loss
 from torch import nn
 
 import metricopt
+from metricopt.on_outputs.search import SHIFTS
 from metricopt.reading.meaning import Meaning
 from metricopt.tasks.sampling import Split
 
@@ -53,8 +54,7 @@ def improved(network, train, observe, metric, **settings):
         loss=nn.MSELoss(),
         metric=metric,
         progress=False,
-        queries=30,
-        **settings,
+        **{"queries": 30} | settings,
     )
 
 
@@ -77,6 +77,46 @@ def test_a_loss_of_values_is_at_least_as_good_as_with_twenty_shifts():
     assert PINBALL(observe.targets, values(merged, observe)) == pytest.approx(
         found.metric_after, rel=1e-5
     )
+
+
+def test_outputs_that_nothing_is_known_of_are_shifted_first():
+    train, observe, _ = splits()
+    network = trained(train)
+    shifts = torch.linspace(-1.5, 1.5, 20) * observe.targets.std()
+    tried = [PINBALL(observe.targets, values(network, observe) + by) for by in shifts]
+
+    def loss(outputs, targets):
+        return PINBALL(targets, outputs)
+
+    settings = {"outputs": "raw", "higher_is_better": False, "no_harm": False}
+    found = improved(network, train, observe, loss, **settings)
+    assert found.method == "guided-cma"
+    assert found.metric_after <= min(tried)
+
+
+def test_values_are_shifted_where_their_statistics_explain_nothing():
+    train, observe, _ = splits()
+    network = trained(train)
+    asked = []
+
+    def digits(outputs, targets):
+        asked.append(outputs.clone())
+        return ((outputs * 997) % 1).mean().item()
+
+    settings = {"higher_is_better": True, "check_direction": False, "queries": 50}
+    found = improved(network, train, observe, digits, **settings)
+    assert "No statistics" in found.evidence.reason
+    whole = [outputs for outputs in asked if len(outputs) == len(observe)]
+    shifted = [
+        any(is_shifted(one, other) for one in whole[:place])
+        for place, other in enumerate(whole)
+    ]
+    assert sum(shifted) >= len(SHIFTS)
+
+
+def is_shifted(one, other):
+    moved = one - other
+    return moved.std() < 1e-3 < moved.abs().min()
 
 
 def rounded_kappa(outputs, targets):
