@@ -268,7 +268,7 @@ def _are_mixed(targets: Tensor, classes: int) -> bool:
     if targets.ndim != 2 or classes == 1 or len(targets) < 2:
         return False
     low, high = targets.amin(0), targets.amax(0)
-    whole = (targets == targets.round()).all(0) & (low == 0) & (high < classes)
+    whole = (targets == targets.round()).all(0) & (low >= 0) & (high < classes)
     labels = whole & (high > low)
     return bool(labels.any() & ~whole.all())
 
