@@ -137,7 +137,7 @@ class Finetuned:
 
     @property
     def feasible(self) -> dict[str, float | None]:
-        """How probably each bound is met on as many other examples, by its name."""
+        """How probably each bound is met on other data, by its name."""
         return {bound.name: bound.probability for bound in self.bounds}
 
     def at(self, place: int) -> "Finetuned":

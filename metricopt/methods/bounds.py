@@ -26,7 +26,7 @@ class BoundReport:
         value: the bound, native units.
         before: metric of the untouched network on observe, native units.
         after: metric of phi on observe, native units.
-        probability: how probably phi meets the bound on as many other examples; None
+        probability: how probably phi meets the bound on other data; None
             where nothing is known of that.
     """
 
@@ -47,10 +47,7 @@ class BoundReport:
         line = f"{self.name}: {self.before:.4g} -> {self.after:.4g} on observe"
         if self.probability is None:
             return f"{line}; nothing shows whether it is met on other data."
-        return (
-            f"{line}; met on as many other examples with probability "
-            f"{self.probability:.2f}."
-        )
+        return f"{line}; met on other data with probability {self.probability:.2f}."
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Evidence:
             if it never did.
         trials: predicted and observed cost of every phi the value function chose, in
             order.
-        met: for every bound, the probability that it is met on as many other examples;
+        met: for every bound, the probability that it is met on other data;
             empty where there are none, or nothing is known of it.
         met_before: the same of the untouched network.
         front: what can be had of the objective and the bounded metrics; None without

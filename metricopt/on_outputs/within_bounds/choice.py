@@ -31,7 +31,7 @@ from metricopt.on_outputs.within_bounds.front import (
     spread_out,
     towards,
 )
-from metricopt.on_outputs.within_bounds.sweeps import Aim, Sweeps
+from metricopt.on_outputs.within_bounds.sweeps import Aim, Sweeps, is_swept
 from metricopt.on_outputs.within_bounds.value import ConstrainedValueFunction
 from metricopt.reading.outputs import are_labels
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -57,7 +57,7 @@ class Held:
         samples: predicted on held-out examples, of all and of S samples of the
             bootstrap, shape [1 + S, 1 + M].
         errors: standard error of every excess, shape [M].
-        met: probability that each bound is met on as many other examples, shape [M].
+        met: probability that each bound is met on other data, shape [M].
         all_met: probability that all are.
     """
 
@@ -125,7 +125,7 @@ class Choice:
         nothing = torch.zeros(1, statistics.size)
         views = statistics.views(nothing)
         untouched = self._held(nothing[0], "nothing", statistics, views, views)
-        offsets = next((reach for reach in self._found if _is_swept(reach)), None)
+        offsets = self._offsets()
         if offsets is None:
             spread = self._search.each[:, 1:].std(0, correction=0)
             margins = (k * spread for k in WITHOUT_OFFSETS)
@@ -133,9 +133,17 @@ class Choice:
             best = self._best([untouched, *held])
             return Chosen(best, untouched, self._front_of_queried())
         sweep = _OffsetsSweep(self, offsets, untouched)
-        within = sweep.within()
-        held = [within, *self._descended(sweep.margin * sweep.scale)]
+        held = [sweep.within()]
+        if "adapter" in statistics.parts or not sweep.is_exhaustive:
+            held += self._descended(sweep.margin * sweep.scale)
         return Chosen(self._best(held), untouched, sweep.front(self._bounds.axes))
+
+    def _offsets(self) -> Reach | None:
+        """Return output offsets alone, if there are any that can be swept."""
+        if not is_swept(self._known.statistics):
+            return None
+        alone = next((reach for reach in self._found if reach.is_cheap), None)
+        return alone or self._found[0]  # there is nothing else to move
 
     def _best(self, held: list[Held]) -> Held:
         """Return the simplest that is as good as the best of those within bounds."""
@@ -147,7 +155,9 @@ class Choice:
     def _descended(self, margin: Tensor) -> Iterator[Held]:
         """Yield what descents lead to that keep off the bounds by a margin [M]."""
         value = self._value.with_margin(margin)
-        found = [reach for reach in self._found if not _is_swept(reach)]
+        found = self._found
+        if any(not reach.is_cheap for reach in found) and self._offsets() is not None:
+            found = [reach for reach in found if not reach.is_cheap]
         settings, generator = self._settings, self._generator
         for each in followed(value, found, settings, self._folds, generator):
             best, statistics = each.best, each.best.reach.statistics
@@ -174,15 +184,13 @@ class Choice:
         return Held(phi, moved, own[0], samples, errors, each_met, all_met)
 
     def _is_within(self, excess: Tensor, once: Tensor) -> Tensor:
-        """Return whether other examples meet each bound, for every sample, [S, M].
+        """Return whether each bound is met in every sample, [S, M].
 
-        A sample of the bootstrap stands for the truth, and another one for the examples
-        that are seen of it. Where none of few examples was wrong, the bootstrap knows
-        of no error; one more, with the excess `once` [M], may come at any time.
+        Where none of few examples was wrong, the bootstrap knows of no error; one more,
+        with the excess `once` [M], may come at any time.
         """
-        drawn = excess[1:] + self._errors * once
-        other = drawn + drawn.roll(1, 0) - (excess[0] + once) + self._doubt
-        return (other <= ROUNDING).double()
+        drawn = excess[1:] + self._errors * once + self._doubt
+        return (drawn <= ROUNDING).double()
 
     def _one_more_error(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:
         """Return the most that a further wrong example adds to each excess, [M].
@@ -258,6 +266,11 @@ class _OffsetsSweep:
             [self._sweeps.predicted(offsets, row) for row in choice._kept]
         )
 
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether all that offsets can do was tried."""
+        return self._sweeps.is_exhaustive
+
     def within(self) -> Held:
         """Return the offsets of the least margin that meets the bounds surely enough.
 
@@ -270,6 +283,7 @@ class _OffsetsSweep:
             if best.all_met >= self._choice._bounds.confidence:
                 break
             found = self._at(margin)
+            self.scale = found.errors
             if found.all_met > best.all_met:
                 best, self.margin = found, margin
         return best
@@ -332,11 +346,6 @@ class _OffsetsSweep:
         weights = torch.ones(1, len(choice._folds))
         groups = statistics.pooled(views, weights, choice._folds)
         return choice._value.means(groups)
-
-
-def _is_swept(reach: Reach) -> bool:
-    """Return whether these are output offsets alone, without scales."""
-    return reach.is_cheap and "scales" not in reach.statistics.parts
 
 
 def _directions(metrics: int) -> Iterator[Tensor]:

@@ -29,11 +29,12 @@ class Sweeps:
     """All offsets that were tried, with what is predicted of them.
 
     Args:
-        statistics: as functions of C output offsets alone.
+        statistics: as functions of d numbers, of which some are offsets of outputs:
+            alone, beside scales, or of groups of examples.
         value: what is predicted of them.
 
     Attributes:
-        offsets: what was tried, shape [P, C]; the first is 0.
+        offsets: what was tried, shape [P, d]; the first is 0.
         means: predictions, shape [P, 1 + M].
     """
 
@@ -41,12 +42,22 @@ class Sweeps:
         self.statistics, self._value = statistics, value
         self.offsets = torch.zeros(1, statistics.size)
         self.means = self.predicted(self.offsets)
-        self._outputs = statistics.outputs(self.offsets)[0].cpu()
+        self._outputs = self._outputs_at(self.offsets)
+        self._columns = self._outputs.shape[1]
         # Several labels, or one, are decided each by itself; classes are compared.
-        self._apart = statistics.size == 1 or statistics.targets.ndim > 1
+        self._apart = self._columns == 1 or statistics.targets.ndim > 1
+        places = range(statistics.size)[statistics.parts["offsets"]]
+        # Of two classes that are compared, one is moved.
+        alike = self._columns == 2 and not self._apart
+        self._places = list(places[1::2] if alike else places)
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether all that offsets can do is tried."""
+        return len(self._places) == 1
 
     def predicted(self, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Return predictions [P, 1 + M] of offsets [P, C], examples weighted [N]."""
+        """Return predictions [P, 1 + M] of offsets [P, d], examples weighted [N]."""
         found = []
         for part in offsets.split(TOGETHER):
             rows = None if weights is None else weights.expand(len(part), -1)
@@ -54,42 +65,58 @@ class Sweeps:
         return torch.cat(found)
 
     def run(self, aims: Sequence[Aim]) -> None:
-        """Sweep all classes for every aim, from the best for it so far."""
-        if self.statistics.size <= (1 if self._apart else 2):
-            self._try(self._thresholds(-1, self.offsets[0], MOST))
+        """Sweep all offsets for every aim, from the best for it so far."""
+        if self.is_exhaustive:
+            self._try(self._thresholds(self._places[0], self.offsets[0], MOST))
             return
         for aim in aims:
             for _ in range(PASSES):
-                for place in range(self.statistics.size):
+                for place in self._places:
                     best = self.offsets[aim(self.means).argmin()]
                     self._try(self._thresholds(place, best, self._count))
 
     @property
     def _count(self) -> int:
-        """Thresholds of one class out of several."""
-        examples, classes = self._outputs.shape
-        return max(FEWEST, min(24, ROOM // (examples * classes**2 * PASSES)))
+        """Thresholds of one offset out of several."""
+        room = ROOM // (self._outputs.numel() * len(self._places) * PASSES)
+        return max(FEWEST, min(24, room))
 
     def _try(self, offsets: Tensor) -> None:
         self.offsets = torch.cat([self.offsets, offsets])
         self.means = torch.cat([self.means, self.predicted(offsets)])
 
+    def _outputs_at(self, offsets: Tensor) -> Tensor:
+        return self.statistics.outputs(offsets)[0].cpu()
+
     def _thresholds(self, place: int, base: Tensor, most: int) -> Tensor:
-        """Return offsets [L, C] that differ in a class, at about evenly many examples.
+        """Return offsets [L, d] that differ in one, at about evenly many examples.
 
         Each lies between two examples whose decisions it tells apart.
         """
-        needed = -self._outputs[:, place]
+        without, once = base.clone(), torch.zeros_like(base)
+        without[place], once[place] = 0, 1
+        change = self._outputs_at(once[None]) - self._outputs
+        column = int(change.abs().sum(0).argmax())
+        outputs = self._outputs_at(without[None])[change[:, column].abs() > 0.5]
+        needed = -outputs[:, column]
         if not self._apart:
-            others = self._outputs + base
-            others[:, place] = -torch.inf
-            needed = needed + others.amax(1)
+            outputs[:, column] = -torch.inf
+            needed = needed + outputs.amax(1)
         ends = needed.unique()
         ends = torch.cat([ends[:1] - 1, ends, ends[-1:] + 1])
         between = (ends[1:] + ends[:-1]) / 2
-        examples = len(self._outputs)
-        most = max(FEWEST, min(most, ROOM // (examples * len(base))))
+        most = max(FEWEST, min(most, ROOM // self._outputs.numel()))
         chosen = torch.linspace(0, len(between) - 1, min(most, len(between)))
         found = base.repeat(len(chosen), 1)
         found[:, place] = between[chosen.round().long()]
         return found
+
+
+def is_swept(statistics: ObservedStatistics) -> bool:
+    """Return whether thresholds can be swept: there are offsets of what is decided."""
+    targets = statistics.targets
+    decided = not targets.is_floating_point() or bool(
+        ((targets == 0) | (targets == 1)).all()
+    )
+    scores = statistics.kind.reads == "scores"
+    return scores and decided and "offsets" in statistics.parts

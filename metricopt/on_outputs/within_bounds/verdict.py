@@ -11,8 +11,9 @@ from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.choice import Chosen
 
-MORE_PROBABLE = 0.05
-"""By how much the bounds have to be met more probably, where nothing meets them."""
+LIKELY, MORE_PROBABLE = 0.5, 0.05
+"""Where nothing meets the bounds surely enough: how probably they have to be met, and
+by how much more probably than by the untouched network."""
 
 
 def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evidence:
@@ -29,7 +30,7 @@ def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evid
     )
     reason = (
         f"The metric and its bounds are {how}. Moved: {best.moved}. All bounds are met "
-        f"on as many other examples with probability {best.all_met:.2f}, by the "
+        f"on other data with probability {best.all_met:.2f}, by the "
         f"untouched network with {untouched.all_met:.2f}. Estimated gain on new data: "
         f"{gain:.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
@@ -57,7 +58,8 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
         nothing = f"Nothing meets them with probability {wanted:g}."
         if before >= wanted:
             return f"Nothing else meets them with probability {wanted:g}."
-        return nothing if after <= before + MORE_PROBABLE else ""
+        likely = after >= LIKELY and after > before + MORE_PROBABLE
+        return "" if likely else nothing
     assert evidence.gain is not None and evidence.error is not None
     if before >= wanted and evidence.gain <= level * evidence.error:
         return "That is no evidence of a gain."
