@@ -138,15 +138,9 @@ def improved(
             raise
 
 
-def _read(
-    model: nn.Module,
-    splits: tuple[GivenExamples, GivenExamples],
-    loss: Loss,
-    metric: object,
-    options: FinetuneOptions,
-) -> Given:
-    """Read metric and splits, and decide what the outputs of the model mean."""
-    black_box = read_metric(
+def asked_metric(metric: object, options: FinetuneOptions) -> Metric:
+    """Return the metric that a user gave, with what options say of it."""
+    return read_metric(
         metric,
         options.constraints,
         objective=options.objective,
@@ -155,6 +149,17 @@ def _read(
         low=options.low,
         high=options.high,
     )
+
+
+def _read(
+    model: nn.Module,
+    splits: tuple[GivenExamples, GivenExamples],
+    loss: Loss,
+    metric: object,
+    options: FinetuneOptions,
+) -> Given:
+    """Read metric and splits, and decide what the outputs of the model mean."""
+    black_box = asked_metric(metric, options)
     device = next((weight.device for weight in model.parameters()), CPU)
     train, observe = (
         as_split(split, name=name, device=device)

@@ -19,14 +19,13 @@ from metricopt.adapters.output_offsets import (
 from metricopt.adapters.output_offsets import columns as columns_of
 from metricopt.call import Given
 from metricopt.errors import ConfigError, DataError, require_kind
-from metricopt.finetune import DEFAULTS, LOOKED_AT, attach, improved
+from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, attach, improved
 from metricopt.finetuned import Finetuned
 from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric
 from metricopt.on_outputs.folds import stratified_folds
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
-from metricopt.reading.callables import make_metric
 from metricopt.reading.columns import GroupNames, columns_at, levels
 from metricopt.reading.inputs import tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
@@ -61,8 +60,8 @@ def tune(
 
     The outputs should be of examples that nothing was trained on, such as out-of-fold
     predictions. Of more than 20,000 examples, the search sees 20,000 that are alike in
-    labels; two queries of all then confirm what it found. The outputs stay as they are
-    unless there is evidence of a gain on other data.
+    labels; two queries of all then confirm what it found. With constraints it sees
+    all. The outputs stay as they are unless there is evidence of a gain on other data.
 
     Args:
         outputs: logits, decision values, probabilities or predicted values, [N, C],
@@ -94,7 +93,7 @@ def tune(
     groups = None if offsets_by is None else _groups(given, offsets_by)
     if groups is not None:
         given = _with_groups(given, groups)
-    some = _sample(given, options.seed)
+    some = given if options.constraints else _sample(given, options.seed)
     whole, searched = len(given.observe), len(some.observe)
     if some is not given:
         options = options.changed(queries=_queries(options))
@@ -189,12 +188,7 @@ def _read(
     options: FinetuneOptions,
 ) -> Given:
     """Read metric, outputs and targets, and decide what they mean."""
-    black_box = make_metric(
-        metric,
-        higher_is_better=options.higher_is_better,
-        low=options.low,
-        high=options.high,
-    )
+    black_box = asked_metric(metric, options)
     split = as_split((outputs, targets, beside), name="observe", device=CPU)
     held = split.batch(slice(None))
     if not isinstance(held, Tensor):

@@ -63,6 +63,7 @@ class KeyedMetric(CallableMetric):
             whole._function, key, higher_is_better=higher_is_better, low=low, high=high
         )
         self._answer, self._owner = answer, whole.name
+        self.takes = whole.takes
 
     def _value(self, outputs: Outputs, targets: Targets) -> object:
         answer = self._answer
