@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
@@ -109,3 +110,32 @@ def test_columns_that_name_no_groups_are_refused(columns, message):
         metricopt.tune(
             odds, labels, "accuracy", columns=columns, offsets_by="group", **QUICK
         )
+
+
+def both(outputs, targets, group):
+    """Accuracy, and the gap between groups in how many high digits are found."""
+    found, high = outputs.numpy() > 0, targets.numpy() == 1
+    rates = [found[high & (group == each)].mean() for each in ("thin", "bold")]
+    return {"accuracy": (found == high).mean(), "gap": abs(rates[0] - rates[1])}
+
+
+def test_a_bound_on_a_gap_is_met_by_offsets_of_groups():
+    (odds, labels, group), _ = digits()
+    found = metricopt.tune(
+        odds,
+        labels,
+        both,
+        columns={"group": group},
+        offsets_by="group",
+        objective="accuracy",
+        constraints=[metricopt.at_most("gap", 0.1)],
+        confidence=0.5,
+        higher_is_better=True,
+        **QUICK,
+    )
+    outputs, targets = torch.tensor(odds), torch.tensor(labels)
+    before = both(outputs, targets, group)
+    after = both(torch.tensor(found.shifted(odds, group)), targets, group)
+    assert before["gap"] > 0.2
+    assert after["gap"] <= 0.1
+    assert after["accuracy"] > before["accuracy"] - 0.02
