@@ -21,8 +21,10 @@ from metricopt.call import Given
 from metricopt.errors import ConfigError, DataError, require_kind
 from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, attach, improved
 from metricopt.finetuned import Finetuned
+from metricopt.methods.bounds import is_worse, reports
 from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric
+from metricopt.metrics.constrained import ConstrainedMetric
 from metricopt.on_outputs.folds import stratified_folds
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
@@ -32,7 +34,7 @@ from metricopt.reading.meaning import Kind, Meaning, meaning_of
 from metricopt.reading.outputs import are_labels
 from metricopt.tasks.encoding import encoded
 from metricopt.tasks.examples import as_split, relabelled
-from metricopt.tasks.judge import Judge
+from metricopt.tasks.judge import Judge, bound_metric
 from metricopt.tasks.sampling import Split
 from metricopt.tuned import Tuned
 
@@ -60,8 +62,8 @@ def tune(
 
     The outputs should be of examples that nothing was trained on, such as out-of-fold
     predictions. Of more than 20,000 examples, the search sees 20,000 that are alike in
-    labels; two queries of all then confirm what it found. With constraints it sees
-    all. The outputs stay as they are unless there is evidence of a gain on other data.
+    labels; two queries of all then confirm what it found. The outputs stay as they are
+    unless there is evidence of a gain on other data.
 
     Args:
         outputs: logits, decision values, probabilities or predicted values, [N, C],
@@ -93,7 +95,7 @@ def tune(
     groups = None if offsets_by is None else _groups(given, offsets_by)
     if groups is not None:
         given = _with_groups(given, groups)
-    some = given if options.constraints else _sample(given, options.seed)
+    some = _sample(given, options.seed)
     whole, searched = len(given.observe), len(some.observe)
     if some is not given:
         options = options.changed(queries=_queries(options))
@@ -275,7 +277,21 @@ def _confirmed(found: Finetuned, given: Given, began: float) -> Finetuned:
     adapter = found.adapter
     judge = Judge(MeantAdapter(adapter, given.meaning), encoded(adapter, given.observe))
     both = torch.stack([torch.zeros_like(found.phi), found.phi])
-    before, after = judge.values(found.metric, both).tolist()
+    whole = bound_metric(given.metric, given.meaning, given.columns)
+    evidence = found.evidence
+    chances = evidence.met if evidence else ()
+    if isinstance(whole, ConstrainedMetric):
+        asked = {whole.name: (whole.each, whole.columns)}
+        each = judge.called(both, asked)[whole.name]
+        before, after = whole.native(each)[:, 0].tolist()
+        gained = not is_worse(*each, judged=bool(chances))
+        untouched, moved = each if gained else each[[0, 0]]
+        if not gained:
+            chances = evidence.met_before if evidence else ()
+        found = replace(found, bounds=reports(whole, untouched, moved, chances))
+    else:
+        before, after = judge.values(whole, both).tolist()
+        gained = after > before if whole.higher_is_better else after < before
     spent = replace(
         found.spent,
         queries=found.spent.queries + CONFIRMING,
@@ -288,7 +304,6 @@ def _confirmed(found: Finetuned, given: Given, began: float) -> Finetuned:
         metric_proposed=after,
         spent=spent,
     )
-    gained = after > before if found.metric.higher_is_better else after < before
     if gained or not found.phi.any():
         return found
     return replace(

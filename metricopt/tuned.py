@@ -1,6 +1,6 @@
 """What `tune` returns: offsets of outputs, what they gained, and what that cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError, described
 from metricopt.finetuned import Estimate, Finetuned, Spent
+from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
@@ -65,6 +66,25 @@ class Tuned:
     def expected(self) -> Estimate | None:
         """Gain to expect on other data; see `Finetuned.expected`."""
         return self.found.expected
+
+    @property
+    def bounds(self) -> tuple[BoundReport, ...]:
+        """What became of every bound; see `Finetuned.bounds`."""
+        return self.found.bounds
+
+    @property
+    def feasible(self) -> dict[str, float | None]:
+        """How probably each bound is met on other data, by its name."""
+        return self.found.feasible
+
+    @property
+    def front(self) -> Front | None:
+        """What can be had of the metric and the bounded ones; None without bounds."""
+        return self.found.front
+
+    def at(self, place: int) -> "Tuned":
+        """Return the same with a point of the front; see `Finetuned.at`."""
+        return replace(self, found=self.found.at(place))
 
     @property
     def evidence(self) -> Evidence | None:
