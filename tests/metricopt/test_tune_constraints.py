@@ -7,6 +7,7 @@ import metricopt
 from metricopt import at_least, at_most
 from tests.metricopt.test_tune import rare_tumours
 
+
 def test_a_large_sample_confirms_the_bounds():
     odds, labels = rare_tumours()
     many = 20_001 // len(labels) + 1
