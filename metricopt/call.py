@@ -10,6 +10,8 @@ from metricopt.adapters.applied.agreement import check_applied, tried
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
+from metricopt.detection.forms import check_found
+from metricopt.detection.packed import are_truths
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journal import Journal, journalled
@@ -155,6 +157,7 @@ class FinetuneCall:
             MetricError: see `finetune`.
         """
         check_targets(self.metric, self.observe.targets)
+        self._check_boxes()
         self.task.meter.limit = self.options.queries
         self.task.observe_untouched()
         untouched = self._untouched()
@@ -163,6 +166,14 @@ class FinetuneCall:
             self._try_direction(untouched.metric_before)
         found = self._improved(untouched)
         return replace(found, warnings=self._warnings(found, shuffled))
+
+    def _check_boxes(self) -> None:
+        if self.metric.reads != "detections":
+            return
+        outputs, targets = self._plain.untouched(), self.observe.targets
+        if are_truths(targets):
+            assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+            check_found(outputs[0], targets)
 
     def best(self) -> Finetuned | None:
         """Return the best result so far; None before the first query."""

@@ -11,7 +11,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from metricopt.detection.packed import present, region_outputs
+from metricopt.detection.packed import (
+    DIFFICULT,
+    are_crowds,
+    region_outputs,
+    single,
+)
 
 SIZES = (3, 6, 12, 24, 48, 96)
 """Boxes of a group up to which groups are padded and compared together."""
@@ -157,36 +162,57 @@ def matched(
     threshold and no surer detection did; a difficult object makes it ignored. "coco":
     from the surest on, it takes the object it overlaps most of those that nothing took,
     from the threshold on; difficult ones, taken any number of times, only if there is
-    no other.
+    no other. By both rules, what is neither is ignored if so much of it lies in a crowd
+    of its class.
 
     Source: Everingham et al., IJCV 2010, Sec. 4.2; Lin et al., ECCV 2014, and its
     evaluation code. Differs: of equally sure detections the earlier image comes first.
     """
-    overlaps = _overlaps(found, truths)
-    difficult = truths[found.image, :, 5] > 0
+    crowds = are_crowds(truths)
+    overlaps = _overlaps(found, truths, single(truths))
+    difficult = truths[found.image, :, 5] == DIFFICULT
     match = _voc if rule == "voc" else _coco
-    return match(found, overlaps, difficult, overlap)
+    flags = match(found, overlaps, difficult, overlap)
+    if bool(crowds.any()):
+        inside = _overlaps(found, truths, crowds, of_box=True) >= overlap
+        flags[(flags == ALARM) & inside.any(1)] = IGNORED
+    return flags
 
 
-def _overlaps(found: Detections, truths: Tensor) -> Tensor:
-    """Return intersections over unions with the objects of the class, [D, G]."""
+def _overlaps(
+    found: Detections, truths: Tensor, chosen: Tensor, *, of_box: bool = False
+) -> Tensor:
+    """Return overlaps with the chosen objects [M, G] of the class, [D, G].
+
+    They are intersections over unions, or the shares of the boxes.
+    """
     parts = []
     for part in torch.arange(len(found.box)).split(MATCHED_AT_ONCE):
         own, label = truths[found.image[part]], found.label[part]
-        overlaps = intersection_over_union(found.box[part, None], own[..., :4])[:, 0]
-        same = present(own) & (own[..., 4] == label[:, None])
+        box = found.box[part, None]
+        overlaps = overlap_of(box, own[..., :4], of_box=of_box)[:, 0]
+        same = chosen[found.image[part]] & (own[..., 4] == label[:, None])
         parts.append(overlaps.masked_fill(~same, 0.0))
     return torch.cat(parts) if parts else truths.new_zeros(0, truths.shape[1])
 
 
 def intersection_over_union(one: Tensor, other: Tensor) -> Tensor:
     """Return overlaps of boxes [..., P, 4] with boxes [..., G, 4], [..., P, G]."""
+    return overlap_of(one, other, of_box=False)
+
+
+def overlap_of(one: Tensor, other: Tensor, *, of_box: bool) -> Tensor:
+    """Return what boxes [..., P, 4] share with boxes [..., G, 4], [..., P, G].
+
+    That is a share of both together, or of each of the first.
+    """
     first, second = one[..., :, None, :], other[..., None, :, :].to(one)
     low = torch.maximum(first[..., :2], second[..., :2])
     high = torch.minimum(first[..., 2:], second[..., 2:])
     shared = (high - low).clamp(min=0).prod(-1)
     areas = [(box[..., 2:] - box[..., :2]).prod(-1) for box in (first, second)]
-    return shared / (areas[0] + areas[1] - shared).clamp(min=1e-12)
+    whole = areas[0] if of_box else areas[0] + areas[1] - shared
+    return shared / whole.clamp(min=1e-12)
 
 
 def _voc(

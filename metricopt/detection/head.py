@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from metricopt.detection.forms import check_inside
 from metricopt.detection.packed import RegionOutputs, pack_truths
 from metricopt.errors import ConfigError
 
@@ -122,7 +123,8 @@ class Regions:
         targets: objects of the images, shape [N, G, 6].
 
     Raises:
-        DataError: if a target is wrong, see `pack_truths`.
+        DataError: if a target is wrong, see `pack_truths`, or a box reaches beyond its
+            image by more than a tenth.
     """
 
     def __init__(
@@ -134,7 +136,13 @@ class Regions:
     ) -> None:
         self._head, self._images = head, images
         if targets is None:
-            targets = pack_truths([images[at][1] for at in range(len(images))])
+            sizes, found = [], []
+            for at in range(len(images)):  # one image in memory at a time
+                image, target = images[at]
+                sizes.append(tuple(image.shape[-2:]))
+                found.append(target)
+            targets = pack_truths(found)
+            check_inside(targets, sizes)
         device = next(head.parameters()).device
         self.targets = targets.to(device)
 

@@ -57,10 +57,13 @@ def region_outputs(outputs: Tensor) -> RegionOutputs:
 
 
 COLUMNS = 6
-"""Numbers of an object: its box x1, y1, x2, y2, its label, and whether it is difficult.
+"""Numbers of an object: its box x1, y1, x2, y2, its label, and what is special of it.
 
 Labels begin at 1; rows of zeros fill up images with fewer objects.
 """
+DIFFICULT, CROWD = 1, 2
+"""What may be special of an object, which then does not count: it is hard to see, as
+PASCAL VOC marks it, or a crowd of many, as COCO does."""
 
 
 def pack_truths(targets: Sequence[Mapping[str, Any]]) -> Tensor:
@@ -69,11 +72,13 @@ def pack_truths(targets: Sequence[Mapping[str, Any]]) -> Tensor:
     Args:
         targets: a mapping for every image, as torchvision's detectors take it:
             `boxes` [n, 4] in pixels from corner to corner, `labels` [n] from 1 on, and,
-            if there are any, `difficult` [n].
+            if there are any, `difficult` [n] and `iscrowd` [n]. An `area` [n] has no
+            part in the metrics here, which are those of objects of all sizes.
 
     Raises:
         DataError: if there is no image, shapes do not go together, a label is no class,
-            or a box has no area; the message names the image.
+            or a box has no area; the message names the image. Also if no box is larger
+            than a pixel, as where they are shares of the image.
     """
     if not len(targets):
         raise DataError("detection needs at least one image, got none")
@@ -81,6 +86,11 @@ def pack_truths(targets: Sequence[Mapping[str, Any]]) -> Tensor:
     found = torch.zeros(len(parts), max(1, *map(len, parts), 1), COLUMNS)
     for row, part in zip(found, parts, strict=True):
         row[: len(part)] = part
+    if bool(present(found).any()) and float(found[..., :4].abs().max()) <= 1:
+        raise DataError(
+            "boxes must be x1, y1, x2, y2 in pixels, but all of them lie within a "
+            "pixel: multiply them by the width and height of their images"
+        )
     return found
 
 
@@ -95,8 +105,18 @@ def present(truths: Tensor) -> Tensor:
 
 
 def counted(truths: Tensor) -> Tensor:
-    """Return which rows of objects [..., G, 6] count: those that are not difficult."""
+    """Return which rows of objects [..., G, 6] count: those with nothing special."""
     return present(truths) & (truths[..., 5] == 0)
+
+
+def are_crowds(truths: Tensor) -> Tensor:
+    """Return which rows of objects [..., G, 6] are crowds, bool, [..., G]."""
+    return present(truths) & (truths[..., 5] == CROWD)
+
+
+def single(truths: Tensor) -> Tensor:
+    """Return which rows of objects [..., G, 6] are single objects, bool, [..., G]."""
+    return present(truths) & (truths[..., 5] != CROWD)
 
 
 def _packed(target: Mapping[str, Any], place: int) -> Tensor:
@@ -108,14 +128,14 @@ def _packed(target: Mapping[str, Any], place: int) -> Tensor:
         )
     boxes = torch.as_tensor(target["boxes"], dtype=torch.float32).cpu()
     labels = torch.as_tensor(target["labels"]).cpu()
-    difficult = torch.as_tensor(target.get("difficult", torch.zeros(len(labels))))
     if len(labels) == 0:
         return torch.zeros(0, COLUMNS)
-    if boxes.shape != (len(labels), 4) or difficult.shape != labels.shape:
+    if boxes.shape != (len(labels), 4):
         raise DataError(
             f"image {place} needs boxes [n, 4] and labels [n], got "
             f"{list(boxes.shape)} and {list(labels.shape)}"
         )
+    special = _special(target, labels, place)
     if labels.is_floating_point() or labels.min() < 1:
         raise DataError(
             f"image {place} needs integer labels from 1 on, as 0 is the background, "
@@ -128,4 +148,18 @@ def _packed(target: Mapping[str, Any], place: int) -> Tensor:
         raise DataError(
             f"image {place} needs boxes x1, y1, x2, y2 with an area, got {box}"
         )
-    return torch.cat([boxes, torch.stack([labels, difficult.cpu()], 1).float()], 1)
+    return torch.cat([boxes, torch.stack([labels, special], 1).float()], 1)
+
+
+def _special(target: Mapping[str, Any], labels: Tensor, place: int) -> Tensor:
+    """Return what is special of the objects of an image, int64, [n]."""
+    special = torch.zeros(len(labels), dtype=torch.int64)
+    for name, what in (("difficult", DIFFICULT), ("iscrowd", CROWD)):
+        given = torch.as_tensor(target.get(name, torch.zeros(len(labels)))).cpu()
+        if given.shape != labels.shape:
+            raise DataError(
+                f"image {place} needs {name} [n] like its labels, got "
+                f"{list(given.shape)} and {list(labels.shape)}"
+            )
+        special[given > 0] = what
+    return special

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, smooth_l1_loss
 
 from metricopt.detection.detections import intersection_over_union
-from metricopt.detection.packed import RegionOutputs, present, region_outputs
+from metricopt.detection.packed import RegionOutputs, region_outputs, single
 from metricopt.errors import DataError
 
 FOREGROUND = 0.5
@@ -44,7 +44,7 @@ class DetectionLoss(nn.Module):
                 f"{found.classes}, got {greatest}"
             )
         overlaps = intersection_over_union(found.proposals, targets[..., :4])
-        overlaps = overlaps.masked_fill(~present(targets)[..., None, :], 0.0)
+        overlaps = overlaps.masked_fill(~single(targets)[..., None, :], 0.0)
         best, place = overlaps.max(-1)
         index = place[..., None].expand(*place.shape, targets.shape[-1])
         nearest = targets.gather(-2, index)

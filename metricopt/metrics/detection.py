@@ -8,7 +8,7 @@ from torch import Tensor
 
 from metricopt.detection.curves import Curves, judged
 from metricopt.detection.detections import USUAL, Kept, Rule, detections
-from metricopt.detection.packed import are_truths, present
+from metricopt.detection.packed import CROWD, DIFFICULT, are_truths, present
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.outputs import Targets
@@ -110,7 +110,7 @@ class AreaAveragePrecision(AveragePrecision50):
 class COCOAveragePrecision(AveragePrecision50):
     """AP50 of COCO: 101 recalls, objects taken from the surest detection on.
 
-    Difficult objects are ignored, as those of crowds are, but by their plain overlap.
+    Difficult objects are ignored, and so is what lies in a crowd by half.
 
     Source: Lin et al., ECCV 2014, and its evaluation code.
     """
@@ -129,7 +129,7 @@ def _described(targets: Any) -> str:
 
 Boxes = dict[str, Tensor]
 """Boxes of one image: `boxes` [n, 4] in pixels and `labels` [n] from 1 on; detections
-also have `scores` [n], objects `difficult` [n]."""
+also have `scores` [n], objects `difficult` [n] and `iscrowd` [n]."""
 
 
 class DetectionMetric(Metric):
@@ -182,6 +182,11 @@ class DetectionMetric(Metric):
 def _objects(truths: Tensor) -> list[Boxes]:
     parts = [row[present(row)] for row in truths]
     return [
-        {"boxes": part[:, :4], "labels": part[:, 4].long(), "difficult": part[:, 5] > 0}
+        {
+            "boxes": part[:, :4],
+            "labels": part[:, 4].long(),
+            "difficult": part[:, 5] == DIFFICULT,
+            "iscrowd": part[:, 5] == CROWD,
+        }
         for part in parts
     ]

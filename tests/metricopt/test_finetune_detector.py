@@ -6,6 +6,7 @@ import torch
 from metricopt import FiLM, FinetuneOptions, finetune
 from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
+from metricopt.detection.packed import region_outputs
 from metricopt.errors import ConfigError, DataError
 from metricopt.losses.detection import DetectionLoss
 from metricopt.metrics.detection import DetectionMetric
@@ -114,3 +115,21 @@ def test_a_class_the_detector_does_not_know_is_named_before_any_step():
         improved(head, train, observe)
     with pytest.raises(DataError, match="labels from 1 to 2, got 3"):
         improved(head, observe, train)
+
+
+@torch.no_grad()
+def test_boxes_with_y_before_x_are_told_before_any_query():
+    """Objects where the detector looks, but for the order of their sides."""
+    head = DetectorHead(detector(), proposals=20)
+    train = Regions(head, images(20, 1))
+    shown = images(50, 2)
+    seen = region_outputs(head(Regions(head, shown).batch(slice(None)))).proposals
+    wide = seen[:, :, 2] - seen[:, :, 0] > 2 * (seen[:, :, 3] - seen[:, :, 1])
+    objects = torch.zeros(50, 20, 6)
+    objects[..., :4] = seen[..., [1, 0, 3, 2]]
+    objects[..., 4] = wide
+    assert wide.sum() > 20
+    observe = Regions(head, shown, targets=objects)
+    with torch.enable_grad(), pytest.raises(DataError, match="y1, x1, y2, x2") as told:
+        improved(head, train, observe, queries=8)
+    assert told.value.partial is None

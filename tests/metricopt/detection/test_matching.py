@@ -1,13 +1,18 @@
 """Hits and false alarms by the rules of two benchmarks, on cases made by hand."""
 
+import contextlib
+import io
+
 import pytest
 import torch
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
 from torchvision.ops import batched_nms
 
-from metricopt.detection import detections
+from metricopt.detection import DetectionLoss, detections
 from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections, matched, suppressed
-from metricopt.detection.packed import pack_truths
+from metricopt.detection.packed import RegionOutputs, pack_truths, single
 from metricopt.errors import DataError
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.drawn import seeded
@@ -247,3 +252,129 @@ def test_boxes_equally_sure_none_and_without_area():
     flat = torch.tensor([[3.0, 3, 3, 3]]).repeat(2, 1)
     kept = suppressed(flat, torch.tensor([0.5, 0.6]), torch.zeros(2).long(), 0.5)
     assert kept.tolist() == [1, 0]
+
+
+CROWD = [0.0, 0.0, 100.0, 100.0]
+
+
+def with_crowd(*boxes, labels=None):
+    """The objects of one image, of which the last is a crowd."""
+    marks = torch.zeros(len(boxes), dtype=torch.long)
+    marks[-1] = 1
+    return objects(*boxes, labels=labels) | {"iscrowd": marks}
+
+
+@pytest.mark.parametrize(
+    ("truth", "label", "box", "flag"),
+    [
+        (with_crowd(BOX, CROWD), 1, moved(50.0), -1),  # in the crowd
+        (with_crowd(BOX, CROWD), 1, moved(1.0), 1),  # rather an object in it
+        (with_crowd(BOX, CROWD), 1, moved(95.0), -1),  # just half of it is in the crowd
+        (with_crowd(BOX, CROWD), 1, moved(96.0), 0),
+        (with_crowd(BOX, CROWD, labels=[1, 2]), 1, moved(50.0), 0),  # of another class
+    ],
+)
+@pytest.mark.parametrize("rule", ["voc", "coco"])
+def test_what_lies_in_a_crowd_is_ignored(truth, label, box, flag, rule):
+    seen = found((0, label, 0.9, box))
+    assert matched(seen, pack_truths([truth]), rule=rule).tolist() == [flag]
+
+
+def test_crowds_are_neither_counted_nor_learned():
+    truths = pack_truths([with_crowd(BOX, CROWD, moved(30.0))])
+    assert objects_of(truths, 1, torch.ones(1, 1)).tolist() == [[2.0]]
+    assert single(truths).tolist() == [[True, True, False]]
+    regions = seeded_regions()
+    without = pack_truths([objects(BOX, CROWD)])
+    torch.testing.assert_close(
+        DetectionLoss()(regions, truths), DetectionLoss()(regions, without)
+    )
+
+
+def seeded_regions():
+    """Packed outputs of regions of one image, of one class."""
+    generator = seeded(3)
+    corner = 20 * torch.rand(1, 8, 2, generator=generator)
+    boxes = torch.cat([corner, corner + 10], -1)
+    logits = torch.randn(1, 8, 2, generator=generator)
+    there = torch.ones(1, 8, dtype=torch.bool)
+    return RegionOutputs(logits, boxes[:, :, None] + 1, boxes, there).packed()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_scenes_with_crowds_have_the_precision_of_the_evaluation_code(seed):
+    draws = seeded(seed)
+    corner = 40 * torch.rand(4, 6, 2, generator=draws)
+    side = 10 + 10 * torch.rand(4, 6, 2, generator=draws)
+    boxes = torch.cat([corner, corner + side], -1)
+    targets = [with_crowd(*own[:3].tolist(), [0.0, 0.0, 30.0, 30.0]) for own in boxes]
+    shift = 4 * torch.rand(4, 6, 4, generator=draws)
+    score = torch.rand(24, generator=draws)
+    image = torch.arange(4).repeat_interleave(6)
+    each = (torch.ones(24, dtype=torch.long), score, (boxes + shift).flatten(0, 1))
+    seen = Detections(image, *each, image)
+    seen = seen.at(score.argsort(descending=True))
+    truths = pack_truths(targets)
+    flags, alike = matched(seen, truths, rule="coco"), torch.ones(1, 4)
+    count = objects_of(truths, 1, alike)
+    made = curves(seen, flags, alike, count, rows=1)
+    assert (flags == -1).any() and (flags == 1).any()
+    assert made.coco().item() == pytest.approx(by_pycocotools(seen, targets), abs=1e-6)
+
+
+def by_pycocotools(seen, targets):
+    """Return AP50 as COCO's own code computes it."""
+    sides = torch.tensor([0, 1, 0, 1])
+    annotations = [
+        {
+            "id": place * 10 + at + 1,
+            "image_id": place,
+            "category_id": 1,
+            "bbox": (box - box[sides] * torch.tensor([0, 0, 1, 1])).tolist(),
+            "area": (box[2:] - box[:2]).prod().item(),
+            "iscrowd": int(crowd),
+        }
+        for place, target in enumerate(targets)
+        for at, (box, crowd) in enumerate(
+            zip(target["boxes"], target["iscrowd"], strict=True)
+        )
+    ]
+    found = [
+        {
+            "image_id": image.item(),
+            "category_id": 1,
+            "bbox": (box - box[sides] * torch.tensor([0, 0, 1, 1])).tolist(),
+            "score": score.item(),
+        }
+        for image, score, box in zip(seen.image, seen.score, seen.box, strict=True)
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = {
+            "images": [{"id": place} for place in range(len(targets))],
+            "annotations": annotations,
+            "categories": [{"id": 1}],
+            "info": {},
+        }
+        truth.createIndex()
+        judge = COCOeval(truth, truth.loadRes(found), "bbox")
+        judge.evaluate()
+        judge.accumulate()
+        judge.summarize()
+    return judge.stats[1]
+
+
+NARROW = {"boxes": torch.tensor([BOX]), "labels": torch.tensor([1])}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"boxes": torch.tensor([BOX]) / 20}, "all of them lie within a pixel: mult"),
+        ({"iscrowd": torch.zeros(2)}, r"image 0 needs iscrowd \[n\] like its labels"),
+        ({"difficult": torch.zeros(2)}, r"image 0 needs difficult \[n\] like its la"),
+    ],
+)
+def test_what_objects_cannot_be_is_refused(change, text):
+    with pytest.raises(DataError, match=text):
+        pack_truths([NARROW | change])
