@@ -10,8 +10,6 @@ from metricopt.adapters.applied.agreement import check_applied, tried
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
-from metricopt.detection.forms import check_found
-from metricopt.detection.packed import are_truths
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.journal.journal import Journal, journalled
@@ -35,15 +33,18 @@ from metricopt.reading.metric import (
     check_targets,
     direction_queries,
     doubts_of_adapter,
-    doubts_of_classes,
     doubts_of_columns,
     doubts_of_failures,
-    doubts_of_label_sets,
-    doubts_of_labels,
     doubts_of_metric,
 )
 from metricopt.reading.network import FEW, check_finite, first_run
-from metricopt.reading.outputs import are_labels, each
+from metricopt.reading.outputs import each
+from metricopt.reading.splits import (
+    differing_shares,
+    doubts_of_labels,
+    doubts_of_repeats,
+    doubts_of_splits,
+)
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.failed_queries import failing, forgiving
 from metricopt.tasks.judge import bound_metric
@@ -157,7 +158,6 @@ class FinetuneCall:
             MetricError: see `finetune`.
         """
         check_targets(self.metric, self.observe.targets)
-        self._check_boxes()
         self.task.meter.limit = self.options.queries
         self.task.observe_untouched()
         untouched = self._untouched()
@@ -166,14 +166,6 @@ class FinetuneCall:
             self._try_direction(untouched.metric_before)
         found = self._improved(untouched)
         return replace(found, warnings=self._warnings(found, shuffled))
-
-    def _check_boxes(self) -> None:
-        if self.metric.reads != "detections":
-            return
-        outputs, targets = self._plain.untouched(), self.observe.targets
-        if are_truths(targets):
-            assert isinstance(outputs, Tensor) and isinstance(targets, Tensor)
-            check_found(outputs[0], targets)
 
     def best(self) -> Finetuned | None:
         """Return the best result so far; None before the first query."""
@@ -273,6 +265,7 @@ class FinetuneCall:
             method=self.name,
             meaning=self.meaning,
             theta=fingerprint(self.adapter.network),
+            kind=differing_shares(self.train.targets, self.observe.targets),
             few=self._few,
             spent=self._spent(0),
             values=self._values,
@@ -373,15 +366,13 @@ class FinetuneCall:
         doubts += doubts_of_columns(columns_of(self.observe), self.metric.columns)
         if self._has_network:
             doubts += doubts_of_adapter(self.adapter.parts)
-        if self.meaning.doubt:
-            doubts.append(self.meaning.doubt)
+            doubts += doubts_of_repeats(self.train, self.observe)
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
-        if self.meaning.truth == "multi-label":
-            doubts += doubts_of_label_sets(self.observe.targets)
-        statistics, learned = self.task.statistics, self.train.targets
-        if statistics is not None and statistics.compares and are_labels(learned):
-            doubts += doubts_of_classes(statistics.targets, learned.cpu())
+        statistics = self.task.statistics
+        compares = statistics is not None and statistics.compares
+        splits = self.train, self.observe
+        doubts += doubts_of_splits(*splits, self.meaning, compares=compares)
         return tuple(doubts)
 
     @property

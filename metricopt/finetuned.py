@@ -103,6 +103,7 @@ class Finetuned:
             networks; None from methods that learn nothing, or nothing alone.
         meaning: how outputs and targets were read.
         theta: fingerprint of the weights that phi was chosen for; "" if not known.
+        kind: in what classes observe differs from train, in words; "" if in none.
         few: inputs of a few examples, on which `merge` is checked.
         bounds: what became of every bound, in the order they were given.
         met: whether each of `values` meets all bounds, [n].
@@ -129,6 +130,7 @@ class Finetuned:
     known: Known | None = None
     meaning: Meaning = PLAIN
     theta: str = ""
+    kind: str = ""
     few: Inputs | None = None
     bounds: tuple[BoundReport, ...] = ()
     met: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
@@ -280,11 +282,12 @@ class Finetuned:
             lines.append(f"Value function: {self.health}")
         lines += [f"Warning: {each}" for each in self.warnings]
         found = self.expected
+        kind = f", with {self.kind}," if self.kind else ""
         lines.append(
             "phi was chosen on the observe split: judge it on other data."
             if found is None
-            else f"On other data of this kind {self.metric.name} is expected to be "
-            f"better by {found.value:.4g} (95 % interval {found.low:.4g} to "
+            else f"On other data of this kind{kind} {self.metric.name} is expected to "
+            f"be better by {found.value:.4g} (95 % interval {found.low:.4g} to "
             f"{found.high:.4g})."
         )
         return "\n".join(lines)

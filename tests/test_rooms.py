@@ -48,7 +48,7 @@ ROOMS = {
     "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics",
     "metricopt.tasks": "errors registry process reading reading.columns "
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
-    "tasks.row_losses adapters metrics losses statistics",
+    "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.algorithm1": "errors ranking process tasks",
     "metricopt.methods": "errors files registry process metrics statistics tasks "
     "algorithm1",
@@ -66,8 +66,8 @@ ROOMS = {
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.call": "errors process reading reading.columns reading.outputs "
-    "reading.meaning tasks tasks.examples tasks.row_losses adapters detection metrics "
-    "losses algorithm1 methods on_outputs finetuned options journal",
+    "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
+    "algorithm1 methods on_outputs finetuned options journal",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal call",

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from metricopt.detection.detections import intersection_over_union
-from metricopt.detection.packed import counted, present, region_outputs
+from metricopt.detection.packed import are_truths, counted, present, region_outputs
 from metricopt.errors import DataError
+from metricopt.reading.outputs import Outputs, Targets
 
 OUTSIDE = 0.1
 """How far a box may reach beyond its image, relative to the side of the image."""
@@ -41,12 +42,16 @@ def check_inside(truths: Tensor, sizes: Sequence[tuple[int, ...]]) -> None:
         )
 
 
-def check_found(outputs: Tensor, truths: Tensor) -> None:
+def check_found(outputs: Outputs, truths: Targets) -> None:
     """Raise DataError if a detector finds the objects of another form of boxes.
 
-    Outputs of the untouched network are packed, [N, P, 5 C + 6], objects [N, G, 6]. A
-    detector that finds few in either form is not judged.
+    Outputs of the untouched network are packed, [N, P, 5 C + 6], objects [N, G, 6];
+    others are not looked at. A detector that finds few in either form is not judged.
     """
+    if not isinstance(outputs, Tensor) or not isinstance(truths, Tensor):
+        return
+    if not are_truths(truths):
+        return
     proposals, known = region_outputs(outputs), counted(truths)
     if not bool(known.any()):
         return

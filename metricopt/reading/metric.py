@@ -80,8 +80,6 @@ def check_direction(
 
 SAME = 1e-6
 """Difference that the order of a sum may make, relative to values beyond 1."""
-LISTED = 10
-"""Most absent classes that are named."""
 
 
 def doubts_of_columns(given: Collection[str], taken: Collection[str]) -> list[str]:
@@ -140,51 +138,3 @@ def doubts_of_failures(failures: Sequence[str], queries: int) -> list[str]:
         f"{len(failures)} of {queries} queries failed, and count as the worst value "
         f"that was seen; the first: {failures[0]}."
     ]
-
-
-def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
-    """Return a sentence if classes of observe [N] are classes of train [M].
-
-    For embeddings, which are to be good for classes that nobody has learned.
-    """
-    both = torch.isin(observed.unique(), learned.to(observed)).sum().item()
-    if not both:
-        return []
-    return [
-        f"{both} classes of observe are classes of train: a gain there says little of "
-        "classes that are new."
-    ]
-
-
-def doubts_of_labels(counts: Tensor) -> list[str]:
-    """Return a sentence if a class has no example, for examples by class [K]."""
-    absent = _listed(counts == 0)
-    if not absent:
-        return []
-    return [
-        f"the observe split has no example of class {absent}: what becomes of "
-        "such examples is not seen, and they may be predicted worse."
-    ]
-
-
-def doubts_of_label_sets(targets: Targets) -> list[str]:
-    """Return a sentence for labels that no example has, and for those that all have.
-
-    Targets are zeros and ones, one for each of K labels, [N, K] or [N, K, ...].
-    """
-    assert isinstance(targets, Tensor)
-    shares = targets.double().transpose(0, 1).flatten(1).mean(1)
-    kinds = {"with": _listed(shares == 0), "without": _listed(shares == 1)}
-    return [
-        f"the observe split has no example {side} label {labels}: what becomes of such "
-        "examples is not seen, and the metric may be undefined there."
-        for side, labels in kinds.items()
-        if labels
-    ]
-
-
-def _listed(chosen: Tensor) -> str:
-    """Return the first places that are True, in words; empty if there are none."""
-    places = chosen.nonzero().flatten().tolist()
-    first = ", ".join(map(str, places[:LISTED]))
-    return f"{first}, ..." if len(places) > LISTED else first

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from metricopt.adapters.base import Adapter
 from metricopt.adapters.output_offsets import MeantAdapter
+from metricopt.detection.forms import check_found
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
@@ -141,6 +142,9 @@ class NetworkTask(Task):
         check_targets(self._given, first, self._train.targets, "train")
         if self._metric.reads == "scores":
             check_targets(self._given, first, self._judge.targets, "observe")
+        if self._metric.reads == "detections":
+            seen = each(lambda part: part[0], self._untouched)
+            check_found(seen, self._judge.targets)
         name = loss_name(self._given)
         check_loss(name, self._row_losses, outputs, targets, phi)
 

@@ -1,0 +1,170 @@
+"""What looks wrong with train and observe, and in what they differ."""
+
+import torch
+from torch import Tensor
+
+from metricopt.reading.inputs import tensors_of
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Targets, are_labels
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import Split
+
+LISTED = 10
+"""Most absent classes that are named."""
+
+
+def doubts_of_splits(
+    train: Examples, observe: Examples, meaning: Meaning, *, compares: bool
+) -> list[str]:
+    """Return what looks wrong with the targets of two splits, a sentence each.
+
+    `compares` says whether the metric compares the examples with each other.
+    """
+    doubts = [meaning.doubt] if meaning.doubt else []
+    if meaning.truth == "multi-label":
+        doubts += doubts_of_label_sets(observe.targets)
+    if compares and are_labels(train.targets) and are_labels(observe.targets):
+        doubts += doubts_of_classes(observe.targets.cpu(), train.targets.cpu())
+    return doubts
+
+
+def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
+    """Return a sentence if classes of observe [N] are classes of train [M].
+
+    For embeddings, which are to be good for classes that nobody has learned.
+    """
+    both = torch.isin(observed.unique(), learned.to(observed)).sum().item()
+    if not both:
+        return []
+    return [
+        f"{both} classes of observe are classes of train: a gain there says little of "
+        "classes that are new."
+    ]
+
+
+def doubts_of_labels(counts: Tensor) -> list[str]:
+    """Return a sentence if a class has no example, for examples by class [K]."""
+    absent = _listed(counts == 0)
+    if not absent:
+        return []
+    return [
+        f"the observe split has no example of class {absent}: what becomes of "
+        "such examples is not seen, and they may be predicted worse."
+    ]
+
+
+def doubts_of_label_sets(targets: Targets) -> list[str]:
+    """Return a sentence for labels that no example has, and for those that all have.
+
+    Targets are zeros and ones, one for each of K labels, [N, K] or [N, K, ...].
+    """
+    assert isinstance(targets, Tensor)
+    shares = targets.double().transpose(0, 1).flatten(1).mean(1)
+    kinds = {"with": _listed(shares == 0), "without": _listed(shares == 1)}
+    return [
+        f"the observe split has no example {side} label {labels}: what becomes of such "
+        "examples is not seen, and the metric may be undefined there."
+        for side, labels in kinds.items()
+        if labels
+    ]
+
+
+def _listed(chosen: Tensor) -> str:
+    """Return the first places that are True, in words; empty if there are none."""
+    places = chosen.nonzero().flatten().tolist()
+    first = ", ".join(map(str, places[:LISTED]))
+    return f"{first}, ..." if len(places) > LISTED else first
+
+
+LOOKED_AT = 256
+"""Numbers of an example by which others that may be the same are found."""
+REPEATED = 0.01
+"""Share of the observed examples that may be in train without a word."""
+
+
+def doubts_of_repeats(train: Examples, observe: Examples) -> list[str]:
+    """Return a sentence if many observed inputs are inputs of train, too.
+
+    More than chance has it: in tables of few values, examples repeat by themselves.
+    Inputs that are not in memory are not looked at.
+    """
+    if not isinstance(train, Split) or not isinstance(observe, Split):
+        return []
+    learned, seen = (tensors_of(split.inputs) for split in (train, observe))
+    if [part.shape[1:] for part in learned] != [part.shape[1:] for part in seen]:
+        return []
+    repeated = _repeated(seen, learned)
+    share = repeated / len(observe)
+    if share <= REPEATED:
+        return []
+    usual = _repeated(seen, seen) / len(observe) * len(train) / len(observe)
+    if share <= 2 * min(1.0, usual) and train is not observe:
+        return []
+    return [
+        f"{repeated} of {len(observe)} observed examples are in train, too: the "
+        "network may know them by heart, and a gain there says little of others."
+    ]
+
+
+def _repeated(seen: tuple[Tensor, ...], known: tuple[Tensor, ...]) -> int:
+    """Return how many examples of some inputs are among others.
+
+    An example is not its own repetition where both are the same inputs.
+    """
+    alone = seen is known
+    places: dict[bytes, list[int]] = {}
+    for place, key in enumerate(_keys(known)):
+        places.setdefault(key, []).append(place)
+
+    def is_known(at: int, key: bytes) -> bool:
+        return any(
+            all(torch.equal(a[at], b[other]) for a, b in zip(seen, known, strict=True))
+            for other in places.get(key, [])
+            if not (alone and other == at)
+        )
+
+    return sum(is_known(at, key) for at, key in enumerate(_keys(seen)))
+
+
+def _keys(inputs: tuple[Tensor, ...]) -> list[bytes]:
+    """Return some numbers of every example as bytes."""
+    found = []
+    for part in inputs:
+        flat = part.reshape(len(part), -1)
+        some = flat[:, :: max(1, flat.shape[1] // LOOKED_AT)]
+        found.append(some.detach().double().cpu().numpy())
+    rows = zip(*found, strict=True)
+    return [b"".join(part.tobytes() for part in row) for row in rows]
+
+
+FACTOR, DEVIATIONS = 1.5, 4.0
+"""How many times more frequent in one split a class has to be, and by how many
+standard errors, to be named."""
+NAMED = 3
+"""Most such classes that are named."""
+
+
+def differing_shares(train: Targets, observe: Targets) -> str:
+    """Return which classes have clearly other shares in observe [N] than in train [M].
+
+    The greatest differences come first; empty if there are none, or no labels.
+    """
+    if not are_labels(train) or not are_labels(observe):
+        return ""
+    kinds = torch.cat([train.cpu(), observe.cpu()]).unique()
+    one, other = (
+        (targets.cpu()[:, None] == kinds).double().mean(0)
+        for targets in (train, observe)
+    )
+    pooled = (one * len(train) + other * len(observe)) / (len(train) + len(observe))
+    error = (pooled * (1 - pooled) * (1 / len(train) + 1 / len(observe))).sqrt()
+    apart = (one - other).abs()
+    least, most = torch.minimum(one, other), torch.maximum(one, other)
+    clear = (apart > DEVIATIONS * error) & (most >= FACTOR * least)
+    order = apart.masked_fill(~clear, -1).argsort(descending=True, stable=True)
+    places = [place for place in order.tolist() if clear[place]][:NAMED]
+    return ", ".join(
+        f"class {int(kinds[place])} with {other[place]:.1%} of the examples (train: "
+        f"{one[place]:.1%})"
+        for place in places
+    )
