@@ -69,6 +69,16 @@ class Estimate:
     low: float
     high: float
 
+    def describe(self) -> str:
+        """Return what is to be expected; less only where bounds are to be met."""
+        word, price, ends = "better", "", (self.low, self.high)
+        if self.value < 0:
+            word, price, ends = "worse", ", for the bounds", (-self.high, -self.low)
+        return (
+            f"{word} by {abs(self.value):.4g} (95 % interval {ends[0]:.4g} to "
+            f"{ends[1]:.4g}){price}"
+        )
+
 
 @dataclass(frozen=True)
 class Finetuned:
@@ -287,8 +297,7 @@ class Finetuned:
             "phi was chosen on the observe split: judge it on other data."
             if found is None
             else f"On other data of this kind{kind} {self.metric.name} is expected to "
-            f"be better by {found.value:.4g} (95 % interval {found.low:.4g} to "
-            f"{found.high:.4g})."
+            f"be {found.describe()}."
         )
         return "\n".join(lines)
 

@@ -5,6 +5,7 @@ search: what to query next     `search`; what phi may move, and how far `coordin
 value function of statistics   `statistics_value`
 portfolio of losses            `snapshots`; as a method alone `portfolio`
 cross-fitting: how far to go   `cross_fitting`; parts of the examples `folds`
+bounds on other metrics        `within_bounds`
 no harm: evidence, or phi = 0  `conclusion`; where it takes queries `folds`
 no harm around other methods   `no_harm`
 hand-over to CMA-ES            `search`, where no statistics explain the metric

@@ -28,11 +28,12 @@ def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evid
         if search.identified
         else f"predicted from the {names}, but not well enough to count as identified"
     )
+    what = "Estimated gain on new data" if gain >= 0 else "They cost on new data"
     reason = (
         f"The metric and its bounds are {how}. Moved: {best.moved}. All bounds are met "
         f"on other data with probability {best.all_met:.2f}, by the "
-        f"untouched network with {untouched.all_met:.2f}. Estimated gain on new data: "
-        f"{gain:.4f} (standard error {error:.4f}), as a cost from 0 to 1."
+        f"untouched network with {untouched.all_met:.2f}. {what}: "
+        f"{abs(gain):.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
     return Evidence(
         reason,
