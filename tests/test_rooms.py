@@ -75,6 +75,8 @@ ROOMS = {
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options call finetune tuned",
+    "metricopt.label_metrics": "errors reading metrics",
+    "metricopt.sklearn": "finetuned label_metrics metrics tune tuned",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",
@@ -99,7 +101,7 @@ ROOMS = {
     "benchmarks.__main__": "runs cli",
 }
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
-FACES = ("metricopt", "metricopt.detection")
+FACES = ("metricopt", "metricopt.detection", "metricopt.sklearn")
 """What users import from."""
 
 
@@ -214,7 +216,10 @@ def test_pages_name_what_users_can_import():
     offered = {face: vars(importlib.import_module(face))["__all__"] for face in FACES}
     assert ("metricopt", "Statistics") in taken
     assert ("metricopt.detection", "DetectionMetric") in named
-    for face, name in {*taken, *named} - {("metricopt", "detection")}:
+    for face, name in {*taken, *named} - {
+        ("metricopt", "detection"),
+        ("metricopt", "sklearn"),
+    }:
         assert name in offered[face], f"{face}.{name}"
     for face, names in offered.items():
         assert all(hasattr(importlib.import_module(face), name) for name in names)

@@ -166,9 +166,11 @@ def _check_names(spec: object, constraints: Sequence[Bound]) -> None:
     Raises:
         ConfigError: if the metric is a function and there are such names.
     """
-    if isinstance(spec, str | Metric) and type(spec) is not CallableMetric:
+    if isinstance(spec, str) or not constraints:
         return
-    if type(make_metric(spec, higher_is_better=True)) is not CallableMetric:
+    own = isinstance(spec, Metric)
+    metric = spec if own else make_metric(spec, higher_is_better=True)
+    if type(metric) is not CallableMetric:
         return
     for bound in constraints:
         if isinstance(bound.metric, str):

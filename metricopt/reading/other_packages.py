@@ -66,7 +66,7 @@ def from_sklearn(
     inner = unwrapped(spec)
     name = inner.__name__
     check_arguments(f"scikit-learn's {name}", spec, SKLEARN_ARGUMENTS)
-    expected = _expected_by_sklearn(inner)
+    expected = expected_by_sklearn(inner)
     if predictions is not None:
         expected = replace(expected, predictions=predictions)
     # Without them, a class that no target has would be missed.
@@ -82,7 +82,8 @@ def from_sklearn(
     return Foreign(function, better, least_value(name), takes)
 
 
-def _expected_by_sklearn(inner: Any) -> Expected:
+def expected_by_sklearn(inner: Any) -> Expected:
+    """Return what a function of scikit-learn expects, by its parameters."""
     name = f"scikit-learn's {inner.__name__}"
     if inner.__module__ == _REGRESSION_MODULE:
         return Expected(name, truths=NUMBERS)

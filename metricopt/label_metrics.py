@@ -1,0 +1,149 @@
+"""Metrics of labels as scikit-learn has them: of (y_true, y_pred), labels as given.
+
+Inside, labels are whole numbers from 0. A metric that people hand to scikit-learn reads
+the labels they know, so it gets these.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metricopt.errors import ConfigError
+from metricopt.metrics.base import Metric
+from metricopt.reading.callables import make_metric
+from metricopt.reading.expected import Predictions, unwrapped
+from metricopt.reading.other_packages import (
+    expected_by_sklearn,
+    from_sklearn,
+    is_accumulator,
+    is_sklearn,
+    is_torchmetrics,
+)
+from metricopt.reading.scorers import (
+    is_scorer,
+    predictions_of,
+    scorer_name,
+    scorer_named,
+    scorer_names,
+)
+from metricopt.reading.taking import takes_of
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class LabelMetric:
+    """A function of targets and predictions, with what it is given.
+
+    Attributes:
+        name: name of the metric.
+        function: from labels [N] and predictions to a number.
+        reads: what predictions are: labels, probabilities ([N] of the second of two
+            classes, else [N, C]), or decision values.
+        higher_is_better: direction of the value; None if nobody says.
+        sign: what the value is multiplied by.
+        scorer: the scorer it is from, which may request metadata; None if it is a
+            function.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    reads: Predictions
+    higher_is_better: bool | None
+    sign: int = 1
+    scorer: Any = None
+
+    @classmethod
+    def of(cls, metric: Any) -> Self | None:
+        """Return what a user passed as one; None if `make_metric` reads it itself.
+
+        Raises:
+            ConfigError: if it is a scorer that scores an estimator by itself.
+        """
+        name = metric if isinstance(metric, str) else None
+        if name is not None and name in scorer_names():
+            metric = scorer_named(name, {})
+        if is_scorer(metric):
+            return cls._of_scorer(metric, name or scorer_name(metric))
+        finished = isinstance(metric, str | Metric | type) or not callable(metric)
+        if finished or is_accumulator(metric) or is_torchmetrics(metric):
+            return None
+        inner = unwrapped(metric)
+        name = str(getattr(inner, "__name__", type(inner).__name__))
+        if is_sklearn(metric):
+            better = from_sklearn(metric).higher_is_better
+            return cls(name, metric, expected_by_sklearn(inner).predictions, better)
+        return cls(name, metric, "labels", None)
+
+    @classmethod
+    def _of_scorer(cls, scorer: Any, name: str) -> Self:
+        reads, inner = predictions_of(scorer), scorer._score_func
+        if reads is None:
+            known = is_sklearn(inner)
+            reads = expected_by_sklearn(inner).predictions if known else "scores"
+        function = partial(inner, **scorer._kwargs)
+        return cls(name, function, reads, True, scorer._sign, scorer)
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Names of further arguments that may be given."""
+        return takes_of(self.function).names
+
+    def of_codes(self, classes: Array, higher_is_better: bool | None = None) -> Metric:
+        """Return the metric of logits and of labels that are places in `classes` [C].
+
+        Raises:
+            ConfigError: if nobody says which direction is better.
+        """
+        better = self.higher_is_better
+        if better is None and higher_is_better is None:
+            raise ConfigError(
+                f"metric {self.name!r} does not say which direction is better: pass "
+                "options={'higher_is_better': True} or False, or a scorer made by "
+                "make_scorer"
+            )
+        better = higher_is_better if better is None else better
+
+        names = self.takes
+
+        def of_codes(outputs: Tensor, targets: Tensor, **more: Any) -> object:
+            given = {name: _array(more[name]) for name in names if name in more}
+            truth = classes[_array(targets)]
+            with warnings.catch_warnings():
+                # A metric that is not defined gives no number, which is refused.
+                warnings.filterwarnings("ignore", ".*ill-defined")
+                value = self.function(truth, self._read(outputs, classes), **given)
+            return value if self.sign > 0 else -value
+
+        metric = make_metric(of_codes, higher_is_better=better, name=self.name)
+        metric.direction_declared = self.higher_is_better is None
+        return metric
+
+    def _read(self, outputs: Tensor, classes: Array) -> Array:
+        """Return predictions of logits [N], or [N, C]."""
+        binary = outputs.ndim == 1
+        if self.reads == "decisions":
+            return _array(outputs)
+        if self.reads == "scores":
+            return _array(outputs.sigmoid() if binary else outputs.softmax(1))
+        decided = (outputs >= 0).long() if binary else outputs.argmax(1)
+        found: Array = classes[_array(decided)]
+        return found
+
+
+def _array(values: Any) -> Array:
+    return values.cpu().numpy() if isinstance(values, torch.Tensor) else values
+
+
+def named_for(
+    metrics: Iterable[LabelMetric | None], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what metrics take of values by name; None takes nothing."""
+    names = {name for each in metrics if each is not None for name in each.takes}
+    return {name: values for name, values in given.items() if name in names}
