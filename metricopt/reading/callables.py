@@ -156,7 +156,7 @@ class _TargetsFirst:
 
     function: Callable[..., object]
 
-    def __call__(self, outputs: Any, targets: Any, **columns: Any) -> object:
+    def __call__(self, outputs: Any, targets: Any, /, **columns: Any) -> object:
         return self.function(targets, outputs, **columns)
 
 

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -28,14 +28,15 @@ def as_columns(given: object, count: int, owner: str) -> dict[str, Column]:
     """Return columns of `count` examples: numbers as tensors, others as arrays.
 
     Args:
-        given: a mapping from names to tensors, arrays, lists or series of pandas.
+        given: a mapping from names to tensors, arrays, lists or series of pandas, or a
+            data frame of these.
         count: number of examples N.
         owner: the split, for messages.
 
     Raises:
         DataError: if it is no such mapping, or a column has another length.
     """
-    if not isinstance(given, Mapping):
+    if not _is_named(given):
         raise DataError(
             f"columns of {owner} must be a dict from names to values, got "
             f"{described(given)}"
@@ -88,11 +89,11 @@ def joined_columns(parts: Sequence[Columns], owner: str) -> dict[str, Column]:
 def beside(examples: Any) -> tuple[Any, Any]:
     """Return examples as a pair, and the columns in its third place, if there are any.
 
-    Only a triple whose last part is a mapping has columns: (inputs, targets, columns).
+    Only a triple whose last part has names has columns: (inputs, targets, columns).
     """
     if isinstance(examples, tuple | list) and len(examples) == 3:
         inputs, targets, columns = examples
-        if isinstance(columns, Mapping):
+        if _is_named(columns):
             return (inputs, targets), columns
     return examples, NO_COLUMNS
 
@@ -191,6 +192,11 @@ class GroupNames:
         return torch.tensor([self.names.index(name) for name in found])[places]
 
 
+def _is_named(given: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Return whether something holds values by name, as data frames do, too."""
+    return isinstance(given, Mapping) or hasattr(given, "keys")
+
+
 def _named(name: object) -> str:
     if isinstance(name, str):
         return name
@@ -198,7 +204,12 @@ def _named(name: object) -> str:
 
 
 def _column(given: object, name: object, count: int, owner: str) -> Column:
-    values: Any = given if isinstance(given, Tensor) else np.asarray(given)
+    try:
+        values: Any = given if isinstance(given, Tensor) else np.asarray(given)
+    except ValueError as error:
+        raise DataError(
+            f"column {name!r} of {owner} needs values of one shape: {error}"
+        ) from error
     if values.ndim == 0 or len(values) != count:
         got = "one" if values.ndim == 0 else str(len(values))
         raise DataError(

@@ -115,6 +115,7 @@ def call_sklearn(
     meaning: Meaning | None,
     outputs: Tensor,
     targets: Tensor,
+    /,
     *,
     fills: bool = False,
     **columns: Column,
@@ -289,6 +290,7 @@ def _accumulate(
     meaning: Meaning | None,
     outputs: Tensor,
     targets: Tensor,
+    /,
     **columns: Column,
 ) -> object:
     given, truth = expected.of(meaning, outputs, targets)

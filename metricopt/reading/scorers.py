@@ -142,7 +142,12 @@ def refuse_estimator_scorer(spec: Callable[..., object]) -> None:
 
 
 def _negated(
-    function: ForeignFunction, meaning: Any, outputs: Any, targets: Any, **columns: Any
+    function: ForeignFunction,
+    meaning: Any,
+    outputs: Any,
+    targets: Any,
+    /,
+    **columns: Any,
 ) -> object:
     value: Any = function(meaning, outputs, targets, **columns)
     return -value

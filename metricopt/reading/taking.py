@@ -22,11 +22,13 @@ class Takes:
         names: parameters that may be passed by name.
         needed: those of them without a default.
         every: whether it takes any name.
+        placed: names that stand for outputs and targets.
     """
 
     names: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
     every: bool = False
+    placed: tuple[str, ...] = ()
 
     def of(self, columns: Collection[str], metric: str) -> tuple[str, ...]:
         """Return the names of the columns that are passed.
@@ -42,7 +44,8 @@ class Takes:
                 f"observe: give it beside the labels, observe=(inputs, targets, "
                 f"{{{first!r}: values}}), or in a functools.partial"
             )
-        return tuple(name for name in columns if self.every or name in self.names)
+        every = [name for name in columns if self.every and name not in self.placed]
+        return tuple(name for name in columns if name in (*self.names, *every))
 
 
 NOTHING = Takes()
@@ -73,4 +76,5 @@ def takes_of(function: Any, *, only: Collection[str] = ()) -> Takes:
         names=tuple(each.name for each in rest),
         needed=tuple(each.name for each in rest if each.default is each.empty),
         every=not only and any(each.kind is each.VAR_KEYWORD for each in parameters),
+        placed=tuple(each.name for each in first),
     )

@@ -56,6 +56,7 @@ FORMS = {
     "arrays": with_columns({"group": GROUP, "amount": AMOUNT.numpy()}),
     "lists": with_columns({"group": [*GROUP], "amount": AMOUNT.tolist()}),
     "series": with_columns(dict(pd.DataFrame({"group": GROUP, "amount": AMOUNT}))),
+    "frame": with_columns(pd.DataFrame({"group": GROUP, "amount": AMOUNT})),
     "Split": OBSERVE,
     "LazySplit": LazySplit(
         [*zip(OBSERVE.inputs, OBSERVE.targets, strict=True)], columns=OBSERVE.columns
@@ -78,6 +79,10 @@ def test_columns_come_in_every_form(given):
     [
         ({"amount": AMOUNT[1:]}, r"'amount' of the observe split needs one value for"),
         ({"amount": 3.0}, r"each of the 369 examples, got one"),
+        (
+            {"amount": [[1], [1, 2]]},
+            r"'amount' of the observe split needs values of one",
+        ),
         ({4: AMOUNT}, r"name of a column must be a text, got 4"),
     ],
 )
@@ -145,6 +150,26 @@ def test_functions_of_scikit_learn_take_sample_weight(function):
 def test_of_scikit_learn_no_other_column_is_taken():
     found = improved(f1_score, observe=with_columns({"average": GROUP}), queries=5)
     assert any("no parameter named 'average'" in each for each in found.warnings)
+
+
+@pytest.mark.parametrize("name", ["outputs", "targets", "meaning", "metric", "self"])
+def test_a_column_may_have_any_name(name):
+    columns = with_columns({name: AMOUNT})
+    seen = []
+
+    def first(y_true, y_pred, **columns):
+        seen.append(set(columns))
+        return float((y_pred.argmax(1) == y_true).double().mean())
+
+    def second(outputs, targets, **columns):
+        return first(targets, outputs, **columns)
+
+    improved(first, observe=columns, higher_is_better=True, queries=6)
+    assert {name} in seen
+    seen.clear()
+    improved(second, observe=columns, higher_is_better=True, queries=6)
+    taken = set() if name in ("outputs", "targets") else {name}
+    assert taken in seen
 
 
 class WeightedHits:
