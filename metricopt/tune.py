@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from metricopt.adapters.auto import DIRECT_LIMIT
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
 from metricopt.adapters.output_offsets import (
@@ -160,7 +161,8 @@ def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
     first = tensors_of(one)[0]
     count = 1 if first.ndim == 1 else columns_of(first, meaning)
     if groups is None:
-        return OutputOffsets(Unmodulated(network, one), one, meaning, count)
+        inner, scaled = Unmodulated(network, one), count <= DIRECT_LIMIT
+        return OutputOffsets(inner, one, meaning, count, scaled=scaled)
     number = len(groups.names)
     shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)
     return GroupOffsets(shifted)

@@ -43,12 +43,14 @@ class Tuned:
 
         Where groups have their own, [G, C], in the order of `groups.names`.
         """
-        found = self.found.phi[self.found.adapter.parts["offsets"]]
-        return found if self.groups is None else found.view(len(self.groups.names), -1)
+        phi = self.found.phi
+        if self.groups is None:
+            return phi[self.found.adapter.parts["offsets"]]
+        return phi.view(len(self.groups.names), -1)
 
     @property
     def scales(self) -> Tensor | None:
-        """What predicted values are multiplied by before, [C]; None for classes."""
+        """What outputs are multiplied by before, [C]; None for more than 256."""
         place = self.found.adapter.parts.get("scales")
         return None if place is None else self.found.phi[place].exp()
 

@@ -41,8 +41,8 @@ def auto_adapter(
     are at most 256 numbers, else the generator form with d = 128. Any other network
     gets `DynamicBias` of size 16. `OutputOffsets` stand beside either, one for each
     output of a network that returns one tensor with at most 1,024 outputs, but not
-    beside embeddings of unit length. A network without a layer that can be modulated
-    gets `OutputOffsets` alone.
+    beside embeddings of unit length; a scale for each of up to 256 outputs comes with
+    them. A network without a layer that can be modulated gets `OutputOffsets` alone.
 
     Args:
         network: the network theta; frozen and put in evaluation mode.
@@ -74,7 +74,8 @@ def auto_adapter(
     # Embeddings have no class that an offset could favour.
     embeddings = isinstance(first, Tensor) and are_embeddings(first)
     if offsets and 1 <= count <= MOST_OFFSETS and not embeddings:
-        return OutputOffsets(inner, example_input, meaning, count)
+        scaled = count <= DIRECT_LIMIT
+        return OutputOffsets(inner, example_input, meaning, count, scaled=scaled)
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "

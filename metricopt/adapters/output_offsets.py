@@ -2,7 +2,8 @@
 
 Shifting the logits is what thresholds and class priors do after training. An adapter
 deep in the network can express such a plain shift badly, or not at all; with offsets
-beside it, it is always within reach. Predicted values are scaled, too.
+beside it, it is always within reach. Scales beside the offsets are what calibration and
+regression lack.
 """
 
 import copy
@@ -37,14 +38,15 @@ class OutputOffsets(NetworkAdapter):
 
     phi holds the parameters of the other adapter, then the C offsets, in the units of
     the outputs. Where outputs are probabilities, their logits are shifted, so that they
-    stay probabilities. Where they are predicted values, C logarithms of scales follow:
-    a value is scaled, then shifted.
+    stay probabilities. If `scaled`, C logarithms of scales follow: an output is scaled,
+    then shifted. Scales that are alike are a temperature.
 
     Args:
         inner: the other adapter.
         example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
         outputs: number of outputs C; None to run the network on one example.
+        scaled: whether there are scales.
 
     Raises:
         ConfigError: if the network does not return one tensor.
@@ -56,6 +58,8 @@ class OutputOffsets(NetworkAdapter):
         example_input: Inputs,
         meaning: Meaning = PLAIN,
         outputs: int | None = None,
+        *,
+        scaled: bool = False,
     ) -> None:
         self.inner, self.meaning = inner, meaning
         # An adapter returns [N, 1] for a network that returns [N].
@@ -68,7 +72,7 @@ class OutputOffsets(NetworkAdapter):
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
             )
-        self._kinds = 2 if meaning.kind == "values" else 1
+        self._kinds = 2 if scaled else 1
         super().__init__(inner.network, inner.size + self._kinds * self.outputs)
 
     @property
@@ -138,7 +142,7 @@ class OutputOffsets(NetworkAdapter):
         if self.meaning.link is not None:
             shifted["link"] = self.meaning.link
         if self._kinds == 2:
-            shifted["outputs"] = self.meaning.kind
+            shifted["scales"] = "yes"
         return inner | shifted
 
     def _shared(self, features: Features, phi: Tensor) -> Tensor:
@@ -166,7 +170,7 @@ class OutputOffsets(NetworkAdapter):
 class OffsetsAlone(Adapter):
     """Offsets of C outputs that are known already: no network runs.
 
-    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets` of values.
+    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets`.
     """
 
     def __init__(self, outputs: int, *, scaled: bool = False) -> None:

@@ -8,5 +8,6 @@ cross-fitting: how far to go   `cross_fitting`; parts of the examples `folds`
 bounds on other metrics        `within_bounds`
 no harm: evidence, or phi = 0  `conclusion`; where it takes queries `folds`
 no harm around other methods   `no_harm`
-hand-over to CMA-ES            `search`, where no statistics explain the metric
+exact search of offsets        `exact_offsets`; the candidates of anybody `obvious`
+hand-over to CMA-ES            `handed_over`, where no statistics explain the metric
 """

@@ -19,6 +19,8 @@ MOST = 64
 """Most statistics whose slopes are computed, one by one."""
 SHIFTS = 20
 """Shifts of predicted values from which a descent may start."""
+TEMPERATURES = (0.25, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0)
+"""Temperatures from which a descent may start."""
 APART = 8
 """Most outputs that are shifted one at a time."""
 SMALL = 1e-12
@@ -141,9 +143,10 @@ def reaches(
 ) -> list[Reach]:
     """Return all that a descent may move, the simplest first.
 
-    Output offsets, with scales of values, the rest of the adapter, all parts together,
-    and all parts from one of the candidates [S, d] of the portfolio, if there are any.
-    Statistics are functions of phi [d], whose coordinates have the scale [d].
+    Output offsets, with scales of outputs where there are some, the rest of the
+    adapter, all parts together, and all parts from one of the candidates [S, d], if
+    there are any. Offsets start from candidates that move nothing else, too. Statistics
+    are functions of phi [d], whose coordinates have the scale [d].
     """
     untouched, everything = torch.zeros(1, len(scale)), slice(0, len(scale))
     zero, found = untouched[0], []
@@ -151,23 +154,30 @@ def reaches(
     place, name = parts.get("offsets"), "output offsets"
     if place is not None and "scales" in parts:
         place, name = slice(place.start, parts["scales"].stop), f"{name} and scales"
-    if place is not None and "adapter" in parts:
-        alone, own, rest = statistics.of_offsets(), scale[place], scale.clone()
-        rest[place] = 0
-        starts = _shifts(own) if "scales" in parts else untouched[:, place]
-        found = [
-            Reach(name, alone, own, starts, place, zero, True),
-            Reach("all but offsets", statistics, rest, untouched, everything, zero),
-        ]
+    if place is not None:
+        rest, others = scale.clone(), candidates.clone()
+        rest[place] = others[:, place] = 0
+        alone, own = statistics, scale[place]
+        if "adapter" in parts:
+            alone = statistics.of_offsets()
+        starts = torch.cat([untouched, candidates[~others.any(1)]])[:, place]
+        if "scales" in parts:
+            more = _shifts if statistics.kind.reads == "values" else _temperatures
+            starts = torch.cat([starts, more(own)])
+        found = [Reach(name, alone, own, starts, place, zero, True)]
+        if "adapter" not in parts:
+            return found
+        name = "all but offsets"
+        found.append(Reach(name, statistics, rest, untouched, everything, zero))
     found.append(Reach("all of phi", statistics, scale, untouched, everything, zero))
     if len(candidates):
-        name = "all of phi from a fine-tuning of the portfolio"
+        name = "all of phi from a candidate"
         found.append(Reach(name, statistics, scale, candidates, everything, zero))
     return found
 
 
 def _shifts(scale: Tensor) -> Tensor:
-    """Return shifts of all values together, and of each output, no shift first.
+    """Return shifts of all values together, and of each output.
 
     Whoever tunes predicted values by hand tries these. Half of the scale [2 C] is that
     of the shifts, the other half that of the scales, which stay as they are.
@@ -178,5 +188,11 @@ def _shifts(scale: Tensor) -> Tensor:
     if 1 < outputs <= APART:
         kinds += list(torch.diag(scale[:outputs]))
     moved = torch.cat([lengths[:, None] * kind for kind in kinds])
-    shifts = torch.cat([moved, torch.zeros_like(moved)], 1)
-    return torch.cat([torch.zeros(1, len(scale)), shifts])
+    return torch.cat([moved, torch.zeros_like(moved)], 1)
+
+
+def _temperatures(scale: Tensor) -> Tensor:
+    """Return temperatures of all outputs alike, as phi [T, 2 C] of a scale [2 C]."""
+    outputs = len(scale) // 2
+    inverse = -torch.tensor(TEMPERATURES).log()[:, None].expand(-1, outputs)
+    return torch.cat([torch.zeros_like(inverse), inverse], 1)

@@ -6,6 +6,7 @@ observe split, and judged on the fold it has not seen. Long searches over-fit th
 observe split; this says when to stop, and whether to start at all.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from metricopt.on_outputs.coordinates import Reach, descend
+from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
 from metricopt.on_outputs.folds import bootstrap, folds_of
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.statistics.contract import anchored
@@ -68,20 +70,29 @@ class Followed:
         self.held_out[:, places] = look.held_out[:, places]
 
 
-def simplest(costs: Tensor) -> int:
+def chance_of(costs: Tensor) -> Tensor:
+    """Return errors of the differences to the least of n costs, shape [n].
+
+    Costs are [n, 1 + samples], of all examples, then of samples of the bootstrap.
+    """
+    more = costs - costs[costs[:, 0].argmin()]
+    return more[:, 1:].std(1)
+
+
+def simplest(costs: Tensor, errors: Tensor) -> int:
     """Return the place of the first that costs no more than the best, but for chance.
 
-    Costs are [n, 1 + samples], those of the simplest first; the first column is of all
-    examples, the others of samples of the bootstrap.
+    Costs are [n], those of the simplest first; errors [n] are those of `chance_of`.
 
     Source: the rule of one standard error, Breiman et al., Classification and
     Regression Trees, 1984, Sec. 3.4.3; the error is that of the bootstrap.
     """
-    more = costs - costs[costs[:, 0].argmin()]
-    as_good = more[:, 0] <= more[:, 1:].std(1)
+    as_good = costs - costs.min() <= errors
     return int(as_good.int().argmax())
 
 
+SHARES = (0.75, 0.5, 0.25)
+"""Shares of the offsets of an exact search that are looked at, too."""
 SAMPLES_AT_ONCE = 20
 """Samples of the bootstrap whose statistics are computed together."""
 
@@ -103,9 +114,9 @@ class CrossFitting:
         memory: memory of the moving average of phi that is looked at, since steps on
             few examples are noisy.
         samples: samples of the bootstrap.
-        level: standard errors by which a gain has to exceed 0. At 1 chance alone would
-            exceed it in 16 % of all runs. On halves of observe with nothing to gain, 5
-            of 44 were made worse; see docs/findings.md.
+        level: standard errors by which a gain has to exceed 0. Errors are those of the
+            bootstrap, times 1.5 for folds that share examples; 2/3 is one error of the
+            bootstrap alone, which chance would exceed in 16 % of all runs.
         second: whether the best phi that was queried is checked on parts of the observe
             split where what was cross-fitted is refuted, or not known well enough.
     """
@@ -119,8 +130,18 @@ class CrossFitting:
     caution: float = 1.0
     memory: float = 0.8
     samples: int = 200
-    level: float = 1.0
+    level: float = 2 / 3
     second: bool = False
+
+    @property
+    def inflation(self) -> float:
+        """Return what the error of the bootstrap is multiplied by.
+
+        Folds learn from the same examples, so their gains are not independent.
+
+        Source: Nadeau and Bengio, Machine Learning 52, 2003, for folds of 1/F.
+        """
+        return math.sqrt(1 + self.folds / (self.folds - 1))
 
 
 @dataclass(frozen=True)
@@ -160,19 +181,20 @@ def cross_fit(
     folds = folds_of(statistics, settings.folds, generator)
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
     descents = _race(fits, settings, generator)
-    untouched = statistics.views(torch.zeros(1, statistics.size))
     weights = bootstrap(statistics, settings.samples, generator)
-    views = (untouched, *(each.held_out for each in descents))
-    before, *after = (fits[0].costs(each, weights) for each in views)
-    chosen = simplest(torch.stack(after))
-    best, gains = descents[chosen].best, before - after[chosen]
+    after = torch.stack([fits[0].costs(each.held_out, weights) for each in descents])
+    errors = chance_of(after)
+    best = descents[simplest(after[:, 0], errors)].best
+    untouched = statistics.views(torch.zeros(1, statistics.size))
+    before = fits[0].costs(untouched, weights)
+    gains = before - fits[0].costs(without_a_say(descents, errors, folds), weights)
     predicted, _ = value.predict(best.reach.statistics.exact(best.moved[None]))
     return CrossFitted(
         best.reach.whole(best.moved),
         best.reach.name,
         best.steps,
         min(gains[0].item(), before[0].item() - best.seen),
-        gains[1:].std().item(),
+        gains[1:].std().item() * settings.inflation,
         predicted.item(),
     )
 
@@ -189,6 +211,21 @@ def followed(
     return _race(fits, settings, generator)
 
 
+def without_a_say(descents: list[Followed], errors: Tensor, folds: Tensor) -> Tensor:
+    """Return views of every example, by what is chosen where its fold has no say.
+
+    What is best of many looks better than it is, so the choice of a descent is
+    cross-fitted like its length. Shape [1, N, V].
+    """
+    without = torch.stack([each.without for each in descents], 1)  # [folds, descents]
+    chosen = torch.tensor([simplest(costs, errors.to(costs)) for costs in without])
+    held_out = descents[0].held_out.clone()
+    for place, followed in enumerate(descents):
+        own = (chosen[folds] == place).to(held_out.device)
+        held_out[:, own] = followed.held_out[:, own]
+    return held_out
+
+
 def _race(
     fits: list["_CrossFit"], settings: CrossFitting, generator: torch.Generator
 ) -> list[Followed]:
@@ -198,12 +235,16 @@ def _race(
 
     Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
     """
-    descents = [fit.looks(generator) for fit in fits]
+    descents = [
+        fit.exact_looks() if fit.is_exact else fit.looks(generator) for fit in fits
+    ]
     found = [Followed(next(each), fits[0].folds) for each in descents]
     running = list(zip(found, descents, strict=True))
     for step in range(settings.every, settings.steps + 1, settings.every):
         for followed, descent in running:
-            followed.add(next(descent))
+            look = next(descent, None)
+            if look is not None:
+                followed.add(look)
         if step in settings.rungs:
             running.sort(key=lambda each: each[0].best.cost)
             cheap = [each for each in running if each[0].best.reach.is_cheap]
@@ -260,6 +301,31 @@ class _CrossFit:
                 yield self._look(step, average)
                 # Far from where they were made to agree, smooth and exact part.
                 objective.anchor_at(moved)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is moved need not be descended, but is searched exactly."""
+        return self.reach.is_cheap and is_decided(self.reach.statistics)
+
+    def exact_looks(self) -> Iterator[Look]:
+        """Search output offsets exactly, and yield what held-out folds say.
+
+        After every sweep over the classes, and then with a part of the offsets.
+        """
+        statistics = self.reach.statistics
+        untouched = torch.zeros(len(self.kept), statistics.size)
+        yield self._look(0, untouched)
+        outputs = statistics.outputs(untouched)
+        sweeps = swept_offsets(
+            self.value, statistics, outputs, self.kept, caution=self.settings.caution
+        )
+        offsets = untouched.clone()
+        for sweep, moved in enumerate(sweeps):
+            offsets = untouched.clone()
+            offsets[:, : moved.shape[1]] = moved  # scales come after the offsets
+            yield self._look(sweep, offsets)
+        for share in SHARES:
+            yield self._look(0, share * offsets)
 
     def _start(self) -> Tensor:
         """Return where rows start, [folds + 1, m]: each where its own folds say."""

@@ -37,7 +37,8 @@ from metricopt.on_outputs.conclusion import conclude, propose
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.folds import QUERIES, lacking
-from metricopt.on_outputs.search import OutputsSearch, SearchSettings
+from metricopt.on_outputs.obvious import obvious
+from metricopt.on_outputs.search import Candidates, OutputsSearch, SearchSettings
 from metricopt.on_outputs.snapshots import PortfolioSettings, snapshots
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
@@ -173,9 +174,11 @@ class MetricOptOutputs(Method):
         rows = archive.rows
         along = coordinates(statistics, generator)
         candidates = snapshots(archive.task, along, self.portfolio, generator, rows)
-        seeds = draw_seeds(rows, generator)
+        first, seeds = obvious(statistics), draw_seeds(rows, generator)
         searches = [
-            OutputsSearch(self.search, statistics, along, own, seed, self.known)
+            OutputsSearch(
+                self.search, statistics, along, Candidates(first, own), seed, self.known
+            )
             for own, seed in zip(candidates, seeds, strict=True)
         ]
         for row, search in enumerate(searches):

@@ -22,7 +22,7 @@ from metricopt.on_outputs.conclusion import Proposal, conclude, propose, unexpla
 from metricopt.on_outputs.coordinates import coordinates
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.folds import QUERIES
-from metricopt.on_outputs.search import OutputsSearch, SearchSettings
+from metricopt.on_outputs.search import Candidates, OutputsSearch, SearchSettings
 from metricopt.tasks.recorded_task import RecordedTask
 from metricopt.tasks.task import Task
 
@@ -142,7 +142,9 @@ def _watched(
     assert statistics is not None
     along = coordinates(statistics, generator)
     none = torch.empty(0, statistics.size)
-    search = OutputsSearch(SearchSettings(), statistics, along, none, seed=0)
+    search = OutputsSearch(
+        SearchSettings(), statistics, along, Candidates(none, none), seed=0
+    )
     search.learn(archive.phi[row], archive.each[row])
     count = len(witness.phi)
     chosen = torch.linspace(0, count - 1, min(count, LEARNED + PREDICTED)).long()

@@ -6,59 +6,23 @@ One search has a value function of its own and knows all its queries.
 import math
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from metricopt.methods.evolution import evolution_strategy
 from metricopt.methods.known import KnownStatistics
 from metricopt.metrics.constrained import constrained_cost
 from metricopt.on_outputs.coordinates import Coordinates, descend
+from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
+from metricopt.on_outputs.handed_over import HandedOver
 from metricopt.on_outputs.statistics_value import Explained, explain
 from metricopt.on_outputs.within_bounds.value import explain_each
 from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
-DEVIATION = 0.3
-"""Standard deviation of the first candidates."""
-
-
 SHIFTS = (-0.5, -0.3, -0.15, 0.15, 0.3, 0.5)
 """Shifts of all outputs, in units that move a statistic by about 1."""
-
-
-class HandedOver:
-    """CMA-ES asked for one candidate at a time, from the best phi [d] so far.
-
-    Some others, [n, d], are asked for before it. The root [d, d] is that of the
-    covariance it starts with.
-    """
-
-    def __init__(self, first: Tensor, root: Tensor, seed: int) -> None:
-        self._first, self._root = list(first.unbind()), root
-        self._start: Tensor | None = None
-        self._strategy = evolution_strategy(len(root), DEVIATION, seed)
-        self._asked = list(self._strategy.ask())
-        self._costs: list[float] = []
-
-    def ask(self, best: Tensor) -> Tensor:
-        """Return the next candidate [d], where `best` [d] is the best so far."""
-        if self._first:
-            return self._first[0]
-        if self._start is None:
-            self._start = best
-        candidate = torch.tensor(self._asked[len(self._costs)], dtype=torch.float32)
-        return self._start + candidate @ self._root.T
-
-    def learn(self, costs: Tensor) -> None:
-        """Take the cost [1] of the candidate that was asked for last."""
-        if self._first:
-            del self._first[0]
-            return
-        self._costs += costs.tolist()
-        if len(self._costs) == len(self._asked):
-            self._strategy.tell(self._asked, self._costs)
-            self._asked, self._costs = list(self._strategy.ask()), []
 
 
 NARROWER, WIDER = 0.85, 1.3
@@ -107,11 +71,24 @@ class SearchSettings:
     enough: float = 0.0
 
 
+class Candidates(NamedTuple):
+    """What may be queried, and is known without a query.
+
+    Attributes:
+        obvious: offsets that have seen the labels of observe, so that no descent that
+            is cross-fitted may start there, [O, d].
+        fine_tuned: snapshots of the portfolio, [S, d].
+    """
+
+    obvious: Tensor
+    fine_tuned: Tensor
+
+
 class OutputsSearch:
     """One search: what it knows, and the phi it asks for next.
 
-    Candidates [S, d] are known before any query, and so may be what was learned of the
-    metric elsewhere, on another network.
+    Candidates are known before any query, and so may be what was learned of the metric
+    elsewhere, on another network.
 
     Attributes:
         each: what was observed of every phi, shape [n, 1 + M]; see `Task.observe_each`.
@@ -126,7 +103,7 @@ class OutputsSearch:
         settings: SearchSettings,
         statistics: ObservedStatistics,
         along: Coordinates,
-        candidates: Tensor,
+        candidates: Candidates,
         seed: int,
         elsewhere: KnownStatistics | None = None,
     ) -> None:
@@ -136,14 +113,15 @@ class OutputsSearch:
         self.costs = torch.empty(0, dtype=torch.float64)
         self.each = torch.empty(0, 1, dtype=torch.float64)
         self.groups: Groups = {}
-        self.candidates = candidates
+        self.fine_tuned = candidates.fine_tuned
+        self.candidates = torch.cat([candidates.obvious, candidates.fine_tuned])
         self.candidate_groups: Groups = {}
-        self._queried = torch.zeros(len(candidates), dtype=torch.bool)
+        self._queried = torch.zeros(len(self.candidates), dtype=torch.bool)
         self.trials: list[tuple[float, float]] = []
         self._errors: list[list[float]] = []
         self.identified_at: int | None = None
-        if len(candidates):
-            self.candidate_groups = statistics.exact(candidates)
+        if len(self.candidates):
+            self.candidate_groups = statistics.exact(self.candidates)
         self._seed = seed
         self._prior = elsewhere
         self._radius = settings.radius
@@ -265,7 +243,7 @@ class OutputsSearch:
         if first or self.is_flat:
             return self._first_point()
         known = self.explained()
-        descended = self._descend(known)
+        descended = torch.cat([self._descend(known), self._exact(known)])
         groups = known.statistics.exact(descended)
         phi, mean, deviation = descended, *known.value.predict(groups)
         means = known.value.means(groups)
@@ -325,7 +303,7 @@ class OutputsSearch:
         While the metric has not moved at all, each is twice as long as the last.
         """
         asked = len(self.costs)
-        if asked <= self.settings.fine_tuned:
+        if asked <= self.settings.fine_tuned or self.is_flat:
             place = self._furthest()
             if place is not None:
                 self._queried[place] = True
@@ -342,9 +320,24 @@ class OutputsSearch:
         moved = self.candidate_groups[near]
         distance = torch.cdist(moved, self.groups[near]).min(1).values
         far = (moved - self.groups[near][0]).abs().amax(1)
-        distance[far > 2 * self.settings.first_move] = -torch.inf
+        if not self.is_flat:
+            distance[far > 2 * self.settings.first_move] = -torch.inf
+        distance[self._queried] = -torch.inf
         place = int(distance.argmax())
         return place if distance[place] > 0 else None
+
+    def _exact(self, known: Explained) -> Tensor:
+        """Return phi [1, d] with the offsets that the value function likes best."""
+        statistics = known.statistics
+        if not is_decided(statistics):
+            return torch.empty(0, statistics.size)
+        phi = self.phi[self.costs.argmin()][None].clone()
+        weights = torch.ones(1, len(statistics))
+        outputs = statistics.outputs(phi)
+        sweeps = swept_offsets(known.value, statistics, outputs, weights, caution=0.0)
+        *_, offsets = sweeps
+        phi[:, statistics.parts["offsets"]] += offsets
+        return phi
 
     def _descend(self, known: Explained) -> Tensor:
         """Return candidates [starts, d] from descent on the value function."""

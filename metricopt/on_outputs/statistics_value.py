@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from metricopt.statistics.contract import Family, Groups
+from metricopt.statistics.contract import Family, Groups, Statistics
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 CURVED = (0.0, 0.01, 0.1, 1.0)
@@ -138,6 +138,14 @@ class StatisticsValueFunction:
         found = torch.zeros(len(self.families), dtype=torch.float64)
         return found.index_add(0, self._kept.family, self._weight)
 
+    @property
+    def left_out_errors(self) -> Tensor:
+        """Errors of what is predicted of each point by all others, shape [n]."""
+        inverse = torch.cholesky_inverse(self._root)
+        own = inverse.diagonal(dim1=1, dim2=2) - self._ones.square() / self._precision
+        errors: Tensor = self._alpha / own.clamp_min(SMALL)
+        return torch.einsum("m,mn->n", self._weight, errors)
+
     def _offsets(self, groups: Groups) -> Groups:
         needed = dict.fromkeys([*self._names, *self._nears])
         return {name: groups[name].double() - self._centre[name] for name in needed}
@@ -203,6 +211,9 @@ class StatisticsValueFunction:
 
 EXPLAINING = 0.01
 """Kinds of statistics count that have this share of the posterior, or more."""
+FEWEST, ALONE = 6, 0.05
+"""Queries after which the first kind may explain a metric alone, and the error, in
+spreads of the observed costs, that none of them may exceed then."""
 
 
 @dataclass(frozen=True)
@@ -230,14 +241,44 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     The n queries have groups [n, q] each, and costs [n].
     """
     kind = statistics.kind
+    simple = _simplest(statistics, groups, costs)
+    if simple is not None:
+        return simple
     value = StatisticsValueFunction(groups, costs, kind.families(groups))
     needed = _needed(value, kind.names())
     if len(needed) == len(kind.names()):
         return Explained(value, statistics, groups)
-    fewer = kind.only(needed)
-    known = fewer.of_these(groups)
-    value = StatisticsValueFunction(known, costs, fewer.families(known))
-    return Explained(value, statistics.of_kind(fewer), known)
+    return _of_kind(statistics, kind.only(needed), groups, costs)
+
+
+def _simplest(
+    statistics: ObservedStatistics, groups: Groups, costs: Tensor
+) -> Explained | None:
+    """Return what is known if the first kind alone says all of it, else None.
+
+    It does if its value function predicts every query from the others.
+    """
+    kind = statistics.kind
+    first, *others = kind.names()
+    if not others or len(costs) < FEWEST:
+        return None
+    alone = kind.only((first,))
+    known = alone.of_these(groups)
+    value = StatisticsValueFunction(known, costs, alone.families(known))
+    spread = costs.std(correction=0)
+    wrong = value.left_out_errors.abs().max() > ALONE * spread
+    if bool(wrong) or not bool(spread > 0):
+        return None
+    return Explained(value, statistics.of_kind(alone), known)
+
+
+def _of_kind(
+    statistics: ObservedStatistics, kind: Statistics, groups: Groups, costs: Tensor
+) -> Explained:
+    """Return what is known by a kind of statistics that is among all."""
+    known = kind.of_these(groups)
+    value = StatisticsValueFunction(known, costs, kind.families(known))
+    return Explained(value, statistics.of_kind(kind), known)
 
 
 def needed_kinds(
@@ -245,6 +286,9 @@ def needed_kinds(
 ) -> tuple[str, ...]:
     """Return the names of the kinds of statistics that explain costs; see `explain`."""
     kind = statistics.kind
+    simple = _simplest(statistics, groups, costs)
+    if simple is not None:
+        return kind.names()[:1]
     value = StatisticsValueFunction(groups, costs, kind.families(groups))
     return _needed(value, kind.names())
 

@@ -43,7 +43,7 @@ def with_columns(
     if weights:
         kinds = [Weighted(kind, weights) if kind in counted else kind for kind in kinds]
     grouped = [
-        ByGroup(kind.among_groups(), name, *found)
+        ByGroup(kind, name, *found)
         for name, found in _groups(columns).items()
         for kind in counted
     ]

@@ -2,8 +2,9 @@
 
 Exact from the arg max, smooth from softmax(outputs / temperature). Every metric of
 predicted labels is a function of the matrix; the groups are what metrics are linear in:
-recalls (accuracy, cost), shares of predictions (precision), sorted recalls (the worst
-class), their mean (balanced accuracy), and the matrix itself.
+accuracy, recalls and shares of predictions, precisions, F, overlaps (Jaccard indices),
+the means of these over classes, sorted recalls (the worst class), agreements beyond
+chance, and the matrix.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 from metricopt.statistics.many_classes import MANY, groups_of_many
 
+SMALL = 1e-12
+
 
 @STATISTICS.register("decisions")
 @dataclass(frozen=True)
@@ -28,18 +31,11 @@ class ConfusionStatistics(Statistics):
 
     Attributes:
         temperature: temperature of the softmax that stands for the arg max.
-        named: whether shares of decisions, accuracy and precisions have groups of their
-            own, though they follow from the rates.
     """
 
     temperature: float = 0.5
-    named: bool = False
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
-
-    def among_groups(self) -> "ConfusionStatistics":
-        """Return the statistics with all rates by their names."""
-        return replace(self, named=True)
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
@@ -65,40 +61,65 @@ class ConfusionStatistics(Statistics):
         """Return groups of decisions [B, N, K], all of them rates in [0, 1]."""
         classes = decisions.shape[-1]
         labels = one_hot(targets.long(), classes).to(decisions)
-        prior = labels.mean(0).double()
         if weights is None:
-            counts = torch.einsum("nk,bnj->bkj", labels, decisions)
-            totals = labels.sum(0)[None, :, None]
-        else:
-            chosen = labels * weights.to(decisions)[..., None]
-            counts = torch.einsum("bnk,bnj->bkj", chosen, decisions)
-            totals = chosen.sum(1)[..., None]
+            return self.of_counts(torch.einsum("nk,bnj->bkj", labels, decisions))
+        chosen = labels * weights.to(decisions)[..., None]
+        return self.of_counts(torch.einsum("bnk,bnj->bkj", chosen, decisions))
+
+    def of_counts(self, counts: Tensor) -> Groups:
+        """Return the groups of counts by label and decision, [B, K, K]."""
+        counts = counts.double()
+        labelled = counts.sum(2)
         # A class without examples has no errors and no hits.
-        matrix = (counts / totals.clamp_min(1e-12)).double()
-        named = _named(counts.double()) if self.named else {}
-        if classes == 2:
-            return {"rates": matrix[:, :, 1], **named}
+        matrix = counts / labelled.clamp_min(SMALL)[..., None]
+        prior = labelled / labelled.sum(1, keepdim=True).clamp_min(SMALL)
         recalls = matrix.diagonal(dim1=1, dim2=2)
-        shares = torch.einsum("k,bkj->bj", prior, matrix)
-        return {
+        shares = torch.einsum("bk,bkj->bj", prior, matrix)
+        hits = prior * recalls
+        both = (prior + shares).clamp_min(SMALL)
+        each = {
+            "recalls": recalls,
+            "precisions": hits / shares.clamp_min(SMALL),
+            "f": 2 * hits / both,
+            "overlaps": hits / (both - hits).clamp_min(SMALL),
+        }
+        groups = {
             "rates": torch.cat([recalls, shares], 1),
-            "mean": recalls.mean(1, keepdim=True),
             "matrix": matrix.flatten(1),
             "sorted": recalls.sort(1).values,
-            **named,
+            "agreements": _agreements(prior[..., None] * matrix),
+            "accuracy": hits.sum(1, keepdim=True),
+            "decided": shares[:, 1:],
+            "geometric mean": recalls.clamp_min(SMALL).log().mean(1, True).exp(),
         }
+        means = {"mean " + name: of.mean(1, keepdim=True) for name, of in each.items()}
+        if matrix.shape[1] == 2:
+            groups["rates"] = matrix[:, :, 1]
+            del groups["matrix"], each["recalls"]
+        return groups | each | means
 
 
-def _named(counts: Tensor) -> Groups:
-    """Return rates of counts [B, K, K] of labels by decisions."""
-    total = counts.sum((1, 2))[:, None].clamp_min(1e-12)
-    hits, decided = counts.diagonal(dim1=1, dim2=2), counts.sum(1)
-    first = 1 if counts.shape[1] == 2 else 0  # of two shares the second says both
-    return {
-        "accuracy": hits.sum(1, keepdim=True) / total,
-        "decided": decided[:, first:] / total,
-        "precisions": hits / decided.clamp_min(1e-12),
-    }
+def _agreements(joint: Tensor) -> Tensor:
+    """Return agreements beyond chance of shares by label and decision [B, K, K].
+
+    Cohen's kappa, for more than two classes also with linear and quadratic weights
+    (Cohen, 1968), and Matthews' correlation (Gorodkin, 2004); shape [B, 2] or [B, 4].
+    """
+    labels, decisions = joint.sum(2), joint.sum(1)
+    chance = labels[:, :, None] * decisions[:, None]
+    place = torch.arange(joint.shape[1]).to(joint)
+    apart = (place[:, None] - place).abs()
+    weights = [(apart > 0).to(joint), apart, apart.square()]
+    if joint.shape[1] == 2:
+        weights = weights[:1]
+    found = [
+        1
+        - (joint * weight).sum((1, 2)) / (chance * weight).sum((1, 2)).clamp_min(SMALL)
+        for weight in weights
+    ]
+    agreed = joint.diagonal(dim1=1, dim2=2).sum(1) - (labels * decisions).sum(1)
+    free = (1 - labels.square().sum(1)) * (1 - decisions.square().sum(1))
+    return torch.stack([*found, agreed / free.clamp_min(SMALL).sqrt()], 1)
 
 
 def _decided(outputs: Tensor) -> Tensor:

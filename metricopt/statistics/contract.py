@@ -105,10 +105,6 @@ class Statistics(ABC):
         """Return the statistics of the examples at places [n], which are cut alike."""
         return self
 
-    def among_groups(self) -> "Statistics":
-        """Return the kind with all numbers that are compared between groups."""
-        return self
-
     def views(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what `pooled` reads of each example, [B, N, V]; by default outputs."""
         return outputs
@@ -263,7 +259,7 @@ class SeveralStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of all kinds."""
-        return self._joined(
+        return self.joined(
             kind.groups(outputs, targets, weights, smooth=smooth) for kind in self.kinds
         )
 
@@ -271,7 +267,7 @@ class SeveralStatistics(Statistics):
         self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
         """Return the groups of all kinds, of views by a network for each fold."""
-        return self._joined(
+        return self.joined(
             kind.pooled(views, targets, weights, folds) for kind in self.kinds
         )
 
@@ -307,7 +303,8 @@ class SeveralStatistics(Statistics):
         }
         return found | {NEAR: self._near(found)}
 
-    def _joined(self, found: Iterable[Groups]) -> Groups:
+    def joined(self, found: Iterable[Groups]) -> Groups:
+        """Return the groups of all kinds, given in their order, by full names."""
         joined = {
             _prefix(kind) + name: values
             for kind, groups in zip(self.kinds, found, strict=True)

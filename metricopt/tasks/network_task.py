@@ -148,6 +148,11 @@ class NetworkTask(Task):
         name = loss_name(self._given)
         check_loss(name, self._row_losses, outputs, targets, phi)
 
+    @property
+    def unit(self) -> float:
+        """What a cost of 1 is in the native units of the metric."""
+        return self._metric.high - self._metric.low
+
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of outputs, where there is a kind for them and for the targets.

@@ -1,5 +1,6 @@
 """Statistics of an adapted network on one split, by phi; they cost no query."""
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -46,6 +47,13 @@ class ObservedStatistics:
     def parts(self) -> dict[str, slice]:
         """Places in phi of the parts of the adapter, by name."""
         return self._judge.adapter.parts
+
+    @cached_property
+    def columns(self) -> int:
+        """Number of outputs C."""
+        one = self._judge.split.part(torch.zeros(1, dtype=torch.long))
+        judge = Judge(self._judge.adapter, one)
+        return _readable(judge.outputs(torch.zeros(1, self.size))).shape[2]
 
     def of_kind(self, kind: Statistics) -> "ObservedStatistics":
         """Return statistics of another kind, of the same outputs."""

@@ -71,6 +71,11 @@ class RecordedTask(Task):
         return self._inner.bounds
 
     @property
+    def unit(self) -> float:
+        """What a cost of 1 is to the task it wraps."""
+        return self._inner.unit
+
+    @property
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of the task it wraps."""
         return self._inner.statistics

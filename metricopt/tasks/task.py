@@ -92,6 +92,11 @@ class Task(ABC):
         return self.meter.queries
 
     @property
+    def unit(self) -> float:
+        """What a cost of 1 is in the native units of the metric."""
+        return 1.0
+
+    @property
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of outputs and labels on the observe split, free of queries.
 

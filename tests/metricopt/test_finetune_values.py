@@ -10,6 +10,7 @@ from sklearn.metrics import cohen_kappa_score, mean_pinball_loss
 from torch import nn
 
 import metricopt
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.on_outputs.search import SHIFTS
 from metricopt.reading.meaning import Meaning
 from metricopt.tasks.sampling import Split
@@ -160,9 +161,9 @@ def test_values_are_scaled_then_shifted(flat, tmp_path):
     metricopt.save_phi(tmp_path / "phi", phi, adapter)
     same = metricopt.auto_adapter(network, few, offsets=meaning)
     assert torch.equal(metricopt.load_phi(tmp_path / "phi", same), phi)
-    plain = metricopt.auto_adapter(network, few)
+    unscaled = OutputOffsets(same.inner, few, meaning)
     with pytest.raises(metricopt.ConfigError, match="this adapter has"):
-        metricopt.load_phi(tmp_path / "phi", plain)
+        metricopt.load_phi(tmp_path / "phi", unscaled)
 
 
 def test_a_network_whose_last_layer_takes_no_scale_is_followed_by_it():

@@ -74,10 +74,10 @@ def test_offsets_are_what_is_added():
     found = tuned_digits()
     offsets = found.offsets.double().numpy()
     assert offsets.shape == (10,)
-    np.testing.assert_allclose(found.shifted(logits), logits + offsets)
-    np.testing.assert_array_equal(found.predict(logits), (logits + offsets).argmax(1))
+    moved = logits * found.scales.double().numpy() + offsets
+    np.testing.assert_allclose(found.shifted(logits), moved)
+    np.testing.assert_array_equal(found.predict(logits), moved.argmax(1))
     assert isinstance(found.predict(torch.tensor(logits)), torch.Tensor)
-    assert found.scales is None
 
 
 def test_the_summary_speaks_of_examples():

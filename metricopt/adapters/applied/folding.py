@@ -34,30 +34,37 @@ class ChannelAffine(nn.Module):
 
 
 class ProbabilityShift(nn.Module):
-    """Shifts the logits of probabilities, or of their logarithms, by offsets [C]."""
+    """Shifts the logits of probabilities, or of their logarithms, by offsets [C].
+
+    They are multiplied by scales [C] before.
+    """
 
     offsets: Tensor
+    scales: Tensor
 
-    def __init__(self, offsets: Tensor, meaning: Meaning) -> None:
+    def __init__(self, offsets: Tensor, scales: Tensor, meaning: Meaning) -> None:
         super().__init__()
         self.axis = -1 if meaning.layout == "tokens" or meaning.flat else 1
         self.link = str(meaning.link)
         limits = torch.finfo(offsets.dtype)
         self.least, self.most = limits.tiny, 1 - limits.eps / 2
         self.register_buffer("offsets", offsets)
+        self.register_buffer("scales", scales)
 
     def forward(self, outputs: Tensor) -> Tensor:
         """Return probabilities, or their logarithms, of the same shape."""
-        shape = [1] * outputs.dim()
-        shape[self.axis] = -1
-        offsets = self.offsets.view(shape)
         if self.link == "log-softmax":
-            return torch.log_softmax(outputs + offsets, self.axis)
+            return torch.log_softmax(self._moved(outputs), self.axis)
         if self.link == "softmax":
             logs = outputs.clamp(min=self.least).log()
-            return torch.softmax(logs + offsets, self.axis)
+            return torch.softmax(self._moved(logs), self.axis)
         inside = outputs.clamp(self.least, self.most)
-        return (inside.log() - torch.log1p(-inside) + offsets).sigmoid()
+        return self._moved(inside.log() - torch.log1p(-inside)).sigmoid()
+
+    def _moved(self, logits: Tensor) -> Tensor:
+        shape = [1] * logits.dim()
+        shape[self.axis] = -1
+        return logits * self.scales.view(shape) + self.offsets.view(shape)
 
 
 class Followed(nn.Module):
@@ -122,7 +129,7 @@ def with_offsets(
 ) -> nn.Module:
     """Return a network with an offset [C] for every class of its outputs.
 
-    Outputs without a link are multiplied by scales [C] before, if there are any. The
+    Logits, or values, are multiplied by scales [C] before, if there are any. The
     network is changed in place where its last layer can take them.
     """
     if not offsets.any() and (scales is None or bool((scales == 1).all())):
@@ -132,12 +139,11 @@ def with_offsets(
     if layer is not None:
         own = AXES.get(type(layer).forward)
         axis = own if own is not None and meaning.layout == "rows" else axis
+    factors = torch.ones_like(offsets) if scales is None else scales
     shift = (
-        ChannelAffine(
-            torch.ones_like(offsets) if scales is None else scales, offsets, axis
-        )
+        ChannelAffine(factors, offsets, axis)
         if meaning.link is None
-        else ProbabilityShift(offsets, meaning)
+        else ProbabilityShift(offsets, factors, meaning)
     )
     if layer is None:
         return Followed(network, shift)

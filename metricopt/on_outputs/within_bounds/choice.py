@@ -16,6 +16,7 @@ from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.coordinates import Reach, reaches
 from metricopt.on_outputs.cross_fitting import (
     CrossFitting,
+    chance_of,
     followed,
     simplest,
 )
@@ -59,7 +60,7 @@ class Choice:
     ) -> None:
         self._search, self._known, self._bounds = search, known, bounds
         self._settings, self._generator = settings, generator
-        self._found = reaches(known.statistics, search.along.scale, search.candidates)
+        self._found = reaches(known.statistics, search.along.scale, search.fine_tuned)
         self._elsewhere = Elsewhere(search, known, settings, generator)
 
     def made(self) -> Chosen:
@@ -96,7 +97,8 @@ class Choice:
         enough = [each for each in held if each.all_met >= self._bounds.confidence]
         if not enough:
             return max(held, key=lambda each: each.all_met)
-        return enough[simplest(torch.stack([each.objective for each in enough]))]
+        costs = torch.stack([each.objective for each in enough])
+        return enough[simplest(costs[:, 0], chance_of(costs))]
 
     def _descended(self, margin: Tensor) -> Iterator[Held]:
         """Yield what descents lead to that keep off the bounds by a margin [M]."""

@@ -39,8 +39,12 @@ def test_output_offsets_stand_beside_it():
     adapter = metricopt.auto_adapter(convolutional, images)
     assert isinstance(adapter, OutputOffsets)
     outputs = convolutional(images).shape[1]
-    assert adapter.parts == {"adapter": slice(32), "offsets": slice(32, 32 + outputs)}
-    assert adapter.size == 32 + outputs
+    assert adapter.parts == {
+        "adapter": slice(32),
+        "offsets": slice(32, 32 + outputs),
+        "scales": slice(32 + outputs, 32 + 2 * outputs),
+    }
+    assert adapter.size == 32 + 2 * outputs
 
 
 def test_a_network_with_many_outputs_or_a_tuple_gets_no_offsets():

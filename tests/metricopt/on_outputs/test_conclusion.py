@@ -34,7 +34,7 @@ def test_the_best_that_was_queried_stands_in_for_a_promise_that_does_not_come_tr
     assert torch.equal(found.phi[0], good)
     assert found.queries == task.queries == 2 + QUERIES
     (evidence,) = found.evidence
-    assert "gave a cost of 0.9" in evidence.reason
+    assert "was predicted. The best phi" in evidence.reason
     assert (
         "The best phi that was queried takes its place. On 5 parts" in evidence.reason
     )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from metricopt.on_outputs.cross_fitting import Followed, Look, simplest
+from metricopt.on_outputs.cross_fitting import Followed, Look, simplest, without_a_say
 
 FOLDS = torch.tensor([0, 1, 2, 0, 1, 2])
 
@@ -37,14 +37,23 @@ def test_the_first_look_is_left_as_it_was():
 
 
 def test_what_differs_by_chance_is_as_good():
-    simple, rich = torch.tensor([[0.32, 0.30, 0.35, 0.31], [0.31, 0.33, 0.28, 0.32]])
-    assert simplest(torch.stack([simple, rich])) == 0
-    assert simplest(torch.stack([rich, simple])) == 0
-    assert simplest(torch.full((3, 11), 0.2)) == 0
+    costs, errors = torch.tensor([0.32, 0.31, 0.30]), torch.tensor([0.02, 0.005, 0.0])
+    assert simplest(costs, errors) == 0
+    assert simplest(costs.flip(0), errors.flip(0)) == 0
+    assert simplest(torch.full((3,), 0.2), torch.zeros(3)) == 0
 
 
-def test_what_is_better_in_all_samples_is_taken():
-    simple, rich = torch.tensor([[0.32, 0.31, 0.33, 0.32], [0.22, 0.212, 0.23, 0.22]])
-    assert simplest(torch.stack([simple, rich])) == 1
-    assert simplest(torch.stack([simple, rich, rich])) == 1
-    assert simplest(torch.stack([rich, simple])) == 0
+def test_what_is_better_by_more_than_chance_is_taken():
+    costs, errors = torch.tensor([0.32, 0.31, 0.22]), torch.tensor([0.02, 0.02, 0.0])
+    assert simplest(costs, errors) == 2
+    assert simplest(costs.flip(0), errors.flip(0)) == 0
+
+
+def test_the_choice_of_a_descent_is_made_without_the_fold_it_is_judged_on():
+    one = Followed(look(0.3, [0.2, 0.4, 0.4], steps=1), FOLDS)
+    two = Followed(look(0.3, [0.3, 0.2, 0.3], steps=2), FOLDS)
+    views = without_a_say([one, two], torch.zeros(2), FOLDS)
+    assert views.flatten().tolist() == [1, 2, 2, 1, 2, 2]
+    # A difference within chance leaves the simpler one.
+    views = without_a_say([one, two], torch.tensor([0.15, 0.0]), FOLDS)
+    assert views.flatten().tolist() == [1, 2, 1, 1, 2, 1]
