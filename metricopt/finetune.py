@@ -23,7 +23,7 @@ from metricopt.process.query_bar import QueryBar
 from metricopt.reading.constraints import read_metric
 from metricopt.reading.inputs import call_on_copy, selected, tensors_of
 from metricopt.reading.loss import require_loss
-from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.meaning import Meaning, meaning_of
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
@@ -165,7 +165,7 @@ def _read(
         as_split(split, name=name, device=device)
         for split, name in zip(splits, ("train", "observe"), strict=True)
     )
-    meaning = _meaning(model, observe, loss, black_box, options.outputs)
+    meaning = _meaning(model, observe, loss, black_box, options)
     if not meaning.are_targets_plain:
         train, observe = (
             relabelled(split, meaning.inward_targets(split.targets))
@@ -176,12 +176,16 @@ def _read(
 
 @torch.no_grad()
 def _meaning(
-    model: nn.Module, observe: Examples, loss: Loss, metric: Metric, given: Kind | None
+    model: nn.Module,
+    observe: Examples,
+    loss: Loss,
+    metric: Metric,
+    options: FinetuneOptions,
 ) -> Meaning:
     """Return what the outputs of a model mean, judged by some of them.
 
     The model is put in evaluation mode. The metric says what it reads, the user what
-    outputs are, or None to decide.
+    outputs are and where their classes are, or None to decide.
 
     Raises:
         ConfigError: if it is not clear, or not what the user says.
@@ -192,7 +196,9 @@ def _meaning(
     few = selected(some, slice(FEW))
     evaluating(model)
     run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
-    return meaning_of(logits_of(run), observe.targets, loss=loss, given=given)
+    given, layout = options.outputs, options.layout
+    targets = observe.targets
+    return meaning_of(logits_of(run), targets, loss=loss, given=given, layout=layout)
 
 
 def _adapter(

@@ -19,6 +19,7 @@ from metricopt.errors import (
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import Known
 from metricopt.metrics.constrained import CONFIDENCE, Bound
+from metricopt.reading.layout import Layout
 from metricopt.reading.meaning import Kind
 from metricopt.tasks.sampling import Sampler
 
@@ -81,6 +82,9 @@ class FinetuneOptions:
         confidence: probability with which all bounds are to be met on other data.
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.Meaning`.
+        layout: where the classes of outputs for every pixel or token are: "channels"
+            for [N, C, ...], "tokens" for [N, ..., C]; None to decide by the shapes, and
+            by the loss where they leave a doubt.
         seed: seed of all randomness, except in a loader that shuffles.
         no_harm: whether phi is 0 where there is no evidence of a gain on other data.
             "metricopt-outputs" always asks for it, also if this is False; for other
@@ -111,6 +115,7 @@ class FinetuneOptions:
     objective: str | None = None
     confidence: float = CONFIDENCE
     outputs: Kind | None = None
+    layout: Layout | None = None
     seed: int = 0
     no_harm: bool = True
     progress: bool = True
@@ -135,6 +140,8 @@ class FinetuneOptions:
             )
         if self.outputs is not None:
             require_choice("outputs", self.outputs, Kind)
+        if self.layout is not None:
+            require_choice("layout", self.layout, Layout)
 
     def _check_numbers(self) -> None:
         for name in ("queries", "steps", "size", "seed", "retries"):

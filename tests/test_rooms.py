@@ -31,7 +31,8 @@ ROOMS = {
     "metricopt.reading.inputs": "errors",
     "metricopt.reading.outputs": "errors",
     "metricopt.reading.columns": "errors reading.inputs reading.outputs",
-    "metricopt.reading.meaning": "errors reading.outputs",
+    "metricopt.reading.layout": "errors",
+    "metricopt.reading.meaning": "errors reading.layout reading.outputs",
     "metricopt.reading.examples": "errors reading.inputs reading.outputs",
     "metricopt.tasks.sampling": "errors reading.columns reading.inputs",
     "metricopt.tasks.examples": "errors reading.columns reading.examples "
@@ -61,8 +62,8 @@ ROOMS = {
     "algorithm1 methods",
     "metricopt.finetuned": "errors figures reading.inputs reading.meaning adapters "
     "metrics methods",
-    "metricopt.options": "errors process reading.meaning tasks.sampling adapters "
-    "metrics methods",
+    "metricopt.options": "errors process reading.layout reading.meaning tasks.sampling "
+    "adapters metrics methods",
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.call": "errors process reading reading.columns reading.outputs "

@@ -6,7 +6,6 @@ data may have another form, which the user's own loss and metric expect. `inward
 their form into that of methods, and `outward` turns it back.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
 from metricopt.errors import ConfigError, require_choice
+from metricopt.reading.layout import Layout, layout_of
 from metricopt.reading.outputs import UNIT, Outputs, Targets, are_embeddings
 
 Kind = Literal[
@@ -23,8 +23,6 @@ Kind = Literal[
 """What outputs are; "raw" where only the user's own loss and metric can say."""
 Truth = Literal["labels", "multi-label", "numbers", "other"]
 """What targets are: one class each, several classes each, numbers, or anything else."""
-Layout = Literal["rows", "channels", "tokens"]
-"""Where the classes of an example are: [N, C], [N, C, ...] or [N, ..., C]."""
 Link = Literal["softmax", "sigmoid", "log-softmax"]
 """What turns logits into what a network returns."""
 
@@ -179,7 +177,12 @@ IGNORED = -100
 
 
 def meaning_of(
-    outputs: Outputs, targets: Targets, *, loss: object, given: Kind | None = None
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    loss: object,
+    given: Kind | None = None,
+    layout: Layout | None = None,
 ) -> Meaning:
     """Decide what the outputs of a network mean.
 
@@ -191,10 +194,13 @@ def meaning_of(
         targets: targets of all examples, shape [N, ...].
         loss: the training loss; torch's own losses say what they expect.
         given: what the user says that outputs are; None to decide.
+        layout: where the user says that the classes of dense outputs are; None to
+            decide by the shapes, and by the loss where they leave a doubt.
 
     Raises:
         ConfigError: if outputs all lie in [0, 1] and nothing says whether they are
-            probabilities, or they are not what the user says.
+            probabilities, it is not clear where the classes are, or outputs are not
+            what the user says.
     """
     if given is not None:
         require_choice("outputs", given, Kind)
@@ -207,7 +213,7 @@ def meaning_of(
         return Meaning(given, flat=flat)
     if given is None and columns.ndim == 2 and are_embeddings(columns):
         return Meaning("embeddings", flat=flat)
-    layout = _layout(columns, targets)
+    layout = layout_of(columns, targets, loss, layout)
     if layout is None:
         return Meaning(given or "raw", flat=flat)
     ignored = ignored_label(loss) if layout != "rows" else None
@@ -233,18 +239,6 @@ def ignored_label(loss: Any) -> int:
     given = getattr(loss, "keywords", {}).get("ignore_index")  # of a `partial`
     found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
     return found
-
-
-def _layout(outputs: Tensor, targets: Tensor) -> Layout | None:
-    """Return where the classes of outputs [n, ...] are; None if targets do not fit."""
-    shape, each = tuple(outputs.shape[1:]), tuple(targets.shape[1:])
-    if len(shape) == 1:
-        fits: Sequence[tuple[int, ...]] = ((), shape)
-        return "rows" if each in fits else None
-    # Where both fit, torch's own convention: its losses take [N, C, ...].
-    if each in (shape[1:], shape):
-        return "channels"
-    return "tokens" if each == shape[:-1] else None
 
 
 def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
