@@ -363,7 +363,7 @@ class FinetuneCall:
         doubts = doubts_of_failures(self._failures, self.task.measured)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
-        doubts += doubts_of_columns(columns_of(self.observe), self.metric.columns)
+        doubts += doubts_of_columns(self.observe, self.metric.columns)
         if self._has_network:
             doubts += doubts_of_adapter(self.adapter.parts)
             doubts += doubts_of_repeats(self.train, self.observe)

@@ -150,7 +150,11 @@ def _with_groups(given: Given, groups: GroupNames) -> Given:
     assert isinstance(outputs, Tensor)
     assert isinstance(split.targets, Tensor)
     inputs = outputs, groups.places(own, len(outputs))
-    split = Split(inputs, split.targets, given.columns)
+    taken = bound_metric(given.metric, given.meaning, given.columns).columns
+    beside = dict(given.columns)
+    if groups.column not in taken:
+        del beside[groups.column]  # which is used, but not by the metric
+    split = Split(inputs, split.targets, beside)
     return replace(given, train=split, observe=split)
 
 

@@ -163,6 +163,12 @@ def levels(column: Column) -> tuple[Tensor, list[str]]:
     return torch.from_numpy(places.reshape(-1)), names
 
 
+def is_weight(column: Column) -> bool:
+    """Return whether a column can name no groups: its values have a point or parts."""
+    pointed = isinstance(column, Tensor) and column.is_floating_point()
+    return pointed or column.ndim != 1
+
+
 @dataclass(frozen=True)
 class GroupNames:
     """The names of groups, in the order of their numbers.

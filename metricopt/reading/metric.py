@@ -7,10 +7,11 @@ from torch import Tensor
 
 from metricopt.errors import DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
-from metricopt.reading.columns import apart
+from metricopt.reading.columns import Column, apart, columns_of, is_weight, levels
 from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.meaning import Meaning
-from metricopt.reading.outputs import Targets
+from metricopt.reading.outputs import Targets, are_labels
+from metricopt.tasks.examples import Examples
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
@@ -82,15 +83,48 @@ SAME = 1e-6
 """Difference that the order of a sum may make, relative to values beyond 1."""
 
 
-def doubts_of_columns(given: Collection[str], taken: Collection[str]) -> list[str]:
-    """Return a sentence if no parameter of the metric takes one of the columns."""
-    idle = [name for name in given if name not in taken]
-    if not idle:
+LISTED = 10
+"""Most different values of a column, and most classes, that are looked at."""
+SMALL_GROUP = 10
+"""Examples of a group below which a rate of it is mostly chance."""
+
+
+def doubts_of_columns(examples: Examples, taken: Collection[str]) -> list[str]:
+    """Return sentences if a column of examples is not taken, or names small groups."""
+    columns = columns_of(examples)
+    idle = [name for name in columns if name not in taken]
+    doubts = []
+    if idle:
+        listed = ", ".join(map(repr, idle))
+        use = "this column is" if len(idle) == 1 else "these columns are"
+        doubts = [f"the metric has no parameter named {listed}: {use} not used."]
+    for name, column in columns.items():
+        if name in taken and not is_weight(column):
+            doubts += _doubts_of_groups(name, column, examples.targets)
+    return doubts
+
+
+def _doubts_of_groups(name: str, column: Column, targets: Targets) -> list[str]:
+    """Return sentences if groups that a column names have few examples, or no label."""
+    places, names = levels(column)
+    if not 1 < len(names) <= LISTED:
         return []
-    listed = ", ".join(map(repr, idle))
-    return [
-        f"the metric has no parameter named {listed}: "
-        f"{'this column is' if len(idle) == 1 else 'these columns are'} not used."
+    counts = torch.bincount(places)
+    doubts = [
+        f"the group {group} of {name!r} has {count} of the examples: what is measured "
+        "of it is mostly chance."
+        for group, count in zip(names, counts.tolist(), strict=True)
+        if count < SMALL_GROUP
+    ]
+    if not are_labels(targets) or len(labels := targets.unique()) > LISTED:
+        return doubts
+    own = targets.cpu()
+    return doubts + [
+        f"the group {group} of {name!r} has no example of class {label}: a rate of "
+        "such examples is not defined."
+        for place, group in enumerate(names)
+        for label in labels.tolist()
+        if not ((places == place) & (own == label)).any()
     ]
 
 

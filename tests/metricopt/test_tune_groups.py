@@ -139,3 +139,13 @@ def test_a_bound_on_a_gap_is_met_by_offsets_of_groups():
     assert before["gap"] > 0.2
     assert after["gap"] <= 0.1
     assert after["accuracy"] > before["accuracy"] - 0.02
+
+
+def test_groups_that_the_metric_does_not_take_are_used_all_the_same():
+    (odds, labels, group), _ = digits()
+    found = metricopt.tune(
+        odds, labels, "mcr", columns={"group": group}, offsets_by="group", **QUICK
+    )
+    bold, thin = found.offsets[:, 0].tolist()
+    assert thin > bold
+    assert not [each for each in found.warnings if "not used" in each]

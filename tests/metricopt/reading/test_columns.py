@@ -295,3 +295,26 @@ def test_a_metric_of_columns_is_identified_like_any_other(metric):
     assert found.evidence.identified <= 14
     assert found.spent.queries <= 22
     assert found.metric_after >= found.metric_before
+
+
+LONELY = {
+    "x of 'group' has 1 of the examples: what is measured": np.array(
+        ["x"] + ["y"] * 368
+    ),
+    "well of 'group' has no example of class 1": np.where(
+        OBSERVE.targets == 1, "ill", "well"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", LONELY)
+def test_a_group_that_says_little_is_warned_of(text):
+    def worst(outputs, targets, group):
+        hit = (outputs.argmax(1) == targets).numpy()
+        return min(hit[group == each].mean() for each in np.unique(group))
+
+    observe = with_columns({"group": LONELY[text]})
+    found = improved(worst, observe=observe, higher_is_better=True, queries=6)
+    assert any(text in each for each in found.warnings)
+    usual = improved(worst, higher_is_better=True, queries=6)
+    assert not [each for each in usual.warnings if "the group" in each]
