@@ -299,7 +299,13 @@ def _notes(proposals: list[Proposal]) -> dict[str, float]:
     for each in fitted:
         name = f"moved {each.moved}"
         notes[name] = notes.get(name, 0.0) + 1 / rows
-    if fitted:
-        notes["expected_gain"] = sum(each.gain for each in fitted) / len(fitted)
-        notes["expected_gain_error"] = sum(each.error for each in fitted) / len(fitted)
+    claims = [
+        (each.evidence.gain, each.evidence.error)
+        for each in proposals
+        if each.evidence.gain is not None and each.evidence.error is not None
+    ]
+    if claims:
+        gains, errors = zip(*claims, strict=True)
+        notes["expected_gain"] = sum(gains) / len(claims)
+        notes["expected_gain_error"] = sum(errors) / len(claims)
     return notes
