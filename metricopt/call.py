@@ -1,7 +1,6 @@
 """The run of one call of `finetune`, from the untouched network to the result."""
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,6 +11,7 @@ from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
+from metricopt.given import Given
 from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.bounds import is_worse, native, reports
@@ -19,15 +19,15 @@ from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget, FinetuneResult
-from metricopt.metrics.base import Metric, from_cost
+from metricopt.metrics.base import from_cost
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.metrics.constrained import met, metrics_of
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import Seeds, make_generator
-from metricopt.reading.columns import Columns, columned, columns_of
-from metricopt.reading.meaning import Meaning
+from metricopt.process.watch import SearchEnded, Watch
+from metricopt.reading.columns import columned, columns_of
 from metricopt.reading.metric import (
     check_direction,
     check_targets,
@@ -45,12 +45,10 @@ from metricopt.reading.splits import (
     doubts_of_repeats,
     doubts_of_splits,
 )
-from metricopt.tasks.examples import Examples
 from metricopt.tasks.failed_queries import failing, forgiving
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
-from metricopt.tasks.recorded_task import OnQuery, RecordedTask, rows_together
-from metricopt.tasks.row_losses import Loss
+from metricopt.tasks.recorded_task import RecordedTask, rows_together
 
 FORGIVEN = 3
 """One query in so many may fail."""
@@ -58,38 +56,10 @@ SMALL = 32
 """Largest d, without offsets, for which the default is 50 gradient steps, not 100."""
 
 
-@dataclass(frozen=True)
-class Given:
-    """What a user gave to improve a network by, as it was read.
-
-    Attributes:
-        train: examples the loss gradients come from.
-        observe: examples the metric is queried on.
-        loss: from outputs and targets to a scalar.
-        metric: the black box.
-        meaning: what outputs and targets are.
-        network: whether there is a network; if not, inputs are outputs that are known,
-            `train` is `observe`, and nothing is fine-tuned under other losses.
-    """
-
-    train: Examples
-    observe: Examples
-    loss: Loss
-    metric: Metric
-    meaning: Meaning
-    network: bool = True
-
-    @property
-    def columns(self) -> Columns:
-        """What stands beside the labels of observe."""
-        return columns_of(self.observe)
-
-
 class FinetuneCall:
-    """The run of one call of `finetune`, which began at `began`.
+    """The run of one call of `finetune`, which is watched.
 
-    Answers of the metric are kept in a journal, if there is one; `on_query` is called
-    with the number of queries just made.
+    Answers of the metric are kept in a journal, if there is one.
 
     Raises:
         ConfigError: if the method does not suit the network, there are too few queries
@@ -105,8 +75,7 @@ class FinetuneCall:
         options: FinetuneOptions,
         journal: Journal | None = None,
         *,
-        began: float,
-        on_query: OnQuery,
+        watch: Watch,
     ) -> None:
         self.adapter, self.options, self.meaning = adapter, options, given.meaning
         self.metric = asked = bound_metric(given.metric, given.meaning, given.columns)
@@ -115,8 +84,7 @@ class FinetuneCall:
         forgiven = options.queries // FORGIVEN
         self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
         self._forgiving = forgiving(asked, forgiven, options.retries)
-        self._began, self._journal = began, journal
-        self._has_network = given.network
+        self._watch, self._journal, self._given = watch, journal, given
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
@@ -124,13 +92,19 @@ class FinetuneCall:
         made = first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
         check_applied(adapter, few, made)
         task = self._network_task(given)
-        task.check()
+        start = watch.seconds
+        task.check()  # one pass over observe
+        watch.estimate(watch.seconds - start)
         self._plain = task
         self.task = RecordedTask(
-            task, rows=rows_together(given.metric), on_query=on_query
+            task, rows=rows_together(given.metric), on_query=self._queried, watch=watch
         )
         self.budget = Budget(options.queries - self._framing, self._steps)
         self.name, self.method = self._named_method()
+        watch.say(
+            f"{self.name} asks for {self.metric.name} of {len(given.observe)} examples "
+            f"up to {options.queries} times. {given.meaning.describe()}"
+        )
 
     def _network_task(self, given: Given) -> NetworkTask:
         drawing = Drawing(
@@ -164,8 +138,15 @@ class FinetuneCall:
         shuffled = self._shuffled_value()
         if self._tried:
             self._try_direction(untouched.metric_before)
-        found = self._improved(untouched)
-        return replace(found, warnings=self._warnings(found, shuffled))
+        try:
+            found = self._improved(untouched)
+        except SearchEnded:
+            found = self.interrupted(f"ended by {self._watch.reason}") or untouched
+        found = replace(
+            found, warnings=found.warnings + self._warnings(found, shuffled)
+        )
+        self._watch.say(found.summary())
+        return found
 
     def best(self) -> Finetuned | None:
         """Return the best result so far; None before the first query."""
@@ -183,13 +164,13 @@ class FinetuneCall:
             is_worse=None if self.task.bounds is None else False,
         )
 
-    def interrupted(self) -> Finetuned | None:
-        """Return the best result so far, which says that it was interrupted."""
+    def interrupted(self, how: str = "interrupted") -> Finetuned | None:
+        """Return the best result so far, which says how it was interrupted."""
         best = self.best()
         if best is None:
             return None
         warning = (
-            f"interrupted after {best.spent.queries} of {self.options.queries} "
+            f"{how} after {best.spent.queries} of {self.options.queries} "
             "queries; phi is the best one observed until then, and nothing shows that "
             "it is better on other data"
         )
@@ -300,7 +281,8 @@ class FinetuneCall:
         generator = make_generator("finetune", self.options.seed)
         # The last query is withheld from the method: it judges the method's proposal.
         self.task.meter.limit = self.options.queries - 1
-        result = self.method.run(self.task, self.budget, generator)
+        with self._watch.searching(looks=self.method.looks_at_clock):
+            result = self.method.run(self.task, self.budget, generator)
         self.task.meter.limit = self.options.queries
         each = self.task.observe_each(result.phi[:1])[0]
         first = self.task.each[0]
@@ -364,8 +346,16 @@ class FinetuneCall:
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
         doubts += doubts_of_columns(self.observe, self.metric.columns)
-        if self._has_network:
+        if self._watch.reason and not found.warnings:
+            doubts.append(
+                f"{self._watch.reason} ended the search; {self.task.measured} of "
+                f"{self.options.queries} queries were made."
+            )
+        if self._given.dear:
+            doubts.append(self._given.dear)
+        elif self._given.network:
             doubts += doubts_of_adapter(self.adapter.parts)
+        if self._given.network:
             doubts += doubts_of_repeats(self.train, self.observe)
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
@@ -374,6 +364,9 @@ class FinetuneCall:
         splits = self.train, self.observe
         doubts += doubts_of_splits(*splits, self.meaning, compares=compares)
         return tuple(doubts)
+
+    def _queried(self, count: int) -> None:
+        self._watch.queried(count, self._values, self.task.costs)
 
     @property
     def _failures(self) -> list[str]:
@@ -392,6 +385,6 @@ class FinetuneCall:
         return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
 
     def _spent(self, steps: int) -> Spent:
-        seconds = time.perf_counter() - self._began
+        seconds = self._watch.seconds
         replayed = 0 if self._journal is None else self._journal.replayed
         return Spent(self.task.measured, steps, seconds, replayed)

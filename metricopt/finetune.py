@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,18 +11,24 @@ from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.output_offsets import untouched_outputs
-from metricopt.call import FinetuneCall, Given
+from metricopt.adapters.output_offsets import (
+    OutputOffsets,
+    Unmodulated,
+    untouched_outputs,
+)
+from metricopt.call import FinetuneCall
 from metricopt.errors import ConfigError, require_kind
 from metricopt.finetuned import Finetuned
+from metricopt.given import Given
 from metricopt.journal.journal import Journal
 from metricopt.journal.run_facts import run_facts
 from metricopt.metrics.base import Metric
-from metricopt.options import FinetuneOptions
+from metricopt.options import AUTO, FinetuneOptions
 from metricopt.process.keeping import evaluating, kept_process, one_thread
 from metricopt.process.query_bar import QueryBar
+from metricopt.process.watch import Watch
 from metricopt.reading.constraints import read_metric
-from metricopt.reading.inputs import call_on_copy, selected, tensors_of
+from metricopt.reading.inputs import call_on_copy, count_of, selected, tensors_of
 from metricopt.reading.loss import require_loss
 from metricopt.reading.meaning import Meaning, meaning_of
 from metricopt.reading.network import FEW, checked_network, first_run
@@ -34,6 +41,8 @@ EXAMPLES = 4
 LOOKED_AT = 256
 """Examples whose outputs decide what outputs mean."""
 DEFAULTS = FinetuneOptions()
+DEAR = 0.5
+"""Share of the timeout that passes of the network over observe may take."""
 TINY = 2**18
 """Most weights with which a network on vectors still runs in one thread."""
 CPU = torch.device("cpu")
@@ -114,18 +123,17 @@ def improved(
 ) -> Finetuned:
     """Run a call on what is read; see `finetune`. The metric is as the user gave it."""
     call: FinetuneCall | None = None
-    began = time.perf_counter()
-    with QueryBar(options.queries, shown=options.progress) as bar, kept_process(model):
+    total = options.queries
+    with QueryBar(total, shown=options.progress) as bar, kept_process(model):
+        watch = Watch(bar, total, callback=options.callback, timeout=options.timeout)
         try:
-            given = read()
+            given = _spared(model, read(), options)
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
                 _journal(adapter, given, options, metric) as journal,
             ):
-                call = FinetuneCall(
-                    adapter, given, options, journal, began=began, on_query=bar.update
-                )
+                call = FinetuneCall(adapter, given, options, journal, watch=watch)
                 return call.run()
         except KeyboardInterrupt as error:
             found = None if call is None else call.interrupted()
@@ -201,6 +209,32 @@ def _meaning(
     return meaning_of(logits_of(run), targets, loss=loss, given=given, layout=layout)
 
 
+@torch.no_grad()
+def _spared(model: nn.Module, given: Given, options: FinetuneOptions) -> Given:
+    """Return what was given, for offsets alone if the network takes too long.
+
+    With offsets alone, the network runs once over each split.
+    """
+    automatic = options.adapter == AUTO and options.size is None
+    automatic = automatic and options.sites is None
+    shifted = given.meaning.kind not in ("embeddings", "raw")
+    if options.timeout is None or not (automatic and shifted and given.network):
+        return given
+    some = given.observe.batch(slice(LOOKED_AT))
+    began = time.perf_counter()
+    call_on_copy(model, some)
+    share = count_of(some) / len(given.observe)
+    once = (time.perf_counter() - began) / share
+    if once * options.queries <= DEAR * options.timeout:
+        return given
+    dear = (
+        f"a pass of the network over observe takes about {once:.3g} s, which leaves no "
+        f"time for {options.queries} of them in {options.timeout:g} s: phi are offsets "
+        "of its outputs alone."
+    )
+    return replace(given, dear=dear)
+
+
 def _adapter(
     model: nn.Module, given: Given, options: FinetuneOptions
 ) -> NetworkAdapter:
@@ -222,6 +256,8 @@ def _adapter(
         if isinstance(own, NetworkAdapter):
             untouched_outputs(own, example)
             return own
+        if given.dear:
+            return OutputOffsets(Unmodulated(model, example), example, given.meaning)
         return auto_adapter(
             model,
             example,

@@ -1,7 +1,7 @@
 """Everything about `finetune` that has a default."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from metricopt.errors import (
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import Known
 from metricopt.metrics.constrained import CONFIDENCE, Bound
+from metricopt.process.watch import Callback
 from metricopt.reading.layout import Layout
 from metricopt.reading.meaning import Kind
 from metricopt.tasks.sampling import Sampler
@@ -46,6 +47,8 @@ KINDS: dict[str, tuple[Any, str]] = {
     "known": (Known | None, "a Known or None"),
     "objective": (str | None, "a key of the metric's dictionary or None"),
     "confidence": (Real, "a number"),
+    "callback": (Callable | None, "a function or None"),
+    "timeout": (Real | None, "a number of seconds or None"),
     "checkpoint": (str | os.PathLike | None, "the name of a file or None"),
 }
 """Kinds of other options, and what a message calls them."""
@@ -89,7 +92,14 @@ class FinetuneOptions:
         no_harm: whether phi is 0 where there is no evidence of a gain on other data.
             "metricopt-outputs" always asks for it, also if this is False; for other
             methods it takes 12 queries.
-        progress: whether a terminal shows the queries made and the time left.
+        progress: whether a terminal shows the queries made and the time left; without a
+            terminal, a line every 30 seconds does.
+        callback: called as f(query, value, best) after every query of the whole observe
+            split, in the metric's own unit. If it returns True, the search ends there.
+        timeout: seconds after which the call should have ended. The search stops asking
+            before, and "metricopt-outputs" concludes from what it knows then; any other
+            method returns the best phi it observed. Where the network is too slow for
+            that, the automatic adapter is output offsets alone.
         known: what a call for another network learned of the same metric, `known` of
             its result; see `metricopt.methods.known` for what it is good for.
         checkpoint: a file in which every answer of the metric is kept as soon as it is
@@ -119,6 +129,8 @@ class FinetuneOptions:
     seed: int = 0
     no_harm: bool = True
     progress: bool = True
+    callback: Callback | None = None
+    timeout: float | None = None
     known: Known | None = None
     checkpoint: str | os.PathLike[str] | None = None
     retries: int = 0
@@ -170,7 +182,7 @@ class FinetuneOptions:
             raise ConfigError(
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"
             )
-        require_ranges("finetune", vars(self), confidence="in (0, 1)")
+        require_ranges("finetune", vars(self), confidence="in (0, 1)", timeout="> 0")
         if not _are_bounds(self.constraints):
             raise ConfigError(
                 "constraints must be a list of at_least(metric, value) and "

@@ -18,10 +18,10 @@ from metricopt.adapters.output_offsets import (
     Unmodulated,
 )
 from metricopt.adapters.output_offsets import columns as columns_of
-from metricopt.call import Given
 from metricopt.errors import ConfigError, DataError, require_kind
 from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, attach, improved
 from metricopt.finetuned import Finetuned
+from metricopt.given import Given
 from metricopt.methods.bounds import is_worse, reports
 from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric

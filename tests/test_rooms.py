@@ -66,16 +66,18 @@ ROOMS = {
     "adapters metrics methods",
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
+    "metricopt.given": "reading.columns reading.meaning tasks.examples "
+    "tasks.row_losses metrics",
     "metricopt.call": "errors process reading reading.columns reading.outputs "
     "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
-    "algorithm1 methods on_outputs finetuned options journal",
+    "algorithm1 methods on_outputs finetuned options journal given",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
-    "options journal call",
+    "options journal given call",
     "metricopt.tuned": "errors reading.columns reading.inputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
-    "metrics methods on_outputs finetuned options call finetune tuned",
+    "metrics methods on_outputs finetuned options given finetune tuned",
     "metricopt.label_metrics": "errors reading metrics",
     "metricopt.sklearn": "finetuned label_metrics metrics tune tuned",
     "baselines.losses": "",

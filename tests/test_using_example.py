@@ -1,5 +1,6 @@
 """The example of README.md runs as pasted, and docs/using.md goes on with it."""
 
+import csv
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from tests.source_tree import ROOT
 
 README = (ROOT / "README.md").read_text()
+EXAMPLES = (ROOT / "docs" / "examples.md").read_text()
 USING = (ROOT / "docs" / "using.md").read_text()
 NUMBER = re.compile(r"\d+\.\d+|\d+")
 MEASURE = re.compile(r"\d\.\d+")
@@ -35,6 +37,16 @@ def test_the_examples_run_and_print_what_the_pages_show(capsys):
     assert (names["before"], names["after"]) == pytest.approx((before, after))
     assert after > before + 0.03
     assert len(inputs) == len(targets) == 599
+
+
+def test_the_page_of_examples_writes_every_query():
+    names = {"__name__": "example"}
+    exec(compile(only(EXAMPLES, "py"), "examples.md", "exec"), names)
+    with names["path"].open() as stream:
+        rows = list(csv.DictReader(stream))
+    values = names["tuned"].values.tolist()
+    assert [float(row["value"]) for row in rows] == pytest.approx(values)
+    assert rows[-1]["query"] == str(names["tuned"].spent.queries)
 
 
 def only(page, language):

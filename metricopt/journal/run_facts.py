@@ -29,7 +29,10 @@ PACKAGES = (
     *("scikit-learn", "gpytorch", "cma"),
 )
 """Packages whose versions can change any run, or that functions of a user may call."""
-ELSEWHERE = {"adapter", "checkpoint", "progress", "higher_is_better", "low", "high"}
+ELSEWHERE = {
+    *("adapter", "callback", "checkpoint", "higher_is_better", "high", "low"),
+    *("progress", "timeout"),
+}
 """Options that decide nothing, or that other facts hold."""
 ADDED = {"check_direction": True}
 """Options that older checkpoints lack, as facts only where they are not these."""

@@ -59,10 +59,13 @@ class Method(ABC):
         sees: what the method knows of a task.
         asks_for_evidence: whether it returns phi = 0 where there is no evidence of a
             gain on other examples.
+        looks_at_clock: whether its search ends by itself where `task.is_over`; any
+            other is cut off there.
     """
 
     sees: ClassVar[Sees] = "metric values"
     asks_for_evidence: ClassVar[bool] = False
+    looks_at_clock: ClassVar[bool] = False
 
     def suits(self, task: Task) -> bool:
         """Return whether the method can work on a task."""

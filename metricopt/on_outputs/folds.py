@@ -1,7 +1,7 @@
 """Folds and bootstrap samples of the observe split, and a check of a gain on folds.
 
 Where examples are compared with each other, those of a class go together: the gain is
-to hold on classes that were never seen. So do those of a query that is ranked.
+to hold on classes that were never seen.
 """
 
 import math
@@ -39,7 +39,7 @@ def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]
     They are alike in labels where parts drawn of all examples would lack one.
     """
     statistics = task.statistics
-    if statistics is None or _together(statistics) is None:
+    if statistics is None or not statistics.compares:
         order = torch.randperm(task.examples, generator=generator)
         parts = list(order.tensor_split(count))
         if statistics is None:
@@ -55,18 +55,12 @@ def folds_of(
     statistics: ObservedStatistics, folds: int, generator: torch.Generator
 ) -> Tensor:
     """Return a fold in [0, folds) for every example, shape [N]."""
-    units = _together(statistics)
-    if units is None:
-        strata = statistics.kind.strata(statistics.targets)
+    strata = statistics.kind.strata(statistics.targets)
+    if not statistics.compares:
         return stratified_folds(strata, folds, generator)
-    kinds, place = units.unique(return_inverse=True)
+    kinds, place = strata.unique(return_inverse=True)
     order = torch.randperm(len(kinds), generator=generator)
     return (order % folds)[place]
-
-
-def _together(statistics: ObservedStatistics) -> Tensor | None:
-    """Return which examples go together, [N]; None where each goes by itself."""
-    return statistics.kind.together(statistics.targets)
 
 
 def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
@@ -83,15 +77,13 @@ def bootstrap(
 ) -> Tensor:
     """Return how often every example is in the split itself, then in every sample.
 
-    Examples are drawn, or classes or queries with all their examples. The shape is
-    [1 + samples, N].
+    Examples are drawn, or classes with all their examples. Shape [1 + samples, N].
     """
     examples = len(statistics)
-    units = _together(statistics)
-    if units is None:
+    if not statistics.compares:
         drawn = _counts(samples, examples, generator)
     else:
-        kinds, place = units.unique(return_inverse=True)
+        kinds, place = statistics.targets.unique(return_inverse=True)
         drawn = _counts(samples, len(kinds), generator)[:, place]
     return torch.cat([torch.ones(1, examples), drawn])
 

@@ -70,6 +70,7 @@ class MetricOptOutputs(Method):
 
     sees: ClassVar[Sees] = "outputs and labels"
     asks_for_evidence: ClassVar[bool] = True
+    looks_at_clock: ClassVar[bool] = True
     search: SearchSettings = field(default_factory=SearchSettings)
     portfolio: PortfolioSettings = field(default_factory=PortfolioSettings)
     cross_fitting: CrossFitting = field(default_factory=CrossFitting)
@@ -144,19 +145,28 @@ class MetricOptOutputs(Method):
             last = archive.each[:, -1:]
             for search, phi, each in zip(searches, asked, last, strict=True):
                 search.learn(phi[None], each)
-        how = self.cross_fitting
-        proposals = [propose(each, how, generator, archive) for each in searches]
-        found = conclude(task, archive, proposals, generator)
+        found = self._concluded(searches, archive, generator)
         # What is known elsewhere is of one metric.
         learned = searches if task.bounds is None else []
         return replace(found, known=tuple(search.known for search in learned))
 
+    def _concluded(
+        self,
+        searches: list[OutputsSearch],
+        archive: Archive,
+        generator: torch.Generator,
+    ) -> FinetuneResult:
+        archive.task.stage("cross-fitting")
+        how = self.cross_fitting
+        proposals = [propose(each, how, generator, archive) for each in searches]
+        return conclude(archive.task, archive, proposals, generator)
+
     def _is_over(self, searches: list[OutputsSearch], archive: Archive) -> bool:
-        """Return whether the metric is known, or what is left is needed for a check.
+        """Return whether the metric is known, time is up, or a check needs the rest.
 
         A small budget may yet be enough to identify what is predicted somehow.
         """
-        if all(search.settled for search in searches):
+        if archive.task.is_over or all(search.settled for search in searches):
             return True
         if not self.cross_fitting.second or archive.remaining > QUERIES + 1:
             return False
@@ -172,6 +182,7 @@ class MetricOptOutputs(Method):
         generator: torch.Generator,
     ) -> list[OutputsSearch]:
         rows = archive.rows
+        archive.task.stage("fine-tuning under other losses")
         along = coordinates(statistics, generator)
         candidates = snapshots(archive.task, along, self.portfolio, generator, rows)
         first, seeds = obvious(statistics), draw_seeds(rows, generator)
@@ -181,6 +192,7 @@ class MetricOptOutputs(Method):
             )
             for own, seed in zip(candidates, seeds, strict=True)
         ]
+        archive.task.stage("searching")
         for row, search in enumerate(searches):
             search.begin(archive.each[row])
         return searches

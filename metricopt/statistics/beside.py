@@ -15,7 +15,6 @@ from torch import Tensor
 from metricopt.reading.columns import Columns, levels
 from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import Groups, Statistics
-from metricopt.statistics.queries import QueryStatistics, queries_of
 
 MOST_GROUPS = 10
 """Most different values of a column that names groups."""
@@ -32,20 +31,14 @@ def with_columns(
 ) -> tuple[Statistics, ...]:
     """Return kinds of statistics, and what columns make of them.
 
-    A column named like a query, or of many different words, names queries, whose
-    examples are ranked. A column of up to `MOST_GROUPS` different values names groups,
-    and one of other numbers, or of any numbers with a point, weights examples.
+    A column of up to `MOST_GROUPS` different values names groups, and one of other
+    numbers, or of any numbers with a point, weights examples.
 
     Args:
         kinds: statistics of outputs and targets alone.
         columns: those that the metric takes, each of N examples.
     """
     counted = [kind for kind in kinds if not kind.compares]
-    queries = queries_of(columns)
-    columns = {name: each for name, each in columns.items() if name not in queries}
-    ranked = [
-        QueryStatistics(name, query, kinds[0].reads) for name, query in queries.items()
-    ]
     weights = _weights(columns)
     if weights:
         kinds = [Weighted(kind, weights) if kind in counted else kind for kind in kinds]
@@ -54,7 +47,7 @@ def with_columns(
         for name, found in _groups(columns).items()
         for kind in counted
     ]
-    return *ranked, *kinds, *grouped
+    return *kinds, *grouped
 
 
 class _Made(Statistics):

@@ -97,13 +97,6 @@ class Statistics(ABC):
         """
         return strata_of_labels(targets)
 
-    def together(self, targets: Tensor) -> Tensor | None:
-        """Return which examples of a split go together into a part, [N].
-
-        Equal numbers go together; None where every example goes by itself.
-        """
-        return targets if self.compares else None
-
     def divided(self, strata: Tensor) -> Tensor:
         """Return strata [N] divided by what a kind knows of the examples itself."""
         return strata
@@ -239,11 +232,6 @@ class SeveralStatistics(Statistics):
         for kind in self.kinds:
             found = kind.divided(found)
         return found
-
-    def together(self, targets: Tensor) -> Tensor | None:
-        """Return which examples go together, as the first of its kinds wants it."""
-        found = (kind.together(targets) for kind in self.kinds)
-        return next((each for each in found if each is not None), None)
 
     def at(self, places: Tensor) -> Self:
         """Return all kinds, of the examples at places [n]."""

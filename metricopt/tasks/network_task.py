@@ -179,9 +179,7 @@ class NetworkTask(Task):
             kinds = (*kinds, PrecisionStatistics())
         columns, taken = self._judge.split.columns, self._metric.columns
         beside = {name: part for name, part in columns.items() if name in taken}
-        found = with_columns(kinds, beside)
-        suited = tuple(kind for kind in found if kind.suits(outputs, targets))
-        kind = SeveralStatistics(suited).fitted(targets)
+        kind = SeveralStatistics(with_columns(kinds, beside)).fitted(targets)
         return ObservedStatistics(self._judge, kind)
 
     @cached_property

@@ -12,6 +12,7 @@ from metricopt.metrics.constrained import (
     is_by_row,
     metrics_of,
 )
+from metricopt.process.watch import Watch
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
 
@@ -30,6 +31,7 @@ class RecordedTask(Task):
         rows: rows of phi queried at a time; None for all. With 1, a metric that fails
             at one phi loses none of the rows before it.
         on_query: called with the number of observations just made.
+        watch: says when a search has to end, and shows what is done.
 
     Attributes:
         best: least cost observed and its phi [1, d]; None before the first query.
@@ -37,7 +39,12 @@ class RecordedTask(Task):
     """
 
     def __init__(
-        self, inner: Task, *, rows: int | None = None, on_query: OnQuery | None = None
+        self,
+        inner: Task,
+        *,
+        rows: int | None = None,
+        on_query: OnQuery | None = None,
+        watch: Watch | None = None,
     ) -> None:
         super().__init__(inner.size, seeds=inner.seeds)
         self.meter, self.rates = inner.meter, inner.rates
@@ -46,7 +53,7 @@ class RecordedTask(Task):
         self._seen: list[tuple[Tensor, Tensor]] = []
         self._inner = inner
         self._rows = rows
-        self._on_query = on_query
+        self._on_query, self.watch = on_query, watch
 
     @property
     def phi(self) -> Tensor:

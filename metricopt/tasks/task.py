@@ -19,6 +19,7 @@ from metricopt.errors import (
 )
 from metricopt.metrics.constrained import Bounds
 from metricopt.process.seeding import Seeds
+from metricopt.process.watch import Watch
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 
@@ -77,7 +78,10 @@ class Task(ABC):
         loss_evaluations: mini-batch losses evaluated so far, one per row.
         seeds: seeds of the task's own random choices; fixed ones if None is given.
         rates: learning rates found so far, see `metricopt.tasks.descent.loss_rate`.
+        watch: says when a search has to end, and shows what is done; None for nobody.
     """
+
+    watch: Watch | None = None
 
     def __init__(self, size: int, *, seeds: Seeds | None = None) -> None:
         self.size = size
@@ -108,6 +112,16 @@ class Task(ABC):
     def bounds(self) -> Bounds | None:
         """Bounds on other metrics, which every query observes; None without any."""
         return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a search has to end now, before its queries are spent."""
+        return self.watch is not None and self.watch.is_over
+
+    def stage(self, what: str) -> None:
+        """Say what a method does until its next query, to whoever watches."""
+        if self.watch is not None:
+            self.watch.stage(what)
 
     @property
     def portfolio(self) -> dict[str, "Task"]:

@@ -148,7 +148,7 @@ MADE = {
     "whole amounts": (torch.arange(N), ["decisions"]),
     "few numbers": (CODES * 0.5, ["decisions", "decisions by 'given'"]),
     "one value": (torch.ones(N), ["decisions"]),
-    "too many names": (np.array([f"user {at}" for at in range(N)]), ["decisions"]),
+    "too many names": (np.array([f"user {at % 30}" for at in range(N)]), ["decisions"]),
     "missing": (torch.full((N,), torch.nan), ["decisions"]),
     "pairs": (torch.ones(N, 2), ["decisions"]),
 }

@@ -1,0 +1,38 @@
+"""What a user gave to one call, as it was read."""
+
+from dataclasses import dataclass
+
+from metricopt.metrics.base import Metric
+from metricopt.reading.columns import Columns, columns_of
+from metricopt.reading.meaning import Meaning
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.row_losses import Loss
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a user gave to improve a network by, as it was read.
+
+    Attributes:
+        train: examples the loss gradients come from.
+        observe: examples the metric is queried on.
+        loss: from outputs and targets to a scalar.
+        metric: the black box.
+        meaning: what outputs and targets are.
+        network: whether there is a network; if not, inputs are outputs that are known,
+            `train` is `observe`, and nothing is fine-tuned under other losses.
+        dear: why phi are output offsets alone, if the network takes too long.
+    """
+
+    train: Examples
+    observe: Examples
+    loss: Loss
+    metric: Metric
+    meaning: Meaning
+    network: bool = True
+    dear: str = ""
+
+    @property
+    def columns(self) -> Columns:
+        """What stands beside the labels of observe."""
+        return columns_of(self.observe)
