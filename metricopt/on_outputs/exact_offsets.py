@@ -260,7 +260,7 @@ class OffsetLines:
         taken = (
             (tried[:, :, None] - centres[:, None]) / width[:, None, None]
         ).sigmoid()
-        moved = torch.einsum("rtb,rbdk->rtkd", taken, held)
+        moved = torch.einsum("rtb,rbdk->rtkd", taken.to(held), held)
         matrices = held.sum(1).transpose(1, 2)[:, None] - moved
         matrices[..., place] += moved.sum(-1)
         return matrices
