@@ -219,6 +219,8 @@ class FinetuneCall:
                     f"{self._framing + RESERVED + 1}, or set no_harm=False"
                 )
             method = NoHarm(method, CrossFitting(second=True))
+        if self.options.level is not None:
+            method = method.asking(self.options.level)
         is_open = isinstance(asked, str)
         return name, method.fitted(self.budget) if is_open else method
 

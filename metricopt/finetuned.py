@@ -299,6 +299,11 @@ class Finetuned:
             else f"On other data of this kind{kind} {self.metric.name} is expected to "
             f"be {found.describe()}."
         )
+        if found is not None and found.low <= 0 <= found.high and not self.bounds:
+            lines.append(
+                "phi is moved although this interval holds 0; level=1.96 asks for a "
+                "significant gain."
+            )
         return "\n".join(lines)
 
     def plot(self) -> "Figure":

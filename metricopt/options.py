@@ -43,6 +43,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "high": (Real | None, "a number or None"),
     "check_direction": (bool, "True or False"),
     "no_harm": (bool, "True or False"),
+    "level": (Real | None, "a number or None"),
     "progress": (bool, "True or False"),
     "known": (Known | None, "a Known or None"),
     "objective": (str | None, "a key of the metric's dictionary or None"),
@@ -92,6 +93,8 @@ class FinetuneOptions:
         no_harm: whether phi is 0 where there is no evidence of a gain on other data.
             "metricopt-outputs" always asks for it, also if this is False; for other
             methods it takes 12 queries.
+        level: standard errors by which an expected gain has to exceed 0, or phi is 0;
+            None for 2/3. 1.96 asks for significance.
         progress: whether a terminal shows the queries made and the time left; without a
             terminal, a line every 30 seconds does.
         callback: called as f(query, value, best) after every query of the whole observe
@@ -128,6 +131,7 @@ class FinetuneOptions:
     layout: Layout | None = None
     seed: int = 0
     no_harm: bool = True
+    level: float | None = None
     progress: bool = True
     callback: Callback | None = None
     timeout: float | None = None
@@ -154,6 +158,8 @@ class FinetuneOptions:
             require_choice("outputs", self.outputs, Kind)
         if self.layout is not None:
             require_choice("layout", self.layout, Layout)
+        if self.level is not None:
+            require_ranges("finetune", vars(self), level="in [0, inf)")
 
     def _check_numbers(self) -> None:
         for name in ("queries", "steps", "size", "seed", "retries"):

@@ -75,6 +75,17 @@ class Method(ABC):
         """Return the method with its open settings fitted to a budget."""
         return self
 
+    def asking(self, level: float) -> "Method":
+        """Return the method that wants a gain of so many standard errors.
+
+        Raises:
+            ConfigError: if it asks for no evidence of a gain.
+        """
+        raise ConfigError(
+            "level says how much evidence of a gain is wanted, and needs no_harm=True "
+            "or the method metricopt-outputs"
+        )
+
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> "Method":
         """Return the method with what was learned of the metric on another network.
 

@@ -8,7 +8,7 @@ observe split; this says when to stop, and whether to start at all.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -313,8 +313,9 @@ class _CrossFit:
         After every sweep over the classes, and then with a part of the offsets.
         """
         statistics = self.reach.statistics
+        own = replace(self, reach=replace(self.reach, name="output offsets"))
         untouched = torch.zeros(len(self.kept), statistics.size)
-        yield self._look(0, untouched)
+        yield own._look(0, untouched)
         outputs = statistics.outputs(untouched)
         sweeps = swept_offsets(
             self.value, statistics, outputs, self.kept, caution=self.settings.caution
@@ -323,9 +324,9 @@ class _CrossFit:
         for sweep, moved in enumerate(sweeps):
             offsets = untouched.clone()
             offsets[:, : moved.shape[1]] = moved  # scales come after the offsets
-            yield self._look(sweep, offsets)
+            yield own._look(sweep, offsets)
         for share in SHARES:
-            yield self._look(0, share * offsets)
+            yield own._look(0, share * offsets)
 
     def _start(self) -> Tensor:
         """Return where rows start, [folds + 1, m]: each where its own folds say."""

@@ -78,6 +78,10 @@ class MetricOptOutputs(Method):
     left_out: tuple[str, ...] = ()
     known: KnownStatistics | None = None
 
+    def asking(self, level: float) -> "MetricOptOutputs":
+        """Return the method that wants a gain of so many standard errors."""
+        return replace(self, cross_fitting=replace(self.cross_fitting, level=level))
+
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
         """Return the method with statistics of another network; others raise."""
         if not isinstance(known, KnownStatistics):

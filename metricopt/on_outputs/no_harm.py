@@ -56,6 +56,10 @@ class NoHarm(Method):
         """Return the method with its open settings fitted to what is left for it."""
         return replace(self, method=self.method.fitted(_left(budget)))
 
+    def asking(self, level: float) -> "NoHarm":
+        """Return the method that wants a gain of so many standard errors."""
+        return replace(self, cross_fitting=replace(self.cross_fitting, level=level))
+
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> "NoHarm":
         """Return the same around the other method with what was learned elsewhere."""
         return replace(self, method=self.method.knowing(known, adapter))
