@@ -18,6 +18,7 @@ Sense = Literal["at least", "at most"]
 CONFIDENCE = 0.95
 """Probability with which all bounds are to be met on other data, by default."""
 
+TIE = 1e-6
 FURTHER = 2
 """Most metrics of a front beside the objective."""
 
@@ -122,8 +123,11 @@ def constrained_cost(each: Tensor) -> Tensor:
     """
     if each.shape[-1] == 1:
         return each[..., 0]
+    objective = each[..., 0].clamp_max(1)
     excess = each[..., 1:].clamp_min(0).mean(-1).clamp_max(1)
-    return torch.where(met(each), each[..., 0].clamp_max(1) / 2, 0.5 + excess / 2)
+    # Of two with the same excess, the better objective leads on.
+    beyond = 0.5 + (excess + TIE * objective.clamp_min(0)) / (2 + 2 * TIE)
+    return torch.where(met(each), objective / 2, beyond)
 
 
 class ConstrainedMetric(Metric):

@@ -145,8 +145,8 @@ class OutputsSearch:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the metric had the same value at every phi that was queried."""
-        return len(self.costs) > 1 and bool(self.costs.max() == self.costs.min())
+        """Whether all metrics had the same value at every phi that was queried."""
+        return len(self.each) > 1 and torch.equal(self.each.amax(0), self.each.amin(0))
 
     @property
     def prediction_error(self) -> float:
