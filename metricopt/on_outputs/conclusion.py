@@ -146,7 +146,7 @@ def _within(
 ) -> Proposal:
     """Return what is best within bounds, or phi = 0 where that is no worse."""
     chosen = Choice(search, known, settings, generator, bounds).made()
-    best, evidence = chosen.best, evidence_of(chosen, search, known)
+    best, evidence = chosen.best, evidence_of(chosen, search, known, bounds)
     assert evidence.gain is not None and evidence.error is not None
     predicted = best.each[0].item()
     fitted = CrossFitted(

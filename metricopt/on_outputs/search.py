@@ -169,6 +169,10 @@ class OutputsSearch:
         spreads = self.each.std(0, correction=0).clamp_min(LEAST_SPREAD).tolist()
         pairs = zip(self.prediction_errors, spreads, strict=True)
         errors: list[float] = [error / spread for error, spread in pairs]
+        still = self.each.amax(0) == self.each.amin(0)
+        if bool((still & (self.each[0] > 0))[1:].any()):
+            # How a bound comes to be met is not known while its metric stays the same.
+            errors.append((TOLERANCE + HOPELESS) / 2)
         return max(errors)
 
     @property

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.bounds import Front
-from metricopt.metrics.constrained import Bounds
+from metricopt.metrics.constrained import Bounds, constrained_cost
 from metricopt.on_outputs.coordinates import Reach, reaches
 from metricopt.on_outputs.cross_fitting import (
     CrossFitting,
@@ -45,6 +45,10 @@ class Chosen:
     best: Held
     untouched: Held
     front: Front
+
+
+def _cost(held: Held) -> float:
+    return constrained_cost(held.each).item()
 
 
 class Choice:
@@ -96,7 +100,7 @@ class Choice:
         """Return the simplest that is as good as the best of those within bounds."""
         enough = [each for each in held if each.all_met >= self._bounds.confidence]
         if not enough:
-            return max(held, key=lambda each: each.all_met)
+            return max(held, key=lambda one: (one.all_met, -_cost(one)))
         costs = torch.stack([each.objective for each in enough])
         return enough[simplest(costs[:, 0], chance_of(costs))]
 

@@ -9,6 +9,7 @@ from metricopt.methods.bounds import Front
 from metricopt.metrics.constrained import Bounds, constrained_cost
 from metricopt.on_outputs.coordinates import Reach
 from metricopt.on_outputs.within_bounds.front import (
+    MOST,
     SMALL,
     is_best,
     spread_out,
@@ -21,6 +22,8 @@ MARGINS = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
 """Margins of the bounds, in standard errors of their metrics, in turn."""
 HALVINGS = 3
 """Times that the interval is halved in which the least such margin is."""
+FEWEST = 20
+"""Points of a front of many examples; of few there are more."""
 KEPT = 30
 """Best offsets for every margin that are fitted without each fold, too."""
 
@@ -43,7 +46,8 @@ class OffsetsWithin:
         self._sweeps.run([*map(self._aim, MARGINS), *self._along_front()])
         means = self._sweeps.means
         aims = torch.stack([self._aim(margin)(means) for margin in MARGINS])
-        best = aims.argsort(dim=1, stable=True)[:, :KEPT].flatten()
+        kept = max(1, min(KEPT, self._sweeps.room // (20 * len(MARGINS))))
+        best = aims.argsort(dim=1, stable=True)[:, :kept].flatten()
         self._points = self._front_points()
         self._pool = torch.cat([best, self._points]).unique()
         offsets = self._sweeps.offsets[self._pool]
@@ -121,7 +125,8 @@ class OffsetsWithin:
     def _front_points(self) -> Tensor:
         values = self._sweeps.means[:, list(self._bounds.axes)]
         best = is_best(values).nonzero().flatten()
-        return best[spread_out(values[best])]
+        most = max(FEWEST, min(MOST, self._sweeps.room // 20))
+        return best[spread_out(values[best], most)]
 
     def _at(self, margin: float) -> Held:
         """Return the offsets that are best with a margin, as folds see them."""

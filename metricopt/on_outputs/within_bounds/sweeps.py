@@ -15,8 +15,12 @@ from metricopt.tasks.observed_statistics import ObservedStatistics
 
 Aim = Callable[[Tensor], Tensor]
 """From predictions [P, 1 + M] to what is to be small, [P]."""
-ROOM = 4_000_000
-"""Most outputs, of all examples under all offsets, that are looked at for one aim."""
+ROOM = 20_000_000
+"""Most outputs that are looked at: of all examples, under all offsets."""
+CHEAP, DEAR = {"decisions", "precisions"}, 10
+"""Kinds of statistics that need no sorting; how much longer others take."""
+LARGEST = 100
+"""Most offsets that are swept."""
 MOST, FEWEST = 1_000, 8
 """Most thresholds of two classes; fewest of each of several."""
 PASSES = 2
@@ -69,17 +73,21 @@ class Sweeps:
         if self.is_exhaustive:
             self._try(self._thresholds(self._places[0], self.offsets[0], MOST))
             return
-        for aim in aims:
+        turns = PASSES * len(self._places)
+        followed = max(1, min(len(aims), self.room // (FEWEST * turns)))
+        count = max(FEWEST, min(24, self.room // (followed * turns)))
+        for chosen in torch.linspace(0, len(aims) - 1, followed).round().long():
+            aim = aims[int(chosen)]
             for _ in range(PASSES):
                 for place in self._places:
                     best = self.offsets[aim(self.means).argmin()]
-                    self._try(self._thresholds(place, best, self._count))
+                    self._try(self._thresholds(place, best, count))
 
     @property
-    def _count(self) -> int:
-        """Thresholds of one offset out of several."""
-        room = ROOM // (self._outputs.numel() * len(self._places) * PASSES)
-        return max(FEWEST, min(24, room))
+    def room(self) -> int:
+        """Most offsets whose statistics are computed in one go through all."""
+        dear = set(self.statistics.kind.names()) - CHEAP
+        return ROOM // (self._outputs.numel() * (DEAR if dear else 1))
 
     def _try(self, offsets: Tensor) -> None:
         self.offsets = torch.cat([self.offsets, offsets])
@@ -105,7 +113,7 @@ class Sweeps:
         ends = needed.unique()
         ends = torch.cat([ends[:1] - 1, ends, ends[-1:] + 1])
         between = (ends[1:] + ends[:-1]) / 2
-        most = max(FEWEST, min(most, ROOM // self._outputs.numel()))
+        most = max(FEWEST, min(most, self.room))
         chosen = torch.linspace(0, len(between) - 1, min(most, len(between)))
         found = base.repeat(len(chosen), 1)
         found[:, place] = between[chosen.round().long()]
@@ -119,4 +127,5 @@ def is_swept(statistics: ObservedStatistics) -> bool:
         ((targets == 0) | (targets == 1)).all()
     )
     scores = statistics.kind.reads == "scores"
-    return scores and decided and "offsets" in statistics.parts
+    few = len(range(statistics.size)[statistics.parts.get("offsets", slice(0))])
+    return scores and decided and 0 < few <= LARGEST

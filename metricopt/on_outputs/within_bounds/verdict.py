@@ -16,7 +16,9 @@ LIKELY, MORE_PROBABLE = 0.5, 0.05
 by how much more probably than by the untouched network."""
 
 
-def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evidence:
+def evidence_of(
+    chosen: Chosen, search: OutputsSearch, known: Explained, bounds: Bounds
+) -> Evidence:
     """Return what is known of a choice, and of the untouched network beside it."""
     best, untouched = chosen.best, chosen.untouched
     gains = untouched.objective - best.objective
@@ -35,6 +37,9 @@ def evidence_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> Evid
         f"untouched network with {untouched.all_met:.2f}. {what}: "
         f"{abs(gain):.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
+    if best.all_met < bounds.confidence:
+        other = " else" if untouched.all_met >= bounds.confidence else ""
+        reason += f" Nothing{other} meets them with probability {bounds.confidence:g}."
     return Evidence(
         reason,
         gain,
@@ -51,20 +56,26 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     """Return why the untouched network is better than a choice; empty if it is not.
 
     A gain has to exceed its standard error by `level`, unless the untouched network
-    does not meet the bounds.
+    does not meet the bounds. Where nothing meets them, a gain is taken that goes no
+    further beyond any.
     """
     before, after = chosen.untouched.all_met, chosen.best.all_met
     wanted = bounds.confidence
-    if after < wanted:
-        nothing = f"Nothing meets them with probability {wanted:g}."
-        if before >= wanted:
-            return f"Nothing else meets them with probability {wanted:g}."
-        likely = after >= LIKELY and after > before + MORE_PROBABLE
-        return "" if likely else nothing
     assert evidence.gain is not None and evidence.error is not None
-    if before >= wanted and evidence.gain <= level * evidence.error:
+    is_shown = evidence.gain > level * evidence.error
+    if after < wanted:
+        likely = after >= LIKELY and after > before + MORE_PROBABLE
+        better = likely or (is_shown and _is_no_further(chosen))
+        return "" if better and before < wanted else "It is no improvement on phi = 0."
+    if before >= wanted and not is_shown:
         return "That is no evidence of a gain."
     return ""
+
+
+def _is_no_further(chosen: Chosen) -> bool:
+    """Return whether a choice exceeds no bound by more than the untouched network."""
+    best, untouched = chosen.best.each[1:], chosen.untouched.each[1:]
+    return bool((best.clamp_min(0) <= untouched.clamp_min(0) + ROUNDING).all())
 
 
 def is_refuted(chosen: Chosen, observed: Tensor, bounds: Bounds) -> bool:
