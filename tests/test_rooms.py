@@ -30,12 +30,14 @@ ROOMS = {
     "metricopt.registry": "errors",
     "metricopt.reading.inputs": "errors",
     "metricopt.reading.outputs": "errors",
+    "metricopt.tasks.padding": "",
     "metricopt.reading.columns": "errors reading.inputs reading.outputs",
     "metricopt.reading.layout": "errors",
     "metricopt.reading.meaning": "errors reading.layout reading.outputs",
     "metricopt.reading.examples": "errors reading.inputs reading.outputs",
     "metricopt.tasks.sampling": "errors reading.columns reading.inputs",
     "metricopt.tasks.examples": "errors reading.columns reading.examples "
+    "tasks.padding "
     "reading.inputs reading.outputs tasks.sampling",
     "metricopt.tasks.row_losses": "errors reading.meaning reading.outputs",
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "

@@ -58,6 +58,8 @@ def auto_adapter(
         ConfigError: if the network is scripted or traced, has neither a layer to
             modulate nor outputs that take offsets, or a site is unknown.
     """
+    # What `torch.compile` made follows the network it was made of.
+    network = getattr(network, "_orig_mod", network)
     if is_scripted(network):
         raise ConfigError(
             f"the network must not be scripted or traced, got a "

@@ -64,12 +64,17 @@ ROUNDING = 1e-6
 """How far a value may leave the range, relative to it: it is often float32."""
 
 
+LAST_POWER = 307
+"""Greatest power of ten that a scale may be long: twice as much is a number, too."""
+
+
 class ValueRange:
     """The range of a metric's values: ends that are promised, or a mere scale.
 
     A value beyond a promised end is an error. Without a promise values are taken as
-    they come, and the first one decides the scale on which they are costs: 0 to 1, or
-    as far as the next power of ten.
+    they come, and the first one that is not at the low end of the scale decides how
+    long the scale is on which they are costs: 0 to 1, or as far as the next power of
+    ten. The cost of the low end is the same on all of them.
 
     Args:
         low: least possible value; None for no promise.
@@ -90,7 +95,7 @@ class ValueRange:
             self.high = self.low + 1
         if low is None and self.high <= self.low:
             self.low = self.high - 1
-        self._seen = False
+        self._seen = self._at_low = False
 
     def afresh(self) -> Self:
         """Return the same range before any value."""
@@ -107,19 +112,22 @@ class ValueRange:
         below, above = value < self.low - slack[0], value > self.high + slack[1]
         if (below and self._promised[0]) or (above and self._promised[1]):
             return None
-        if not self._seen and below:
+        if not self._seen and below and self._at_low:
+            self.high = self.low + _power_of_ten(self.low - value)
+        elif not self._seen and below:
             self.low = self.high - _power_of_ten(self.high - value)
-        if not self._seen and above:
+        elif not self._seen and above:
             self.high = self.low + _power_of_ten(value - self.low)
-        self._seen = True
+        self._at_low = value == self.low and not self._promised[1]
+        self._seen = self._seen or not self._at_low
         if below or above:
             return value
         return min(max(value, self.low), self.high)
 
 
 def _power_of_ten(value: float) -> float:
-    """Return the least power of ten that is at least a positive value."""
-    return 10.0 ** math.ceil(math.log10(value))
+    """Return the least power of ten that is at least a positive value, or the last."""
+    return 10.0 ** min(math.ceil(math.log10(value)), LAST_POWER)
 
 
 class Metric(ABC):

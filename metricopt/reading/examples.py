@@ -61,10 +61,17 @@ def batches_of(loader: DataLoader[Any], name: str) -> Iterator[Any]:
         ) from error
 
 
+UNLIKE_SHAPES = (
+    "; pad or crop them. Texts in a dict of token numbers with an 'attention_mask' are "
+    "padded here"
+)
+"""What to do about batches of unequal shapes."""
+
+
 def joined_batches(batches: Sequence[Inputs], name: str) -> Inputs:
     """Return batches, each [n, ...], as one; raise DataError if they do not fit."""
     owner = f"examples of the {name} split"
-    parts = _by_place(batches, owner, leading=1, remedy="; pad or crop them")
+    parts = _by_place(batches, owner, leading=1, remedy=UNLIKE_SHAPES)
     found: Inputs = formed(form_of(batches[0]), [*map(torch.cat, parts)])
     return found
 

@@ -154,10 +154,12 @@ class Expected:
     def _check(self, meaning: Meaning, outputs: Tensor) -> None:
         if meaning.truth not in self.truths:
             read = f"targets are {meaning.truth}: {meaning.describe()}"
+            remedy = "Say what outputs are by FinetuneOptions(outputs=...)"
+            if "labels" in self.truths:  # of outputs nothing follows for targets
+                remedy = "Give labels as whole numbers from 0 to C - 1"
             raise DataError(
                 f"{self.name} expects {' or '.join(self.truths)} as targets, but here "
-                f"{meaning.doubt or read} Say what outputs are by "
-                f"FinetuneOptions(outputs=...), or {WRAP}."
+                f"{meaning.doubt or read} {remedy}, or {WRAP}."
             )
         found = max(outputs.shape[1], 2)
         if meaning.truth == "labels" and self.classes not in (None, found):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from metricopt.errors import described
+from metricopt.errors import DataError, described
 
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 """What a network is called with; the first axis of every tensor is N."""
@@ -100,6 +100,12 @@ def as_tensor(given: object) -> Tensor | None:
     """Return a tensor, or an array of numbers as one; None for anything else."""
     if not isinstance(given, np.ndarray):
         return given if isinstance(given, Tensor) else None
+    masked = int(np.sum(getattr(given, "mask", False)))  # of a `np.ma.MaskedArray`
+    if masked:
+        raise DataError(
+            f"arrays must hold numbers, got {masked} masked values: "
+            "fill them with numbers, or leave their examples out"
+        )
     try:
         # Copied only if torch cannot share it: read-only, or backwards.
         return torch.from_numpy(np.require(given, requirements=["C", "W"]))

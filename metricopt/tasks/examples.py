@@ -28,6 +28,7 @@ from metricopt.reading.examples import (
 )
 from metricopt.reading.inputs import Inputs, as_tensor, each_input, pair_of, tensors_of
 from metricopt.reading.outputs import Targets
+from metricopt.tasks.padding import padded
 from metricopt.tasks.sampling import Split
 
 BATCH_SIZE = 256
@@ -255,7 +256,7 @@ def _read(loader: DataLoader[Any], name: str) -> tuple[Inputs, Tensor, Columns]:
     if not read:
         raise DataError(f"the {name} split is empty")
     pairs, columns = zip(*read, strict=True)
-    given = [tensor_pair(pair, name) for pair in pairs]
+    given = padded([tensor_pair(pair, name) for pair in pairs])
     inputs, targets = zip(*given, strict=True)
     labels = joined_batches(targets, name)
     assert isinstance(labels, Tensor)

@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "labels alone": ({"labels": LABELS}, "got dict of (labels: Tensor)"),
     "lengths": (({"a": TOKENS, "b": MASK[:50]}, LABELS), "50 inputs and 90 targets"),
     "ragged": (
-        DataLoader([(TEXT, LABELS), (SHORT, LABELS)], None),
+        DataLoader([(TOKENS, LABELS), (TOKENS[:, :5], LABELS)], None),
         "must have one shape, got [5], [8]; pad or crop them",
     ),
     "forms": (DataLoader([(TEXT, LABELS), (TOKENS, LABELS)], None), "one form, got {"),
