@@ -115,7 +115,7 @@ class Slow(nn.Module):
         self.network = pretrained()
 
     def forward(self, images):
-        time.sleep(2e-5 * len(images))
+        time.sleep(2e-4 * len(images))
         return self.network(images)
 
 
