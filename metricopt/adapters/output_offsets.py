@@ -212,7 +212,11 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
     shape = [len(offsets), 1, outputs.shape[2]] + [1] * (outputs.ndim - 3)
     if offsets.shape[1] > outputs.shape[2]:
         offsets, scales = offsets.chunk(2, 1)
-        outputs = outputs * scales.exp().view(shape).to(outputs)
+        # An infinite output is that of a masked class: it has no gradient by a scale.
+        masked = outputs.isinf()
+        finite = outputs.masked_fill(masked, 0.0)
+        scaled = finite * scales.exp().view(shape).to(outputs)
+        outputs = torch.where(masked, outputs, scaled)
     return outputs + offsets.view(shape).to(outputs)
 
 

@@ -131,7 +131,7 @@ def propose(
         least = search.costs.min().item()
         proposal = replace(proposal, second=best, least=least)
     assert proposal.evidence.error is not None
-    if fitted.gain > settings.level * proposal.evidence.error:
+    if fitted.own > settings.level * proposal.evidence.error:
         return proposal
     reason = f"{proposal.evidence.reason} That is no evidence of a gain."
     return proposal.refused(reason) if search.identified else proposal.gives_way(reason)
@@ -150,7 +150,13 @@ def _within(
     assert evidence.gain is not None and evidence.error is not None
     predicted = best.each[0].item()
     fitted = CrossFitted(
-        best.phi, best.moved, 0, evidence.gain, evidence.error, predicted
+        best.phi,
+        best.moved,
+        0,
+        gain=evidence.gain,
+        error=evidence.error,
+        predicted=predicted,
+        own=evidence.gain,
     )
     proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen)
     reason = objection(chosen, evidence, bounds, settings.level)
@@ -226,7 +232,7 @@ def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
             observed, untouched = row[-1].item(), row[0].item()
             surprise = abs(observed - fitted.predicted)
             # Far from what was queried, a value function may promise anything.
-            if observed >= untouched or surprise > fitted.gain / 2:
+            if observed >= untouched or surprise > fitted.own / 2:
                 if proposal.second is not None and observed < proposal.least:
                     proposal = replace(proposal, second=proposal.phi)
                 proposal = proposal.gives_way(

@@ -17,7 +17,9 @@ BAD = torch.full((QuadraticTask().size,), -2.0)
 
 def promised(phi, second, *, least=0.0):
     """A proposal of phi, far better than it is, with the next best beside it."""
-    fitted = CrossFitted(phi, "all of phi", 10, gain=0.5, error=0.01, predicted=0.1)
+    fitted = CrossFitted(
+        phi, "all of phi", 10, gain=0.5, error=0.01, predicted=0.1, own=0.5
+    )
     evidence = Evidence("Identified.", 0.5, 0.01, 9)
     return Proposal(phi, evidence, fitted=fitted, second=second, least=least)
 
