@@ -34,6 +34,9 @@ from metricopt.methods.result import Budget, FinetuneResult
 from metricopt.metrics.base import Metric, from_cost
 from metricopt.on_outputs.no_harm import NoHarm
 
+STATISTICS_REVISION = 2
+"""Raised when statistics change: nothing that was learned of old ones is used."""
+
 
 def make_method(arm: Arm) -> Method:
     """Return the method an arm names, its defaults changed as the arm says.
@@ -152,6 +155,7 @@ def learned(spec: RunSpec, source: Pipeline) -> Known:
 
         own = encode(replace(spec.arm, source=None, learning=0))
         key = {"metric": label, "arm": own, "budget": encode(spec.budget)}
+        key["revision"] = STATISTICS_REVISION
         groups = dict(
             get_or_make("known", key | {"pipeline": source.key}, make).tensors
         )

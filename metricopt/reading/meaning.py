@@ -261,8 +261,9 @@ def _are_mixed(targets: Tensor, classes: int) -> bool:
     """Return whether some columns of targets [N, C] are labels, and others are none."""
     if targets.ndim != 2 or classes == 1 or len(targets) < 2:
         return False
-    low, high = targets.amin(0), targets.amax(0)
-    whole = (targets == targets.round()).all(0) & (low >= 0) & (high < classes)
+    numbers = targets.double()
+    low, high = numbers.amin(0), numbers.amax(0)
+    whole = (numbers == numbers.round()).all(0) & (low >= 0) & (high < classes)
     labels = whole & (high > low)
     return bool(labels.any() & ~whole.all())
 

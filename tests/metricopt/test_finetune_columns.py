@@ -69,6 +69,6 @@ def test_the_error_of_values_in_the_worst_group_is_a_function_of_residuals():
         higher_is_better=False,
         **SETTINGS,
     )
-    assert "residuals by 'sex'" in found.evidence.reason
+    assert "as a function of the residuals" in found.evidence.reason
     assert found.evidence.identified is not None
     assert found.metric_after < found.metric_before

@@ -112,8 +112,8 @@ def test_every_way_to_call_the_model_or_what_is_made_of_it(case, way):
         found.remove()
         again = early(inputs)
     if way == "layer by layer":
-        # The layers have what belongs to them; offsets belong to the whole model.
-        got = got + found.phi[-10:]
+        # The layers have what belongs to them; offsets and scales belong to the whole.
+        got = got * found.phi[-10:].exp() + found.phi[-20:-10]
     torch.testing.assert_close(got, after)
     torch.testing.assert_close(whole, after)
     torch.testing.assert_close(again, before)

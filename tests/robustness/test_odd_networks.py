@@ -346,7 +346,7 @@ def test_offsets_alone_give_the_number_of_the_applied_network(kind: str) -> None
 
     before = measured()
     found = found_on(model, (PIXELS, LABELS))
-    assert found.phi.shape == (10,)
+    assert found.phi.shape == (20,)  # offsets and scales
     assert "no layer that could be modulated" in found.summary()
     assert found.metric_before == pytest.approx(before, abs=1e-5)
     found.apply()
