@@ -310,7 +310,7 @@ class _CrossFit:
 
     @property
     def is_exact(self) -> bool:
-        """Whether what is moved need not be descended, but is searched exactly."""
+        """Whether what is moved is searched exactly, before it is descended."""
         return self.reach.is_cheap and is_decided(self.reach.statistics)
 
     def exact_looks(self) -> Iterator[Look]:

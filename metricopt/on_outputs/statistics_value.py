@@ -244,7 +244,7 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     simple = _simplest(statistics, groups, costs)
     if simple is not None:
         return simple
-    value = StatisticsValueFunction(groups, costs, kind.families(groups))
+    value = _value_of(kind, groups, costs)
     needed = _needed(value, kind.names())
     if len(needed) == len(kind.names()):
         return Explained(value, statistics, groups)
@@ -264,7 +264,7 @@ def _simplest(
         return None
     alone = kind.only((first,))
     known = alone.of_these(groups)
-    value = StatisticsValueFunction(known, costs, alone.families(known))
+    value = _value_of(alone, known, costs)
     spread = costs.std(correction=0)
     wrong = value.left_out_errors.abs().max() > ALONE * spread
     if bool(wrong) or not bool(spread > 0):
@@ -277,8 +277,14 @@ def _of_kind(
 ) -> Explained:
     """Return what is known by a kind of statistics that is among all."""
     known = kind.of_these(groups)
-    value = StatisticsValueFunction(known, costs, kind.families(known))
-    return Explained(value, statistics.of_kind(kind), known)
+    return Explained(_value_of(kind, known, costs), statistics.of_kind(kind), known)
+
+
+def _value_of(
+    kind: Statistics, groups: Groups, costs: Tensor
+) -> StatisticsValueFunction:
+    """Return the value function of a kind of statistics that has these groups."""
+    return StatisticsValueFunction(groups, costs, kind.families(groups))
 
 
 def needed_kinds(
@@ -286,10 +292,9 @@ def needed_kinds(
 ) -> tuple[str, ...]:
     """Return the names of the kinds of statistics that explain costs; see `explain`."""
     kind = statistics.kind
-    simple = _simplest(statistics, groups, costs)
-    if simple is not None:
+    if _simplest(statistics, groups, costs) is not None:
         return kind.names()[:1]
-    value = StatisticsValueFunction(groups, costs, kind.families(groups))
+    value = _value_of(kind, groups, costs)
     return _needed(value, kind.names())
 
 

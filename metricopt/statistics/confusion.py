@@ -44,16 +44,8 @@ class ConfusionStatistics(Statistics):
         if outputs.shape[-1] > MANY:
             temperature = self.temperature if smooth else None
             return groups_of_many(outputs, targets, weights, temperature)
-        decisions = self._random(outputs) if smooth else _decided(outputs)
+        decisions = decisions_of(outputs, self.temperature if smooth else None)
         return self._groups(decisions, targets, weights)
-
-    def _random(self, outputs: Tensor) -> Tensor:
-        """Return the probabilities of decisions, [B, N, K]."""
-        logits = outputs / self.temperature
-        if outputs.shape[-1] == 1:
-            positive = logits[..., 0].sigmoid()
-            return torch.stack([1 - positive, positive], -1)
-        return logits.softmax(-1)
 
     def _groups(
         self, decisions: Tensor, targets: Tensor, weights: Tensor | None
@@ -122,10 +114,19 @@ def _agreements(joint: Tensor) -> Tensor:
     return torch.stack([*found, agreed / free.clamp_min(SMALL).sqrt()], 1)
 
 
-def _decided(outputs: Tensor) -> Tensor:
-    """Return 1 for the decision and 0 for other classes, [B, N, K]."""
-    classes = max(outputs.shape[-1], 2)
-    return one_hot(predict_labels(outputs), classes).float()
+def decisions_of(outputs: Tensor, temperature: float | None) -> Tensor:
+    """Return decisions of outputs [B, N, C], shape [B, N, K] for K = max(C, 2) classes.
+
+    Without a temperature it is 1 for the decision and 0 for other classes, else the
+    probabilities of the softmax at it.
+    """
+    if temperature is None:
+        return one_hot(predict_labels(outputs), max(outputs.shape[-1], 2)).float()
+    logits = outputs / temperature
+    if outputs.shape[-1] == 1:
+        positive = logits[..., 0].sigmoid()
+        return torch.stack([1 - positive, positive], -1)
+    return logits.softmax(-1)
 
 
 MOST_GRADES = 30

@@ -7,11 +7,10 @@ beside the other statistics where several metrics are observed together.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from metricopt.metrics.confusion import predict_labels
+from metricopt.statistics.confusion import decisions_of
 from metricopt.statistics.contract import Groups, Statistics
 
 SMALL = 1e-12
@@ -33,9 +32,8 @@ class PrecisionStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the decisions, or of random ones as likely as they."""
-        classes = max(outputs.shape[-1], 2)
-        decisions = self._random(outputs) if smooth else predicted(outputs, classes)
-        labels = one_hot(targets.long(), classes).to(decisions)
+        decisions = decisions_of(outputs, self.temperature if smooth else None)
+        labels = one_hot(targets.long(), decisions.shape[-1]).to(decisions)
         if weights is None:
             chosen = labels[None]
         else:
@@ -48,16 +46,3 @@ class PrecisionStatistics(Statistics):
             "precisions": hits / decided.clamp_min(SMALL),
             "f-measures": 2 * hits / (decided + labelled).clamp_min(SMALL),
         }
-
-    def _random(self, outputs: Tensor) -> Tensor:
-        """Return the probabilities of decisions, [B, N, K]."""
-        logits = outputs / self.temperature
-        if outputs.shape[-1] == 1:
-            positive = logits[..., 0].sigmoid()
-            return torch.stack([1 - positive, positive], -1)
-        return logits.softmax(-1)
-
-
-def predicted(outputs: Tensor, classes: int) -> Tensor:
-    """Return 1 for the decision and 0 for other classes, [B, N, K]."""
-    return one_hot(predict_labels(outputs), classes).float()
