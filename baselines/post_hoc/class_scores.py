@@ -85,6 +85,11 @@ class OffsetQueries:
         return self.trace[-1]
 
     @property
+    def cost(self) -> float:
+        """Cost of the latest improvement."""
+        return self._cost
+
+    @property
     def remaining(self) -> float:
         """Queries that are left; infinite without a limit."""
         return math.inf if self._limit is None else self._limit - self.made

@@ -16,6 +16,7 @@ from baselines.post_hoc.class_scores import Improvement
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
+from baselines.post_hoc.optuna_offsets import OffsetTrials, study_offsets
 from baselines.post_hoc.prior_correction import PriorCorrection, correct_prior
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.post_hoc.threshold_shift import tune_threshold
@@ -31,6 +32,8 @@ from metricopt.metrics.confusion import class_shares
 
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
+RANDOM = (OffsetEvolution, OffsetTrials)
+"""Searches of offsets that draw random numbers."""
 
 
 def run_prior_correction(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -67,7 +70,7 @@ def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> A
     def run(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
         validation = pipeline.validation(metric, _limit(spec))
         outputs = _class_outputs(spec, pipeline)
-        more = {} if search is not OffsetEvolution else _noise(spec, pipeline)
+        more = _noise(spec, pipeline) if search in RANDOM else {}
         trace = tune(outputs, validation, search=_limited(search(), spec), **more)
         points = ((each.queries, each.value, each.shift) for each in trace)
         notes = {"offsets": _rounded(trace[-1].offsets)}
@@ -170,5 +173,6 @@ ARMS.register("threshold-shift")(
 ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds", GRID))
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
+ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials))
 ARMS.register("cw-plugin")(_offsets(pairwise_weights, PairSearch))
 ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=lambda arm: "edited predictions"))

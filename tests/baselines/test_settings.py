@@ -23,6 +23,7 @@ from baselines.network_methods.surrogate_loss import SurrogateLoss
 from baselines.optimizers.powersign import PowerSign
 from baselines.post_hoc.class_offsets import OffsetSearch
 from baselines.post_hoc.cma_offsets import OffsetEvolution
+from baselines.post_hoc.optuna_offsets import OffsetTrials
 from baselines.training.optimization import Training
 from metricopt.errors import ConfigError
 
@@ -123,6 +124,8 @@ CASES = [
     (OffsetSearch, {"max_queries": 0}, "max_queries >= 1, got max_queries=0"),
     (OffsetEvolution, {"max_queries": 0}, "max_queries >= 1, got max_queries=0"),
     (OffsetEvolution, {"deviation": 0.0}, "deviation > 0, got deviation=0.0"),
+    (OffsetTrials, {"reach": 0.0}, "a study of offsets needs reach in (0, inf), got"),
+    (OffsetTrials, {"max_queries": 0}, "max_queries >= 1, got max_queries=0"),
     (SurrogateLoss, {"pretrain_epochs": -1}, ">= 0, got pretrain_epochs=-1"),
 ]
 

@@ -24,7 +24,10 @@ def test_threshold_shift_is_the_best_of_all_thresholds():
     assert math.isfinite(record.notes["threshold"])
 
 
-CHANGED = ("threshold-shift", "threshold-grid", "cma-offsets", "cw-plugin", "fw-eg")
+CHANGED = (
+    *("threshold-shift", "threshold-grid", "cma-offsets", "optuna-offsets"),
+    *("cw-plugin", "fw-eg"),
+)
 
 
 @pytest.mark.parametrize("kind", CHANGED)

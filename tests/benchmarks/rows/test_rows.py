@@ -1,11 +1,14 @@
 """Rows: what they need, in words, and what a table makes of them."""
 
+from dataclasses import replace
+
 import pytest
 
+from benchmarks.arms.contract import sees
 from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.retrieval.tiers import Retrieval
 from benchmarks.problems.tabular.tiers import DIGIT
-from benchmarks.rows import controls, metricopt, on_outputs, post_hoc, rivals
+from benchmarks.rows import controls, metricopt, on_outputs, post_hoc, rivals, tuners
 from benchmarks.rows.contract import ROWS, Row
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.registry import find_experiment
@@ -27,6 +30,9 @@ MCR, AUCPR = Unit("mcr"), Unit("aucpr")
         (post_hoc.FW_EG, IMAGES, AUCPR, "moves all scores of a class"),
         (post_hoc.FW_EG, RETRIEVAL, MCR, "needs outputs that score classes"),
         (post_hoc.THRESHOLD_GRID, BINARY, AUCPR, "moves all scores of a class"),
+        (tuners.OPTUNA_OFFSETS, IMAGES, MCR, ""),
+        (tuners.OPTUNA_OFFSETS, BINARY, MCR, ""),
+        (tuners.OPTUNA_OFFSETS, BINARY, AUCPR, "moves all scores of a class"),
         (rivals.LQ_CMA_ES, IMAGES, MCR, "needs d <= 32"),
         (rivals.LQ_CMA_ES, BINARY, MCR, ""),
         (on_outputs.UNSORTED, IMAGES, MCR, "is defined for worst-class-error alone"),
@@ -49,6 +55,15 @@ def test_rows_are_registered_once_and_stand_family_by_family():
     assert set(names) >= set(ROWS)
     families = list(dict.fromkeys(row.family for row in rows))
     assert len(families) == len({row.family for row in rows}) == 9
+
+
+def test_tuners_stand_in_tables_that_name_them_alone():
+    rows = [row for row in vars(tuners).values() if isinstance(row, Row)]
+    assert rows and not {row.name for row in rows} & set(ROWS)
+    run = tuners.OPTUNA_OFFSETS.run(replace(IMAGES, reach=2.5), MCR)
+    assert (run.queries, run.arm.settings) == (0, {"reach": 2.5})
+    for row in rows:
+        assert row.sees == sees(row.run(IMAGES, MCR).arm)
 
 
 def test_budgets_are_fields_of_variants():

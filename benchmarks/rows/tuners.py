@@ -1,0 +1,33 @@
+"""Tools that people tune decisions with: rows of the tables that name them."""
+
+from benchmarks.problems.problem import Problem
+from benchmarks.rows.contract import (
+    LOSS_ONLY,
+    UNTOUCHED,
+    Run,
+    classes,
+    decisions,
+    family,
+)
+from benchmarks.runs.spec import Arm, Unit
+
+_row = family(
+    "post hoc",
+    base=(UNTOUCHED, LOSS_ONLY),
+    sees="outputs and labels",
+    needs=(classes, decisions),
+    compared=False,
+)
+
+
+def _optuna_offsets(problem: Problem, metric: Unit) -> Run:
+    return Run(Arm("optuna-offsets", settings={"reach": problem.reach}))
+
+
+OPTUNA_OFFSETS = _row(
+    "optuna-offsets",
+    "Optuna, offsets (100 trials)",
+    run=_optuna_offsets,
+    note="the TPE sampler with its defaults; the first trial is the untouched network",
+    compared=True,
+)
