@@ -22,6 +22,17 @@ NOTHING = "·"
 """Shown where there is no value."""
 
 
+def in_unit(value: float, unit: str) -> str:
+    """Return a value in a unit: `.1532` for fractions, `92.31` for percent."""
+    text = f"{value:.{DECIMALS.get(unit, OTHER_DECIMALS)}f}"
+    return re.sub(r"^(-?)0\.", r"\1.", text) if unit == "fraction" else text
+
+
+def signed(value: float, unit: str) -> str:
+    """Return a value in a unit with its sign, plus included."""
+    return f"{'+' if value >= 0 else ''}{in_unit(value, unit)}"
+
+
 @dataclass(frozen=True)
 class Column:
     """A data set and a metric. Direction and unit are those of the metric.
@@ -110,12 +121,11 @@ class Column:
 
     def format(self, value: float) -> str:
         """Return a value in its unit: `.1532` for fractions, `92.31` for percent."""
-        text = f"{value:.{DECIMALS.get(self.unit, OTHER_DECIMALS)}f}"
-        return re.sub(r"^(-?)0\.", r"\1.", text) if self.unit == "fraction" else text
+        return in_unit(value, self.unit)
 
     def signed(self, value: float) -> str:
         """Return a value in its unit with its sign, plus included."""
-        return f"{'+' if value >= 0 else ''}{self.format(value)}"
+        return signed(value, self.unit)
 
     def spread(self, centre: float | None, deviation: float | None) -> str:
         """Return `mean±deviation` in the unit; `·` without a mean."""

@@ -64,6 +64,8 @@ class TableLayout:
         once: sources of those that do; records decide, see `fitted`.
         first_look: the figure of a first look; None for none.
         rival_row: tested rows are also compared with this one; None for no section.
+        claims_row: row whose expected gains are held against its gains on test over
+            the untouched row; None for no section and no figure of them.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
             note the mismatch. Empty for no figure.
         network_of: readable identity of the network that was there before a run; needed
@@ -95,6 +97,7 @@ class TableLayout:
     mixed: bool = False
     once: frozenset[str] = frozenset()
     rival_row: str | None = None
+    claims_row: str | None = None
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
     observed_of: Callable[[RunSpec], int] | None = None
@@ -111,10 +114,15 @@ class TableLayout:
         wanted |= {row.rival_row for row in self.rows}
         wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
         wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
-        wanted.add(self.untouched_row)
+        wanted |= {self.untouched_row, self.claims_row}
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:
                 raise ConfigError(f"the layout refers to the row {name!r} it lacks")
+        if self.claims_row and not self.untouched_row:
+            raise ConfigError(
+                f"the claims of {self.claims_row!r} are held against the untouched "
+                "network, so the layout must name its `untouched_row`"
+            )
         for column in self.columns:
             self._check_unit(column)
 

@@ -10,6 +10,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
+from benchmarks.report.sections.claims import what_was_claimed
 from benchmarks.report.sections.gain_by_size import gain_by_size
 from benchmarks.report.sections.noted import (
     identified,
@@ -94,7 +95,8 @@ def build(
         drawn = draw_all(layout, records)
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
     parts = _head_parts(layout, records, cells)
-    parts += gain_by_size(layout, cells) + identified(cells)
+    parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
+    parts += identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)
     parts += proposals(layout, records)
     if reference is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.figures import (
     ablations,
+    claims,
     first_look,
     gains,
     pictures,
@@ -56,4 +57,5 @@ def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Fi
         for block in layout.blocks
     }
     found["gain_over_size"] = gains.gain_over_size(layout, records)
+    found["claims"] = claims.claims(layout, records)
     return {name: figure for name, figure in found.items() if figure is not None}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.report.cells import Cell, against, judge
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.panels import (
+    ALL_BLOCKS,
     draw_mark,
     finish,
     make_single_panel,
@@ -28,7 +29,6 @@ NAME_GAP_INCHES = 0.15
 """Room between the names of columns and the title, and at every other edge."""
 BAND = 0.8
 """Share of the room of a size that its marks are spread over."""
-ALL_BLOCKS = Block("all", "all blocks")
 
 
 class Gain(NamedTuple):

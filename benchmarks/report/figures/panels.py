@@ -78,6 +78,8 @@ DPI = 110
 PANEL_INCHES = (4.4, 3.3)
 SINGLE_INCHES = (8.8, 5.0)
 PANELS_PER_LINE = 3
+ALL_BLOCKS = Block("all", "all blocks")
+"""Stands in the title of a figure of all blocks."""
 NARROW = 78
 """Characters in a line of the title beside one or two panels."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
@@ -120,12 +122,24 @@ def make_panels(
 
 def make_single_panel() -> "tuple[Figure, Axes]":
     """Return a figure with one empty panel, which belongs to no column."""
+    figure, (panel,) = make_free_panels(1)
+    return figure, panel
+
+
+def make_free_panels(count: int) -> "tuple[Figure, list[Axes]]":
+    """Return a figure with empty panels beside each other, which belong to no column.
+
+    They take the width of one panel with its legend, and more for each further one.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
-    panel = figure.add_subplot()
-    _dress(panel)
-    return figure, panel
+    wide, high = SINGLE_INCHES
+    size = (wide + PANEL_INCHES[0] * (count - 1), high)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = [figure.add_subplot(1, count, place) for place in range(1, count + 1)]
+    for panel in panels:
+        _dress(panel)
+    return figure, panels
 
 
 def draw_panels(
