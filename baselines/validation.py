@@ -6,7 +6,7 @@ from torch import Tensor
 from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.reading.outputs import Outputs, Targets, leading, targets_at
-from metricopt.tasks.examples import Examples
+from metricopt.tasks.examples import Examples, relabelled
 from metricopt.tasks.task import Meter
 
 
@@ -77,6 +77,18 @@ class Validation:
         """
         targets = targets_at(self.observe.targets, places)
         return self._charged(outputs, targets, "observe")
+
+    def relabelled(self, targets: Tensor) -> "Validation":
+        """Return access to the same metric on observe with other labels.
+
+        Queries count here, too.
+
+        Args:
+            targets: labels of the observe split, shape [N].
+        """
+        other = Validation(self._metric, relabelled(self.observe, targets))
+        other.meter = self.meter
+        return other
 
     def as_costs(self, values: Tensor) -> Tensor:
         """Convert native values of the metric to costs; this is no query."""

@@ -4,6 +4,7 @@ They see outputs and labels of the observe split. A spec of 0 queries leaves the
 number to the arm; any other number is its limit.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from baselines.post_hoc.class_scores import Improvement
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
+from baselines.post_hoc.one_vs_rest import tune_one_vs_rest
 from baselines.post_hoc.optuna_offsets import OffsetTrials, study_offsets
 from baselines.post_hoc.prior_correction import PriorCorrection, correct_prior
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
@@ -77,6 +79,16 @@ def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> A
         return _chosen(trace[-1].shift, validation, points, notes)
 
     return ArmKind(run)
+
+
+def run_one_vs_rest(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    """Choose a threshold for every class against the rest, of a grid for each."""
+    validation = pipeline.validation(metric, _limit(spec))
+    outputs = _class_outputs(spec, pipeline)
+    affordable = (_limit(spec) or math.inf) // outputs.shape[1]
+    found = tune_one_vs_rest(outputs, validation, thresholds=int(min(GRID, affordable)))
+    notes = {"thresholds": _rounded(found.thresholds)}
+    return _chosen(found.shift, validation, (), notes)
 
 
 def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
@@ -171,6 +183,7 @@ ARMS.register("threshold-shift")(
     _threshold(tune_threshold, "max_candidates", THRESHOLDS)
 )
 ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds", GRID))
+ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest))
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
 ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials))

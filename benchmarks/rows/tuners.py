@@ -5,9 +5,11 @@ from benchmarks.rows.contract import (
     LOSS_ONLY,
     UNTOUCHED,
     Run,
+    always,
     classes,
     decisions,
     family,
+    several_classes,
 )
 from benchmarks.runs.spec import Arm, Unit
 
@@ -24,6 +26,14 @@ def _optuna_offsets(problem: Problem, metric: Unit) -> Run:
     return Run(Arm("optuna-offsets", settings={"reach": problem.reach}))
 
 
+ONE_VS_REST = _row(
+    "one-vs-rest",
+    "thresholds one against rest",
+    run=always(Run(Arm("one-vs-rest"))),
+    note="100 thresholds per class, each of them a query of the metric on the class "
+    "against the rest; decisions are argmax of probability over threshold",
+    needs=(several_classes, decisions),
+)
 OPTUNA_OFFSETS = _row(
     "optuna-offsets",
     "Optuna, offsets (100 trials)",

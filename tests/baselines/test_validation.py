@@ -83,3 +83,15 @@ def test_binary_problems_have_one_logit_and_two_classes():
     for classes in ([1], [0, 1, 2]):
         with pytest.raises(DataError, match="this needs targets of both classes 0 and"):
             check_binary(torch.zeros(1, 1), torch.tensor(classes), user="this")
+
+
+def test_other_labels_of_the_observe_split_count_on_the_same_meter():
+    beside = Split(OBSERVE.inputs, TARGETS, {"group": TARGETS})
+    validation = Validation(make_metric("mcr"), beside, limit=3)
+    other, outputs = validation.relabelled(1 - TARGETS), torch.ones(2, 5, 1)
+    assert other.values(outputs).tolist() == pytest.approx([3 / 5] * 2)
+    assert validation.values(outputs[:1]).tolist() == pytest.approx([2 / 5])
+    assert validation.meter.made == {"observe": 3}
+    assert torch.equal(other.observe.columns["group"], TARGETS)
+    with pytest.raises(BudgetExceededError):
+        other.values(outputs[:1])

@@ -77,13 +77,26 @@ def test_training_shares_are_those_of_the_images_theta_was_trained_on():
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"), [("class-offsets", 40), ("cma-offsets", 40), ("cw-plugin", 38)]
+    ("kind", "made"),
+    [
+        *(("class-offsets", 40), ("cma-offsets", 40), ("optuna-offsets", 40)),
+        ("cw-plugin", 38),
+    ],
 )
 def test_offsets_of_ten_classes_keep_a_budget(kind, made):
     spec = spec_of("cross-entropy", experiment="mismatch", column="tail/f-macro")
     _, found = judged(replace(spec, arm=Arm(kind), budget=Spending(40)))
     assert found["queries"] == made
     assert found["trace"][-1].observe["f-macro"] == found["observe"]["f-macro"]
+
+
+def test_ten_thresholds_share_a_budget():
+    spec = spec_of("cross-entropy", experiment="mismatch", column="tail/f-macro")
+    _, found = judged(replace(spec, arm=Arm("one-vs-rest"), budget=Spending(45)))
+    assert found["queried"] == {"observe": 40} and not found["trace"]
+    assert len(found["notes"]["thresholds"]) == 10
+    _, untouched = judged(spec)
+    assert found["observe"]["f-macro"] > untouched["observe"]["f-macro"]
 
 
 def test_probes_and_prior_correction_of_ten_classes():
