@@ -10,6 +10,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
+from benchmarks.report.sections.bounds import within_bounds
 from benchmarks.report.sections.claims import what_was_claimed
 from benchmarks.report.sections.gain_by_size import gain_by_size
 from benchmarks.report.sections.noted import (
@@ -47,7 +48,8 @@ def write_report(
 
     Writes `records.jsonl`, `table.md`, `table.csv`, `table.tex`, `time.md` and one PNG
     per figure, each atomically; figures of an earlier report that these records no
-    longer give are removed. All but `time.md` and the records are free of wall time.
+    longer give are removed. Wall time is in `time.md`, the records, and the sections of
+    a page that compare it.
 
     Args:
         layout: the experiment.
@@ -96,7 +98,7 @@ def build(
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
     parts = _head_parts(layout, records, cells)
     parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
-    parts += identified(cells)
+    parts += within_bounds(layout, cells) + identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)
     parts += proposals(layout, records)
     if reference is not None:

@@ -106,6 +106,10 @@ class Bounds:
     axes: tuple[int, ...]
     confidence: float = CONFIDENCE
 
+    def is_enough(self, probability: float) -> bool:
+        """Return whether bounds met with this probability are said to be met."""
+        return probability >= self.confidence
+
 
 def met(each: Tensor) -> Tensor:
     """Return whether all bounds are met, for `ConstrainedMetric.each` [..., 1 + M]."""

@@ -51,6 +51,13 @@ class Proposal:
     least: float = math.inf
     chosen: Chosen | None = None
 
+    @property
+    def feasible(self) -> float | None:
+        """How probably phi meets all bounds on other data; None where not known."""
+        if self.chosen is None:
+            return None
+        return (self.chosen.best if self.phi.any() else self.chosen.untouched).all_met
+
     def refused(self, reason: str) -> "Proposal":
         """Return phi = 0 instead, with a reason."""
         before = self.evidence.met_before
@@ -314,4 +321,7 @@ def _notes(proposals: list[Proposal]) -> dict[str, float]:
         gains, errors = zip(*claims, strict=True)
         notes["expected_gain"] = sum(gains) / len(claims)
         notes["expected_gain_error"] = sum(errors) / len(claims)
+    feasible = [each.feasible for each in proposals if each.feasible is not None]
+    if feasible:
+        notes["feasible"] = sum(feasible) / len(feasible)
     return notes

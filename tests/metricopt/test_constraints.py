@@ -49,6 +49,7 @@ def test_a_bound_is_met_and_the_result_says_how_probably():
     assert bound.before < 0.9 <= bound.after
     assert result.feasible == {PRECISION: bound.probability}
     assert bound.probability >= 0.95 > result.evidence.met_before[0]
+    assert result.notes["feasible"] == pytest.approx(bound.probability)
     assert not result.turned_down  # although the objective was better before
     assert result.metric_after < result.metric_before
     assert f"{PRECISION}: {bound.before:.4g} -> {bound.after:.4g}" in result.summary()
@@ -68,6 +69,7 @@ def test_a_bound_that_cannot_be_met_is_said_not_to_be():
         **TABLE.given(), metric="f1", constraints=[at_most("worst-class-error", 0.01)]
     )
     assert max(result.feasible.values()) < 0.95
+    assert result.notes["feasible"] <= min(result.feasible.values())
     assert "Nothing meets them with probability 0.95" in result.evidence.reason
     (bound,) = result.bounds
     assert bound.after <= bound.before and result.metric_after >= result.metric_before

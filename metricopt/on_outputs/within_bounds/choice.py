@@ -98,7 +98,7 @@ class Choice:
 
     def _best(self, held: list[Held]) -> Held:
         """Return the simplest that is as good as the best of those within bounds."""
-        enough = [each for each in held if each.all_met >= self._bounds.confidence]
+        enough = [each for each in held if self._bounds.is_enough(each.all_met)]
         if not enough:
             return max(held, key=lambda one: (one.all_met, -_cost(one)))
         costs = torch.stack([each.objective for each in enough])

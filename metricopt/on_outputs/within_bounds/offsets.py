@@ -66,22 +66,22 @@ class OffsetsWithin:
 
         Where none does, those of the greatest probability.
         """
-        wanted = self._bounds.confidence
+        is_enough = self._bounds.is_enough
         best, less = self._at(0.0), 0.0
         self.scale = best.errors
         for margin in MARGINS[1:]:
-            if best.all_met >= wanted:
+            if is_enough(best.all_met):
                 break
             found = self._at(margin)
             self.scale = found.errors
             if found.all_met > best.all_met:
                 best, less, self.margin = found, self.margin, margin
-        if best.all_met < wanted:
+        if not is_enough(best.all_met):
             return best
         for _ in range(HALVINGS if self.margin else 0):
             margin = (less + self.margin) / 2
             found = self._at(margin)
-            if found.all_met >= wanted:
+            if is_enough(found.all_met):
                 best, self.margin = found, margin
             else:
                 less = margin

@@ -37,8 +37,8 @@ def evidence_of(
         f"untouched network with {untouched.all_met:.2f}. {what}: "
         f"{abs(gain):.4f} (standard error {error:.4f}), as a cost from 0 to 1."
     )
-    if best.all_met < bounds.confidence:
-        other = " else" if untouched.all_met >= bounds.confidence else ""
+    if not bounds.is_enough(best.all_met):
+        other = " else" if bounds.is_enough(untouched.all_met) else ""
         reason += f" Nothing{other} meets them with probability {bounds.confidence:g}."
     return Evidence(
         reason,
@@ -60,14 +60,14 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     further beyond any.
     """
     before, after = chosen.untouched.all_met, chosen.best.all_met
-    wanted = bounds.confidence
+    was_enough, is_enough = bounds.is_enough(before), bounds.is_enough(after)
     assert evidence.gain is not None and evidence.error is not None
     is_shown = evidence.gain > level * evidence.error
-    if after < wanted:
+    if not is_enough:
         likely = after >= LIKELY and after > before + MORE_PROBABLE
         better = likely or (is_shown and _is_no_further(chosen))
-        return "" if better and before < wanted else "It is no improvement on phi = 0."
-    if before >= wanted and not is_shown:
+        return "It is no improvement on phi = 0." if was_enough or not better else ""
+    if was_enough and not is_shown:
         return "That is no evidence of a gain."
     return ""
 
@@ -87,7 +87,7 @@ def is_refuted(chosen: Chosen, observed: Tensor, bounds: Bounds) -> bool:
     best, untouched = chosen.best, chosen.untouched
     if bool(((best.each[1:] <= 0) & (observed[1:] > ROUNDING)).any()):
         return True
-    if untouched.all_met < bounds.confidence:
+    if not bounds.is_enough(untouched.all_met):
         return False
     gain = (untouched.objective[0] - best.objective[0]).item()
     surprise = (observed[0] - best.each[0]).abs().item()
