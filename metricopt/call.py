@@ -324,6 +324,7 @@ class FinetuneCall:
             health=verdict(result.notes),
             evidence=evidence,
             known=result.known[0].made_for(adapter) if result.known else None,
+            attempts=result.obvious[0] if result.obvious else (),
             values=self._values,
             confusion=self._confusion(result),
             bounds=reports(self.metric, first, first, chances),

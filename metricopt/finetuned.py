@@ -17,7 +17,9 @@ from metricopt.adapters.applied.changed import is_changed
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.export import fingerprint, save_phi
 from metricopt.errors import ConfigError
+from metricopt.estimate import INTERVAL, Estimate
 from metricopt.figures import Curves, DrawnFront, draw
+from metricopt.methods.attempts import Attempt, Obvious
 from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.known import Known
 from metricopt.methods.result import Checkpoint, Evidence
@@ -28,8 +30,6 @@ from metricopt.reading.meaning import PLAIN, Meaning
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INTERVAL = 1.96
-"""Standard errors to either side of an estimate that make an interval of 95 %."""
 CHANGED = (
     "phi was chosen for other weights than the network has now: load those, or call "
     "finetune again"
@@ -54,30 +54,6 @@ class Spent:
     gradient_steps: int
     seconds: float
     replayed: int = 0
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What is expected to be gained on examples that chose nothing.
-
-    Attributes:
-        value: the estimate, native units, positive if better.
-        low, high: ends of its interval of 95 %.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def describe(self) -> str:
-        """Return what is to be expected; less only where bounds are to be met."""
-        word, price, ends = "better", "", (self.low, self.high)
-        if self.value < 0:
-            word, price, ends = "worse", ", for the bounds", (-self.high, -self.low)
-        return (
-            f"{word} by {abs(self.value):.4g} (95 % interval {ends[0]:.4g} to "
-            f"{ends[1]:.4g}){price}"
-        )
 
 
 @dataclass(frozen=True)
@@ -120,6 +96,7 @@ class Finetuned:
         front: what can be had of the metric and the bounded ones; None without bounds,
             or where they are no function of known statistics.
         is_worse: whether the proposal was worse, bounds included; None without bounds.
+        attempts: what the method tried that anybody would try by hand.
     """
 
     adapter: NetworkAdapter
@@ -146,6 +123,20 @@ class Finetuned:
     met: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
     front: Front | None = None
     is_worse: bool | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def obvious(self) -> tuple[Obvious, ...]:
+        """How the obvious did on observe, by the best of every kind that was tried."""
+        return tuple(
+            Obvious(
+                attempt.name,
+                self._native(attempt.cost),
+                attempt.observed,
+                taken=torch.equal(attempt.phi.to(self.phi), self.phi),
+            )
+            for attempt in self.attempts
+        )
 
     @property
     def feasible(self) -> dict[str, float | None]:
@@ -286,6 +277,9 @@ class Finetuned:
             lines.append("Nothing was gained on this split.")
         if self.evidence is not None:
             lines.append(self.evidence.reason)
+        if self.attempts:
+            tried = ", ".join(each.describe() for each in self.obvious)
+            lines.append(f"Obvious: {tried}; chosen {self.metric_after:.4g}.")
         lines += [bound.describe() for bound in self.bounds]
         lines.append(self.meaning.describe())
         if self.health:

@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from metricopt.finetuned import Estimate
+from metricopt.estimate import Estimate
 from metricopt.label_metrics import Array, LabelMetric, named_for
 from metricopt.metrics.constrained import Bound
 from metricopt.tune import tune

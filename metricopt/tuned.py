@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError, described
-from metricopt.finetuned import Estimate, Finetuned, Spent
+from metricopt.estimate import Estimate
+from metricopt.finetuned import Finetuned, Spent
+from metricopt.methods.attempts import Obvious
 from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
@@ -68,6 +70,11 @@ class Tuned:
     def expected(self) -> Estimate | None:
         """Gain to expect on other data; see `Finetuned.expected`."""
         return self.found.expected
+
+    @property
+    def obvious(self) -> tuple[Obvious, ...]:
+        """How the obvious did on what the search saw; see `Finetuned.obvious`."""
+        return self.found.obvious
 
     @property
     def bounds(self) -> tuple[BoundReport, ...]:

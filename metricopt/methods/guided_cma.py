@@ -10,7 +10,7 @@ Ours, not the papers'. Three changes to plain CMA-ES on the adapter:
    function ranks best are queried. CMA-ES then learns from true costs alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from metricopt.methods.evolution import (
     evolution_strategy,
     spend,
 )
-from metricopt.methods.lines_of_phi import search_lines
+from metricopt.methods.lines_of_phi import best_shifts, search_lines
 from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.process.keeping import one_thread
 from metricopt.tasks.task import Task
@@ -87,6 +87,7 @@ class GuidedCMA(Method):
         if self.lines is not None:
             share = round(self.on_lines * archive.remaining)
             start = search_lines(archive, self.lines, share)
+        shifts = best_shifts(archive)
         searches = [
             evolution_strategy(task.size, self.deviation, seed)
             for seed in draw_seeds(rows, generator)
@@ -97,7 +98,7 @@ class GuidedCMA(Method):
             return self._promising(searches[row], surrogates[row], archive, row, root)
 
         spend(archive, searches, ask, root, start)
-        return archive.result()
+        return replace(archive.result(), obvious=shifts)
 
     def _promising(
         self,

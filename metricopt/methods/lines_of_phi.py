@@ -6,6 +6,7 @@ What one number can gain is found in a few queries, before any search of all of 
 import torch
 from torch import Tensor
 
+from metricopt.methods.attempts import Attempt
 from metricopt.methods.result import Archive
 
 STEP = 0.6
@@ -68,6 +69,21 @@ def search_lines(archive: Archive, lines: Tensor, queries: int) -> Tensor:
             _on_line(archive, best, line, torch.tensor([-distance, distance]))
             distance /= 2
     return archive.best()[0]
+
+
+def best_shifts(archive: Archive) -> tuple[tuple[Attempt, ...], ...]:
+    """Return the best of each row after lines alone were searched, shifts of outputs.
+
+    Nothing where no line was, or where bounds make the cost more than the metric's.
+    """
+    if archive.spent == 1 or archive.task.bounds is not None:
+        return ()
+    costs, best = archive.costs[:, 1:].min(1)
+    rows = zip(archive.phi[:, 1:], costs.tolist(), best, strict=True)
+    return tuple(
+        (Attempt("one shift", phi[place], cost, observed=True),)
+        for phi, cost, place in rows
+    )
 
 
 def _on_line(archive: Archive, start: Tensor, line: Tensor, steps: Tensor) -> Tensor:

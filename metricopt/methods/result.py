@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.methods.attempts import Attempt
 from metricopt.methods.bounds import Front
 from metricopt.methods.known import Known
 from metricopt.metrics.constrained import constrained_cost
@@ -93,6 +94,8 @@ class FinetuneResult:
         evidence: evidence of every row, from methods that ask for it; else empty.
         known: what every row learned of the metric, for use on other networks; empty
             from methods that learn nothing.
+        obvious: what every row tried that anybody would try by hand; empty from methods
+            that try none of it.
     """
 
     phi: Tensor
@@ -103,6 +106,7 @@ class FinetuneResult:
     notes: dict[str, float] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
     known: tuple[Known, ...] = ()
+    obvious: tuple[tuple[Attempt, ...], ...] = ()
 
 
 def last_step(path: Tensor, *, shared_queries: int) -> FinetuneResult:

@@ -4,7 +4,7 @@ the method, start to end       `metricopt_outputs`
 search: what to query next     `search`; what phi may move, and how far `coordinates`
 value function of statistics   `statistics_value`
 portfolio of losses            `snapshots`; as a method alone `portfolio`
-cross-fitting: how far to go   `cross_fitting`; parts of the examples `folds`
+cross-fitting: how far to go   `cross_fitting`; `looks` on the way, by `folds`
 bounds on other metrics        `within_bounds`
 no harm: evidence, or phi = 0  `conclusion`; where it takes queries `folds`
 no harm around other methods   `no_harm`

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
+from metricopt.methods.attempts import Attempt
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
 from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.coordinates import reaches
 from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
 from metricopt.on_outputs.folds import FEWEST_QUERIES, check, lacking
+from metricopt.on_outputs.obvious import attempts
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.choice import Choice, Chosen
@@ -41,6 +43,7 @@ class Proposal:
             it does not keep its promise; None for nothing.
         least: the cost of the best phi that was queried.
         chosen: what was chosen within bounds; None without any.
+        obvious: what was tried that anybody would try by hand.
     """
 
     phi: Tensor
@@ -50,6 +53,7 @@ class Proposal:
     second: Tensor | None = None
     least: float = math.inf
     chosen: Chosen | None = None
+    obvious: tuple[Attempt, ...] = ()
 
     @property
     def feasible(self) -> float | None:
@@ -70,7 +74,8 @@ class Proposal:
             return self.refused(reason)
         found = f"{reason} The best phi that was queried takes its place."
         evidence = replace(self.evidence, reason=found, gain=None, error=None)
-        return Proposal(self.second, evidence, unchecked=True)
+        second = Proposal(self.second, evidence, unchecked=True)
+        return replace(second, obvious=self.obvious)
 
 
 def conclude(
@@ -94,6 +99,7 @@ def conclude(
         checkpoints=(*result.checkpoints[:-1], last),
         notes=_notes(proposals),
         evidence=tuple(each.evidence for each in proposals),
+        obvious=tuple(each.obvious for each in proposals),
     )
 
 
@@ -111,6 +117,20 @@ def propose(
     Where it is, bounds are met, or it is said that they are not. The archive says how
     many queries are left.
     """
+    found = _proposed(search, settings, generator, archive, best)
+    if archive.task.bounds is not None:
+        return found
+    return replace(found, obvious=attempts(search, found.fitted))
+
+
+def _proposed(
+    search: OutputsSearch,
+    settings: CrossFitting,
+    generator: torch.Generator,
+    archive: Archive,
+    best: Tensor | None,
+) -> Proposal:
+    """Return what a search proposes; see `propose`."""
     bounds = archive.task.bounds
     evidence = Evidence(
         "", identified=search.identified_at, trials=tuple(search.trials)

@@ -121,6 +121,8 @@ class Reach:
         place: place of these numbers in phi.
         phi: the rest of phi, shape [d].
         is_cheap: whether the network need not run.
+        by_hand: what the last `starts` are that anybody would try by hand, and how
+            many.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Reach:
     place: slice
     phi: Tensor
     is_cheap: bool = False
+    by_hand: tuple[str, int] = ("", 0)
 
     def whole(self, moved: Tensor) -> Tensor:
         """Return phi [d] with what was moved [m] in its place."""
@@ -161,10 +164,13 @@ def reaches(
         if "adapter" in parts:
             alone = statistics.of_offsets()
         starts = torch.cat([untouched, candidates[~others.any(1)]])[:, place]
+        by_hand = ("", 0)
         if "scales" in parts:
-            more = _shifts if statistics.kind.reads == "values" else _temperatures
-            starts = torch.cat([starts, more(own)])
-        found = [Reach(name, alone, own, starts, place, zero, True)]
+            values = statistics.kind.reads == "values"
+            more = _shifts(own) if values else _temperatures(own)
+            starts = torch.cat([starts, more])
+            by_hand = ("one shift" if values else "temperature", len(more))
+        found = [Reach(name, alone, own, starts, place, zero, True, by_hand)]
         if "adapter" not in parts:
             return found
         name = "all but offsets"

@@ -9,87 +9,25 @@ observe split; this says when to stop, and whether to start at all.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 import torch
 from torch import Tensor
 
+from metricopt.methods.attempts import Attempt
 from metricopt.on_outputs.coordinates import Reach, descend
 from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
 from metricopt.on_outputs.folds import bootstrap, folds_of
+from metricopt.on_outputs.looks import (
+    Followed,
+    Look,
+    chance_of,
+    simplest,
+    without_a_say,
+)
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.statistics.contract import anchored
-
-
-@dataclass(frozen=True)
-class Look:
-    """What held-out folds say of a phi.
-
-    Attributes:
-        reach: what was moved.
-        steps: for how long.
-        moved: fitted on all folds, shape [m].
-        seen: cost of `moved` on all examples, which have chosen it.
-        cost: cost on held-out examples, or `seen` if that is higher: folds that
-            err in different ways look better together than each of them is.
-        without: the same without the examples of each fold, shape [folds].
-        held_out: views of every example, whose fold was left out, [1, N, V].
-    """
-
-    reach: Reach
-    steps: int
-    moved: Tensor
-    seen: float
-    cost: float
-    without: Tensor
-    held_out: Tensor
-
-
-class Followed:
-    """A descent as held-out folds [N] have seen it: its best look, and its worth.
-
-    The length that is best on all folds is the best of many, and looks better than it
-    is. So every fold is judged at the length that is best on the other folds.
-
-    Attributes:
-        best: the look of least cost.
-        without: least costs without the examples of each fold, shape [folds].
-        held_out: views of every example, at a length in which it had no say, [1, N, V].
-    """
-
-    def __init__(self, look: Look, folds: Tensor) -> None:
-        self._folds = folds
-        self.best = look
-        self.without, self.held_out = look.without.clone(), look.held_out.clone()
-
-    def add(self, look: Look) -> None:
-        """Take what is better than before, on all folds or on all but one."""
-        self.best = min(self.best, look, key=lambda each: each.cost)
-        better = look.without < self.without
-        self.without = torch.where(better, look.without, self.without)
-        places = better[self._folds].to(self.held_out.device)
-        self.held_out[:, places] = look.held_out[:, places]
-
-
-def chance_of(costs: Tensor) -> Tensor:
-    """Return errors of the differences to the least of n costs, shape [n].
-
-    Costs are [n, 1 + samples], of all examples, then of samples of the bootstrap.
-    """
-    more = costs - costs[costs[:, 0].argmin()]
-    return more[:, 1:].std(1)
-
-
-def simplest(costs: Tensor, errors: Tensor) -> int:
-    """Return the place of the first that costs no more than the best, but for chance.
-
-    Costs are [n], those of the simplest first; errors [n] are those of `chance_of`.
-
-    Source: the rule of one standard error, Breiman et al., Classification and
-    Regression Trees, 1984, Sec. 3.4.3; the error is that of the bootstrap.
-    """
-    as_good = costs - costs.min() <= errors
-    return int(as_good.int().argmax())
-
 
 SHARES = (1.0, 0.5)
 """Shares of the offsets of an exact search that are looked at. More looks would differ
@@ -158,6 +96,7 @@ class CrossFitted:
         predicted: cost that is predicted of phi on all examples.
         own: the gain as if no other descent had been tried. It decides whether phi is
             moved; `gain` has paid for the choice, and is what is claimed.
+        obvious: what was tried on the way that anybody would try by hand.
     """
 
     phi: Tensor
@@ -167,6 +106,7 @@ class CrossFitted:
     error: float
     predicted: float
     own: float
+    obvious: tuple[Attempt, ...] = ()
 
 
 def cross_fit(
@@ -194,6 +134,7 @@ def cross_fit(
     before = fits[0].costs(untouched, weights)
     own = before - after[chosen]
     gains = before - fits[0].costs(without_a_say(descents, errors, folds), weights)
+    attempts = [each.obvious for each in fits] + [each.obvious for each in descents]
     predicted, _ = value.predict(best.reach.statistics.exact(best.moved[None]))
     return CrossFitted(
         best.reach.whole(best.moved),
@@ -203,6 +144,7 @@ def cross_fit(
         gains[1:].std().item() * settings.inflation,
         predicted.item(),
         min(own[0].item(), before[0].item() - best.seen),
+        tuple(chain.from_iterable(attempts)),
     )
 
 
@@ -216,21 +158,6 @@ def followed(
     """Return the descents of a value function, as folds [N] have seen them."""
     fits = [_CrossFit(value, reach, settings, folds) for reach in found]
     return _race(fits, settings, generator)
-
-
-def without_a_say(descents: list[Followed], errors: Tensor, folds: Tensor) -> Tensor:
-    """Return views of every example, by what is chosen where its fold has no say.
-
-    What is best of many looks better than it is, so the choice of a descent is
-    cross-fitted like its length. Shape [1, N, V].
-    """
-    without = torch.stack([each.without for each in descents], 1)  # [folds, descents]
-    chosen = torch.tensor([simplest(costs, errors.to(costs)) for costs in without])
-    held_out = descents[0].held_out.clone()
-    for place, followed in enumerate(descents):
-        own = (chosen[folds] == place).to(held_out.device)
-        held_out[:, own] = followed.held_out[:, own]
-    return held_out
 
 
 def _race(
@@ -327,16 +254,36 @@ class _CrossFit:
         offsets = untouched.clone()
         offsets[:, : moved.shape[1]] = moved  # scales come after the offsets
         for share in SHARES:
-            yield own._look(0, share * offsets)
+            look = own._look(0, share * offsets)
+            yield replace(look, by_hand="thresholds") if share == 1 else look
+
+    @property
+    def obvious(self) -> list[Attempt]:
+        """The best start that anybody would try by hand, if any changes the cost."""
+        name, count = self.reach.by_hand
+        if not count:
+            return []
+        costs = self._start_costs[:, -1]
+        own, starts = costs[-count:], self.reach.starts[-count:]
+        if bool((own == costs[0]).all()):
+            return []
+        return [Attempt(name, self.reach.whole(starts[own.argmin()]), own.min().item())]
+
+    @cached_property
+    def _start_costs(self) -> Tensor:
+        """Cost of every start by what each row sees, [s, folds + 1]."""
+        views = self.reach.statistics.views
+        starts = self.reach.starts
+        return torch.stack(
+            [self.costs(views(each[None]), self.kept) for each in starts]
+        )
 
     def _start(self) -> Tensor:
         """Return where rows start, [folds + 1, m]: each where its own folds say."""
         starts = self.reach.starts
         if len(starts) == 1:
             return starts.repeat(self.settings.folds + 1, 1)
-        views = self.reach.statistics.views
-        costs = [self.costs(views(each[None]), self.kept) for each in starts]
-        return starts[torch.stack(costs).argmin(0)]
+        return starts[self._start_costs.argmin(0)]
 
     def _look(self, step: int, moved: Tensor) -> Look:
         """Judge the rows of `moved` [folds + 1, m] on the folds they have not seen."""

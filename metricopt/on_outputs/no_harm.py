@@ -15,6 +15,7 @@ from torch import Tensor
 
 from metricopt.algorithm1.recipe import MetaTrained, Progress
 from metricopt.errors import ConfigError
+from metricopt.methods.attempts import Attempt
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.known import Known
 from metricopt.methods.result import Archive, Budget, Evidence, FinetuneResult
@@ -161,6 +162,14 @@ def _watched(
     return search
 
 
+def _obvious(
+    results: list[FinetuneResult], last: FinetuneResult
+) -> tuple[tuple[Attempt, ...], ...]:
+    """Return what each row tried that is obvious, in the end what was cross-fitted."""
+    own = [each.obvious[0] if each.obvious else () for each in results]
+    return tuple((*one, *two) for one, two in zip(own, last.obvious, strict=True))
+
+
 def _joined(
     results: list[FinetuneResult], last: FinetuneResult, *, shared_queries: int
 ) -> FinetuneResult:
@@ -192,4 +201,5 @@ def _joined(
         notes=notes | last.notes,
         evidence=last.evidence,
         known=tuple(known for each in results for known in each.known),
+        obvious=_obvious(results, last),
     )

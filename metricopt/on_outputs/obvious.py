@@ -3,12 +3,15 @@
 import torch
 from torch import Tensor
 
+from metricopt.methods.attempts import Attempt
+from metricopt.on_outputs.cross_fitting import CrossFitted
 from metricopt.on_outputs.exact_offsets import (
     EXAMPLES,
     calibrated,
     offsets_of,
     two_columns,
 )
+from metricopt.on_outputs.search import OutputsSearch
 from metricopt.reading.outputs import are_labels
 from metricopt.statistics.many_classes import MANY
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -35,3 +38,39 @@ def obvious(statistics: ObservedStatistics) -> Tensor:
     phi = torch.zeros(len(moved), statistics.size)
     phi[:, place] = offsets_of(moved, columns)
     return phi
+
+
+def attempts(search: OutputsSearch, fitted: CrossFitted | None) -> tuple[Attempt, ...]:
+    """Return how the obvious did in a search, by the best of every kind.
+
+    What was queried was observed. The rest is predicted where the metric is explained
+    well enough to be cross-fitted, and not known elsewhere.
+    """
+    predicted = None
+    if fitted is not None and len(search.obvious):
+        known = search.explained()
+        own = {
+            name: values[: len(search.obvious)]
+            for name, values in known.of_these(search.candidate_groups).items()
+        }
+        predicted = known.value.predict(own)[0]
+    found = [
+        _best("one shift", search.shifted, search, None),
+        _best("logit adjustment", search.obvious, search, predicted),
+    ]
+    fits = () if fitted is None else fitted.obvious
+    return (*(each for each in found if each is not None), *fits)
+
+
+def _best(
+    name: str, phi: Tensor, search: OutputsSearch, predicted: Tensor | None
+) -> Attempt | None:
+    """Return the best of some phi [n, d] with predicted costs [n], if one is known."""
+    found = []
+    for place, each in enumerate(phi):
+        costs = search.costs[(search.phi == each).all(1)]
+        if len(costs):
+            found.append(Attempt(name, each, costs[-1].item(), observed=True))
+        elif predicted is not None:
+            found.append(Attempt(name, each, predicted[place].item()))
+    return min(found, key=lambda attempt: attempt.cost, default=None)

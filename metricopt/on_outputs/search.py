@@ -96,6 +96,8 @@ class OutputsSearch:
         trials: predicted and observed cost of every phi the value function chose;
             under bounds, the objective's.
         identified_at: queries after which the metric was identified, and stayed so.
+        shifted: shifts of all outputs that are queried where nothing explains the
+            metric, [n, d].
     """
 
     def __init__(
@@ -113,7 +115,8 @@ class OutputsSearch:
         self.costs = torch.empty(0, dtype=torch.float64)
         self.each = torch.empty(0, 1, dtype=torch.float64)
         self.groups: Groups = {}
-        self.fine_tuned = candidates.fine_tuned
+        self.fine_tuned, self.obvious = candidates.fine_tuned, candidates.obvious
+        self.shifted = torch.empty(0, statistics.size)
         self.candidates = torch.cat([candidates.obvious, candidates.fine_tuned])
         self.candidate_groups: Groups = {}
         self._queried = torch.zeros(len(self.candidates), dtype=torch.bool)
@@ -237,7 +240,8 @@ class OutputsSearch:
         The square root [d, d] of a covariance is what it starts with.
         """
         if self._handed_over is None:
-            self._handed_over = HandedOver(self._shifted(), root, self._seed)
+            self.shifted = self._shifted()
+            self._handed_over = HandedOver(self.shifted, root, self._seed)
 
     def ask(self) -> Tensor:
         """Return the phi [d] to query next."""

@@ -14,12 +14,8 @@ from torch import Tensor
 from metricopt.methods.bounds import Front
 from metricopt.metrics.constrained import Bounds, constrained_cost
 from metricopt.on_outputs.coordinates import Reach, reaches
-from metricopt.on_outputs.cross_fitting import (
-    CrossFitting,
-    chance_of,
-    followed,
-    simplest,
-)
+from metricopt.on_outputs.cross_fitting import CrossFitting, followed
+from metricopt.on_outputs.looks import chance_of, simplest
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from metricopt.on_outputs.cross_fitting import Followed, Look, simplest, without_a_say
+from metricopt.on_outputs.looks import Followed, Look, simplest, without_a_say
 
 FOLDS = torch.tensor([0, 1, 2, 0, 1, 2])
 
