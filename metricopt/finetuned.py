@@ -184,15 +184,19 @@ class Finetuned:
     def expected(self) -> Estimate | None:
         """What is expected to be gained elsewhere; None where it is not known.
 
-        phi is fitted without each fold of the observe split and judged on it; the
-        interval is that of the bootstrap over these examples.
+        Where the metric was identified, phi is fitted without each fold of the observe
+        split and judged on it; the interval is that of the bootstrap over these
+        examples. Where phi was checked by queries of parts of the observe split, it is
+        what these gained, and the interval is Student's.
         """
         found = self.evidence
-        if found is None or found.gain is None or found.error is None:
-            return None
-        if not self.phi.any():
+        if found is None or not self.phi.any():
             return None
         unit = self.metric.high - self.metric.low
+        if found.seen is not None:
+            return found.seen.estimate(unit)
+        if found.gain is None or found.error is None:
+            return None
         gain, wide = unit * found.gain, unit * INTERVAL * found.error
         return Estimate(gain, gain - wide, gain + wide)
 
@@ -285,20 +289,30 @@ class Finetuned:
         if self.health:
             lines.append(f"Value function: {self.health}")
         lines += [f"Warning: {each}" for each in self.warnings]
+        return "\n".join([*lines, *self._elsewhere()])
+
+    def _elsewhere(self) -> list[str]:
+        """Return what the summary says of other data."""
         found = self.expected
+        if found is None:
+            return ["phi was chosen on the observe split: judge it on other data."]
+        if found.is_of_choice:
+            return [
+                f"On parts of the observe split {self.metric.name} is "
+                f"{found.describe()}. These examples have chosen phi, too: expect less "
+                "on other data."
+            ]
         kind = f", with {self.kind}," if self.kind else ""
-        lines.append(
-            "phi was chosen on the observe split: judge it on other data."
-            if found is None
-            else f"On other data of this kind{kind} {self.metric.name} is expected to "
-            f"be {found.describe()}."
-        )
-        if found is not None and found.low <= 0 <= found.high and not self.bounds:
+        lines = [
+            f"On other data of this kind{kind} {self.metric.name} is expected to be "
+            f"{found.describe()}."
+        ]
+        if found.low <= 0 <= found.high and not self.bounds:
             lines.append(
                 "phi is moved although this interval holds 0; level=1.96 asks for a "
                 "significant gain."
             )
-        return "\n".join(lines)
+        return lines
 
     def plot(self) -> "Figure":
         """Return a figure: all queries, predictions, and predictions of each class."""

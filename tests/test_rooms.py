@@ -25,6 +25,7 @@ ROOMS = {
     "metricopt.errors": "",
     "metricopt.files": "errors",
     "metricopt.ranking": "",
+    "metricopt.estimate": "",
     "metricopt.process": "",
     "metricopt.figures": "",
     "metricopt.registry": "errors",
@@ -53,16 +54,16 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.algorithm1": "errors ranking process tasks",
-    "metricopt.methods": "errors files registry process metrics statistics tasks "
+    "metricopt.methods": "errors estimate files registry process metrics statistics tasks "
     "algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "
     "methods",
     "metricopt.algorithm1.metricopt_literal": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
-    "metricopt.on_outputs": "errors reading.outputs metrics statistics tasks "
+    "metricopt.on_outputs": "errors estimate reading.outputs metrics statistics tasks "
     "algorithm1 methods",
-    "metricopt.finetuned": "errors figures reading.inputs reading.meaning adapters "
+    "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning adapters "
     "metrics methods",
     "metricopt.options": "errors process reading.layout reading.meaning tasks.sampling "
     "adapters metrics methods",
@@ -76,12 +77,12 @@ ROOMS = {
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal given call",
-    "metricopt.tuned": "errors reading.columns reading.inputs methods finetuned",
+    "metricopt.tuned": "errors estimate reading.columns reading.inputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given finetune tuned",
     "metricopt.label_metrics": "errors reading metrics",
-    "metricopt.sklearn": "finetuned label_metrics metrics tune tuned",
+    "metricopt.sklearn": "estimate label_metrics metrics tune tuned",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

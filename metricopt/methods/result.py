@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError
+from metricopt.estimate import SeenOnParts
 from metricopt.methods.attempts import Attempt
 from metricopt.methods.bounds import Front
 from metricopt.methods.known import Known
@@ -68,6 +69,8 @@ class Evidence:
         met_before: the same of the untouched network.
         front: what can be had of the objective and the bounded metrics; None without
             bounds.
+        seen: what phi gained on parts of the observe split; None if it was not checked
+            on any, or bounds make the cost more than the objective's.
     """
 
     reason: str
@@ -78,6 +81,7 @@ class Evidence:
     met: tuple[float, ...] = ()
     met_before: tuple[float, ...] = ()
     front: Front | None = None
+    seen: SeenOnParts | None = None
 
 
 @dataclass(frozen=True)

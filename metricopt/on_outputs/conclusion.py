@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, MetricError
+from metricopt.estimate import SeenOnParts
 from metricopt.methods.attempts import Attempt
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
 from metricopt.metrics.constrained import Bounds
@@ -293,7 +294,12 @@ def _checked(
                 f"{unit * each.gain:.4g} (standard error {unit * each.error:.4g}); "
                 "these examples have chosen it, too."
             )
-            evidence = replace(proposal.evidence, reason=seen)
+            parts = SeenOnParts(each.gain, each.error, each.parts)
+            evidence = replace(
+                proposal.evidence,
+                reason=seen,
+                seen=parts if archive.task.bounds is None else None,
+            )
             proposal = replace(proposal, evidence=evidence)
             if not each.is_shown:
                 proposal = proposal.refused(f"{seen} That is no evidence of a gain.")
