@@ -16,6 +16,7 @@ from baselines.post_hoc.class_offsets import OffsetSearch, tune_offsets
 from baselines.post_hoc.class_scores import Improvement
 from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
+from baselines.post_hoc.fairlearn_thresholds import equalize_odds
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
 from baselines.post_hoc.one_vs_rest import tune_one_vs_rest
 from baselines.post_hoc.optuna_offsets import OffsetTrials, study_offsets
@@ -24,13 +25,14 @@ from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
 from baselines.post_hoc.threshold_shift import tune_threshold
 from baselines.validation import Validation, labels
 from benchmarks.arms.contract import ARMS, ArmKind
-from benchmarks.problems.choices import Chosen, Point, Shifted
+from benchmarks.problems.choices import Chosen, Point, Shifted, Trained
 from benchmarks.problems.contract import Pipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import class_shares
+from metricopt.reading.inputs import Inputs
 
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
@@ -121,6 +123,31 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     return _chosen(shift_of(best.shift), validation, points, notes)
 
 
+def run_fairlearn_thresholds(
+    spec: RunSpec, pipeline: Pipeline, metric: Metric
+) -> Chosen:
+    """Equalise the error rates of groups, whose numbers are the network's last input.
+
+    Raises:
+        ConfigError: if the network has a single input.
+    """
+    phi = torch.zeros(pipeline.adapter.size)
+
+    def scored(inputs: Inputs) -> tuple[Any, Tensor]:
+        if not isinstance(inputs, tuple):
+            raise ConfigError(
+                f"{spec.arm.kind} needs groups as the last input of the network, and "
+                f"the network of the pipeline {spec.pipeline.name} has a single input"
+            )
+        return pipeline.predict(inputs, phi), inputs[-1]
+
+    observe = pipeline.splits.observe
+    found = equalize_odds(
+        *scored(observe.batch(slice(None))), labels(observe), **_noise(spec, pipeline)
+    )
+    return Chosen(Trained(lambda inputs: found.decide(*scored(inputs))))
+
+
 def _prior_correction(
     pipeline: Pipeline, validation: Validation
 ) -> PriorCorrection | None:
@@ -184,6 +211,7 @@ ARMS.register("threshold-shift")(
 )
 ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds", GRID))
 ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest))
+ARMS.register("fairlearn-thresholds")(ArmKind(run_fairlearn_thresholds))
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
 ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials))

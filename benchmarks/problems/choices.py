@@ -42,11 +42,12 @@ class Trained:
     """A network of its own.
 
     Attributes:
-        predict: returns the outputs of inputs [n, ...]: [n, C], or a tuple of tensors
-            [n, ...] where the network returns one.
+        predict: returns the outputs of inputs [n, ...], a tuple of them where the
+            network has several: [n, C], or a tuple of tensors [n, ...] where the
+            network returns one.
     """
 
-    predict: Callable[[Tensor], Outputs]
+    predict: Callable[[Any], Outputs]
     rows: ClassVar[int] = 1
 
 

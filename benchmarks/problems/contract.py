@@ -25,6 +25,7 @@ from metricopt.losses.contract import Loss
 from metricopt.losses.portfolio import Portfolio
 from metricopt.metrics.base import Metric
 from metricopt.process.seeding import Seeds
+from metricopt.reading.inputs import Inputs, tensors_of
 from metricopt.reading.outputs import Outputs, each, targets_at
 from metricopt.registry import Registry
 from metricopt.tasks.encoding import Encoded, encoded
@@ -254,10 +255,11 @@ class Pipeline(ABC):
         raise ConfigError(f"{type(self).__name__} does not train its network further")
 
     @torch.no_grad()
-    def predict(self, inputs: Tensor, phi: Tensor) -> Outputs:
+    def predict(self, inputs: Inputs, phi: Tensor) -> Outputs:
         """Return the outputs of the network with phi [d] in it, of inputs [n, ...]."""
         features = self.adapter.encode(inputs)
-        outputs = self.adapter.predict(features, phi[None].to(inputs.device))
+        device = tensors_of(inputs)[0].device
+        outputs = self.adapter.predict(features, phi[None].to(device))
         return each(lambda part: part[0], outputs)
 
     def pictured(self, choice: Choice) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from benchmarks.rows.contract import (
     decisions,
     family,
     several_classes,
+    two_classes,
 )
 from benchmarks.runs.spec import Arm, Unit
 
@@ -40,4 +41,11 @@ OPTUNA_OFFSETS = _row(
     run=_optuna_offsets,
     note="the TPE sampler with its defaults; the first trial is the untouched network",
     compared=True,
+)
+FAIRLEARN = _row(
+    "fairlearn-thresholds",
+    "Fairlearn ThresholdOptimizer",
+    run=always(Run(Arm("fairlearn-thresholds"))),
+    note="accuracy under equalized odds, without a query; some decisions are random",
+    needs=(two_classes, decisions),
 )

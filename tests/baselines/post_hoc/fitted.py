@@ -30,3 +30,27 @@ def tumours():
     x = inputs[:, 1:2]
     logits = LogisticRegression().fit(x, targets).decision_function(x)
     return torch.from_numpy(logits)[:, None], torch.from_numpy(targets)
+
+
+@cache
+def biased_model():
+    """Return a model of whether a digit is above 4, with inputs, labels and groups.
+
+    Groups are thirds of the ink.
+    """
+    pixels, digits = load_digits(return_X_y=True)
+    high, ink = digits > 4, pixels.mean(1)
+    groups = np.digitize(ink, np.quantile(ink, [1 / 3, 2 / 3]))
+    # High digits with little ink are rare among those the model is fitted to.
+    rare = high & (groups == 0) & (np.arange(len(high)) % 8 > 0)
+    inputs = np.c_[pixels / 16, groups]
+    model = LogisticRegression(C=0.1, max_iter=500).fit(inputs[~rare], high[~rare])
+    return model, inputs, high.astype(int), groups
+
+
+@cache
+def high_digits():
+    """Return the logit [N, 1] of the biased model, labels and groups."""
+    model, inputs, high, groups = biased_model()
+    logits = torch.from_numpy(model.decision_function(inputs))[:, None]
+    return logits, torch.from_numpy(high), torch.from_numpy(groups)

@@ -32,6 +32,8 @@ MCR, AUCPR = Unit("mcr"), Unit("aucpr")
         (post_hoc.THRESHOLD_GRID, BINARY, AUCPR, "moves all scores of a class"),
         (tuners.ONE_VS_REST, IMAGES, MCR, ""),
         (tuners.ONE_VS_REST, BINARY, MCR, "needs more than two classes"),
+        (tuners.FAIRLEARN, BINARY, MCR, ""),
+        (tuners.FAIRLEARN, IMAGES, MCR, "needs two classes"),
         (tuners.OPTUNA_OFFSETS, IMAGES, MCR, ""),
         (tuners.OPTUNA_OFFSETS, BINARY, MCR, ""),
         (tuners.OPTUNA_OFFSETS, BINARY, AUCPR, "moves all scores of a class"),
