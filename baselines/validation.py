@@ -5,6 +5,7 @@ from torch import Tensor
 
 from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.base import Metric, to_cost
+from metricopt.reading.columns import columned, columns_at, columns_of
 from metricopt.reading.outputs import Outputs, Targets, leading, targets_at
 from metricopt.tasks.examples import Examples, relabelled
 from metricopt.tasks.task import Meter
@@ -58,7 +59,10 @@ class Validation:
         Converting costs back would round them.
         """
         if targets is None:
-            return self._charged(outputs, self.observe.targets, "observe")
+            own = columned(
+                self.observe.targets, columns_of(self.observe), self._metric.columns
+            )
+            return self._charged(outputs, own, "observe")
         # Targets given by the caller belong to training examples.
         return self._charged(outputs, targets, "train")
 
@@ -76,7 +80,9 @@ class Validation:
             MetricError, BudgetExceededError: as in `costs`.
         """
         targets = targets_at(self.observe.targets, places)
-        return self._charged(outputs, targets, "observe")
+        beside = columns_at(columns_of(self.observe), places)
+        own = columned(targets, beside, self._metric.columns)
+        return self._charged(outputs, own, "observe")
 
     def relabelled(self, targets: Tensor) -> "Validation":
         """Return access to the same metric on observe with other labels.

@@ -16,6 +16,7 @@ from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import MetricOptError
 from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric, WrappedMetric
+from metricopt.metrics.constrained import over_each
 from metricopt.reading.outputs import Outputs, Targets
 from metricopt.registry import Registry
 
@@ -50,6 +51,25 @@ class AuditedMetric(WrappedMetric):
         values = self.metric.values(outputs, targets)
         self.evaluations += len(values)
         return values
+
+
+def audited(metric: Metric) -> tuple[Metric, list[AuditedMetric]]:
+    """Return a metric that counts evaluations, and what counts them.
+
+    The metrics of one with bounds are counted apart: a query evaluates each of them.
+    """
+    audits: list[AuditedMetric] = []
+
+    def audit(one: Metric) -> Metric:
+        audits.append(AuditedMetric(one))
+        return audits[-1]
+
+    return over_each(metric, audit), audits
+
+
+def evaluations(audits: Sequence[AuditedMetric]) -> int:
+    """Return how often a metric was evaluated, or the busiest of those with bounds."""
+    return max(audit.evaluations for audit in audits)
 
 
 def check_counts(
@@ -148,12 +168,12 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
         FairnessError: if what it spent is not what it reports.
     """
     kind = ARMS.get(spec.arm.kind)
-    metric = AuditedMetric(pipeline.metric(spec.metric))
+    metric, audits = audited(pipeline.metric(spec.metric))
     with nullcontext() if kind.reads_test else pipeline.sealed():
         chosen = kind.run(spec, pipeline, metric)
     check_counts(
         spec.arm.name or spec.arm.kind,
-        evaluated=metric.evaluations + sum(chosen.prepared.values()),
+        evaluated=evaluations(audits) + sum(chosen.prepared.values()),
         counted=sum(chosen.queried.values()),
         reported=chosen.reported,
         points=[point.queries for point in chosen.points],

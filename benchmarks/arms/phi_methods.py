@@ -16,9 +16,10 @@ from baselines.phi_methods.contract import RIVALS
 from benchmarks.arms.contract import (
     ARMS,
     ArmKind,
-    AuditedMetric,
+    audited,
     check_budget,
     check_counts,
+    evaluations,
 )
 from benchmarks.arms.diagnosis import diagnose
 from benchmarks.problems.choices import Adapted, Chosen, Point, Trained, together
@@ -100,13 +101,13 @@ def prepare(
         seeds = pipeline.seeds
         generator = seeds.generator("meta-training", label, *several.values())
         started = time.perf_counter()
-        metric = AuditedMetric(pipeline.metric(spec.metric))
+        metric, audits = audited(pipeline.metric(spec.metric))
         task = pipeline.task(metric)
         task.meter.limit = budget.queries
         made = method.prepare(task, budget, generator)
         check_counts(
             spec.arm.name,
-            evaluated=metric.evaluations,
+            evaluated=evaluations(audits),
             counted=task.queries,
             reported=made.queries,
         )

@@ -19,6 +19,7 @@ from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fairlearn_thresholds import equalize_odds
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
 from baselines.post_hoc.one_vs_rest import tune_one_vs_rest
+from baselines.post_hoc.logit_adjustment import LogitAdjustment, adjust_logits
 from baselines.post_hoc.optuna_offsets import OffsetTrials, study_offsets
 from baselines.post_hoc.prior_correction import PriorCorrection, correct_prior
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid
@@ -213,6 +214,7 @@ ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds",
 ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest))
 ARMS.register("fairlearn-thresholds")(ArmKind(run_fairlearn_thresholds))
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
+ARMS.register("logit-adjustment")(_offsets(adjust_logits, LogitAdjustment))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
 ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials))
 ARMS.register("cw-plugin")(_offsets(pairwise_weights, PairSearch))

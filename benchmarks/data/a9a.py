@@ -6,6 +6,7 @@ binary features, 23.9 percent positive.
 
 import io
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -13,6 +14,30 @@ from benchmarks.data.contract import DATASETS, Arrays, DataSource
 from benchmarks.data.files.variants import DataFile, Variant
 
 _ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+_WIDTHS = {
+    "age": 5,
+    "workclass": 8,
+    "weight": 5,
+    "education": 16,
+    "years of education": 5,
+    "marital status": 7,
+    "occupation": 14,
+    "relationship": 6,
+    "race": 5,
+    "sex": 2,
+    "capital gain": 2,
+    "capital loss": 2,
+    "hours": 5,
+    "country": 41,
+}
+ATTRIBUTES = {
+    name: slice(end - width, end)
+    for (name, width), end in zip(
+        _WIDTHS.items(), accumulate(_WIDTHS.values()), strict=True
+    )
+}
+"""Columns of the inputs that hold the values of an attribute of UCI Adult, one of them
+1; all 0 where it is missing. Age, weight and hours are cut at their quintiles."""
 
 
 @DATASETS.register("a9a")

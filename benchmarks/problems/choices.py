@@ -12,6 +12,7 @@ from torch import Tensor
 from benchmarks.runs.record import NETWORK
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
+from metricopt.reading.columns import columned, columns_of
 from metricopt.reading.outputs import Outputs, each, joined
 from metricopt.tasks.encoding import Encoded
 from metricopt.tasks.examples import Examples
@@ -295,7 +296,8 @@ class JudgedSplit:
             parts = (self.examples.batch(slice(at, at + at_once)) for at in starts)
             outputs = joined([choice.predict(part) for part in parts], 0)
         one_row = each(lambda part: part[None], outputs)
+        targets, columns = self.examples.targets, columns_of(self.examples)
         return {
-            name: metric.values(one_row, self.examples.targets)
+            name: metric.values(one_row, columned(targets, columns, metric.columns))
             for name, metric in metrics.items()
         }

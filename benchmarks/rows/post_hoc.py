@@ -76,6 +76,12 @@ THRESHOLD_GRID = _shift(
     "100 thresholds, as scikit-learn's TunedThresholdClassifierCV tries them",
     needs=(two_classes, decisions),
 )
+LOGIT_ADJUSTMENT = _shift(
+    "logit-adjustment",
+    "logit adjustment",
+    "11 values of tau; logits lose tau times the logarithm of their class's share",
+    compared=True,
+)
 FW_EG = _shift("fw-eg", "FW-EG", sees="edited predictions")
 
 register(

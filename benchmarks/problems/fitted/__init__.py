@@ -1,0 +1,1 @@
+"""Classifiers of scikit-learn on tables, of which only the outputs are moved."""

@@ -1,0 +1,230 @@
+"""A fitted classifier on a table: its outputs are known, and offsets are added to them.
+
+Random splits; the classifier never sees observe and test. The network is the identity,
+as in `metricopt.tune`, whose adapter this is without its scales: decisions of
+`metricopt.sklearn.MetricTunedClassifier` are moved by offsets alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.training.batches import Batches
+from baselines.training.optimization import Training
+from benchmarks.data.a9a import ATTRIBUTES
+from benchmarks.data.registry import load_dataset
+from benchmarks.problems.contract import PIPELINES, Pipeline
+from benchmarks.problems.fitted.estimators import Estimator, fitted, logits
+from benchmarks.problems.splits import Splits
+from benchmarks.runs.artifacts import Artifact, get_or_make
+from benchmarks.runs.codec import encode
+from metricopt.adapters.base import NetworkAdapter
+from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
+from metricopt.adapters.output_offsets import OutputOffsets, Unmodulated
+from metricopt.errors import ConfigError
+from metricopt.losses.contract import Loss
+from metricopt.metrics.confusion import class_shares
+from metricopt.process.seeding import Seeds, make_generator
+from metricopt.tasks.sampling import NaturalSampler, Sampler, Split
+
+GROUP = "group"
+"""Column of the splits that holds the group of every example."""
+FREQUENT = 100
+"""Fewest examples of a value that is predicted; those of others are left out."""
+TRAINED, OBSERVED = 10_000, 2_000
+"""Most examples that a classifier is fitted to, and that a metric is queried on."""
+BATCH_SIZE = 128
+
+
+@dataclass(frozen=True)
+class TableData:
+    """What is predicted of a data set.
+
+    Attributes:
+        dataset: name of the data set.
+        variant: variant of the data set.
+        predicted: the attribute of A9A that is predicted, which is then no feature;
+            empty for the classes of the data set.
+        positive: classes against the rest; empty for all classes apart.
+        group: the attribute of A9A by which examples have offsets of their own and
+            metrics a column `group`; empty for none.
+    """
+
+    dataset: str
+    variant: str
+    predicted: str = ""
+    positive: tuple[int, ...] = ()
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class FittedSettings:
+    """Everything that decides the pipeline of a fitted classifier but its replicate.
+
+    Attributes:
+        data: what is predicted.
+        estimator: the classifier.
+        observed: most examples of the observe split, a quarter of all at most.
+        revision: raised when code changes numbers, so that no old record is reused.
+    """
+
+    data: TableData
+    estimator: Estimator
+    observed: int = OBSERVED
+    revision: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Examples of a table.
+
+    Attributes:
+        inputs: features, shape [N, F].
+        targets: labels, shape [N].
+        groups: group of every example, shape [N]; None without any.
+        variant: label of the data set.
+        digest: identity of the data set.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    groups: Tensor | None
+    variant: str
+    digest: str
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return int(self.targets.max()) + 1
+
+
+def load_table(data: TableData) -> Table:
+    """Return the examples of a table, in the order of the data set."""
+    found = load_dataset(data.dataset, data.variant, offline=True)
+    inputs, targets = found.inputs.flatten(1), found.targets
+    features, kept = inputs, torch.ones(len(targets), dtype=torch.bool)
+    if data.predicted:
+        place = ATTRIBUTES[data.predicted]
+        targets, kept = _attribute(inputs[:, place])
+        features = torch.cat([inputs[:, : place.start], inputs[:, place.stop :]], 1)
+    if data.positive:
+        targets = torch.isin(targets, torch.tensor(data.positive)).long()
+    groups = inputs[kept][:, ATTRIBUTES[data.group]].argmax(1) if data.group else None
+    return Table(features[kept], targets[kept], groups, found.label, found.digest)
+
+
+def _attribute(one_hot: Tensor) -> tuple[Tensor, Tensor]:
+    """Return labels [N] of values [N, C], and which examples have a frequent one.
+
+    Frequent values are numbered from 0; other labels mean nothing.
+    """
+    frequent = one_hot[:, one_hot.sum(0) >= FREQUENT]
+    return frequent.argmax(1), frequent.sum(1) > 0
+
+
+@PIPELINES.register("fitted")
+class FittedPipeline(Pipeline):
+    """A table with a fitted classifier; see `Pipeline`."""
+
+    settings_type = FittedSettings
+    settings: FittedSettings
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        """Seeds of everything that is random here."""
+        data, estimator = self.settings.data, self.settings.estimator
+        observed = self.settings.observed
+        return Seeds(*vars(data).values(), estimator, observed, self.replicate)
+
+    @cached_property
+    def table(self) -> Table:
+        """All examples."""
+        return load_table(self.settings.data)
+
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor]:
+        """Places of the examples the classifier is fitted to, and of all others."""
+        count = len(self.table.targets)
+        generator = make_generator("fitted split", self.table.digest, self.replicate)
+        order = torch.randperm(count, generator=generator)
+        train, others = order.tensor_split([min(TRAINED, count // 2)])
+        return train, others
+
+    @cached_property
+    def classifier_outputs(self) -> Tensor:
+        """Logits of all examples the classifier was not fitted to."""
+        table, (train, others) = self.table, self._places
+        data, name = self.settings.data, self.settings.estimator
+
+        def make() -> Artifact:
+            given = table.inputs[train], table.targets[train]
+            classifier = fitted(name, *given, seed=self.replicate)
+            found = logits(classifier, table.inputs[others], table.classes)
+            return Artifact({"logits": found}, {})
+
+        key = {"data": encode(data), "digest": table.digest, "estimator": name}
+        key |= {"replicate": self.replicate, "revision": self.settings.revision}
+        return get_or_make("fitted", key, make).tensors["logits"]
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The three splits, of outputs; gradients come from observe, as in `tune`."""
+        table, (_, others) = self.table, self._places
+        observed = min(self.settings.observed, len(table.targets) // 4)
+        observe = self._split(slice(observed), others)
+        test = self._split(slice(observed, None), others)
+        return Splits(
+            observe, observe, test, table.variant, table.digest, table.classes
+        )
+
+    def _split(self, part: slice, others: Tensor) -> Split:
+        table, places = self.table, others[part]
+        outputs, targets = self.classifier_outputs[part], table.targets[places]
+        if table.groups is None:
+            return Split(outputs, targets)
+        groups = table.groups[places]
+        return Split((outputs, groups), targets, {GROUP: groups})
+
+    @cached_property
+    def adapter(self) -> NetworkAdapter:
+        """Offsets of the outputs, of every group its own where there are groups."""
+        count, network = self.classifier_outputs.shape[1], nn.Identity()
+        one = self.splits.observe.batch(slice(1))
+        if self.table.groups is None:
+            return OutputOffsets(Unmodulated(network, one), one, outputs=count)
+        number = int(self.table.groups.max()) + 1
+        return GroupOffsets(ShiftedByGroup(network, groups=number, outputs=count))
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that logits are trained with."""
+        if self.table.classes > 2:
+            return nn.CrossEntropyLoss()
+        return nn.BCEWithLogitsLoss()
+
+    @property
+    def sampler(self) -> Sampler:
+        """What draws the mini-batches of fine-tuning."""
+        return NaturalSampler(len(self.splits.train), BATCH_SIZE)
+
+    @property
+    def training_shares(self) -> Tensor:
+        """Class shares of the examples the classifier was fitted to."""
+        train, _ = self._places
+        return class_shares(self.table.targets[train], self.table.classes)
+
+    def network_start(self, *, from_theta: bool) -> nn.Module:
+        """Return the identity: there is no network behind known outputs."""
+        return nn.Identity()
+
+    def batches(self, changes: Mapping[str, Any]) -> Batches:
+        """Raise ConfigError: a fitted classifier is not trained further."""
+        raise ConfigError("a fitted classifier has no mini-batches of training")
+
+    def training(self, changes: Mapping[str, Any]) -> Training:
+        """Raise ConfigError: a fitted classifier is not trained further."""
+        raise ConfigError("a fitted classifier is not trained further")

@@ -1,0 +1,93 @@
+"""Does the interval hold? Claimed against true gains on tables. Ours.
+
+`found.expected` is a gain with an interval of 95 %. Gains are claimed where they look
+large, so that an interval that ignores the choice holds too rarely, and its middle is
+too high. Test splits are 10 to 200 times as large as observe, so that the gain on test
+stands for the true one.
+"""
+
+from dataclasses import replace
+from itertools import product
+
+from benchmarks.problems.fitted.estimators import Estimator
+from benchmarks.problems.fitted.tiers import (
+    COVER,
+    DIGITS,
+    INCOME,
+    OCCUPATION,
+    PINE,
+    RARE,
+    WORK,
+)
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import Block
+from benchmarks.rows.on_outputs import OURS
+from benchmarks.runs.codec import decode
+from benchmarks.problems.fitted.pipeline import FittedSettings
+from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.tables.ours.tuned import (
+    CAPTION,
+    DATA_NOTE,
+    METRICS,
+    NAMES,
+    REPLICATES_NOTE,
+    UNTOUCHED,
+)
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
+
+SIZES = (300, 1_000, 3_000)
+"""Examples to observe."""
+TABLES = (INCOME, WORK, OCCUPATION, COVER, PINE, RARE)
+ESTIMATORS: tuple[Estimator, ...] = ("logistic", "boosting")
+ROWS = (UNTOUCHED, OURS)
+ASKS = "this table asks whether claims hold"
+
+
+def coverage(tier: str) -> Table:
+    """Return the table of claims at a tier."""
+    smoke = tier == "smoke"
+    sizes = (100, 400) if smoke else SIZES
+    problems = (DIGITS,) if smoke else TABLES
+    estimators = ESTIMATORS[:1] if smoke else ESTIMATORS
+    metrics = list(METRICS)[:1] if smoke else list(METRICS)
+    cells = list(product(problems, estimators, metrics))
+    return table(
+        [
+            Place(
+                str(size),
+                replace(problem.at(tier), estimator=estimator, observed=size),
+                Unit(metric),
+                f"{problem.name}/{estimator}/{metric}",
+                rows=ROWS,
+                asks=ASKS,
+            )
+            for size in sizes
+            for problem, estimator, metric in cells
+        ],
+        title="Claimed and true gains",
+        caption=CAPTION.replace("{observed:,}", "as many others as blocks say"),
+        convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
+        blocks=tuple(Block(str(size), f"{size:,} to observe") for size in sizes),
+        columns=tuple(
+            Column(
+                f"{problem.name}/{estimator}/{metric}",
+                f"{problem.label}, {NAMES[estimator]}, {METRICS[metric]}",
+                Unit(metric),
+            )
+            for problem, estimator, metric in cells
+        ),
+        untouched_row=UNTOUCHED.name,
+        query_budgets=(15,),
+        observed_of=observed_of,
+        claims_row=OURS.name,
+        notes=(DATA_NOTE, REPLICATES_NOTE),
+    )
+
+
+def observed_of(spec: RunSpec) -> int:
+    """Return the examples of the observe split of a run."""
+    return decode(FittedSettings, spec.pipeline.settings).observed
+
+
+EXPERIMENTS.register("coverage")(experiment_of("coverage", coverage))
