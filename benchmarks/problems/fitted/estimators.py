@@ -28,9 +28,7 @@ def _boosting(seed: int) -> Any:
 def _mlp(seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier
 
-    return _standardised(
-        MLPClassifier((64,), early_stopping=True, random_state=seed)
-    )
+    return _standardised(MLPClassifier((64,), early_stopping=True, random_state=seed))
 
 
 def _standardised(estimator: Any) -> Any:

@@ -40,8 +40,8 @@ class FittedTable(DataProblem):
         classes: number of classes.
         estimator: the classifier.
         observed: most examples of the observe split.
-        bound: of runs under a bound: the least precision of two classes, the least recall
-            of several.
+        bound: of runs under a bound: least precision of two classes, least recall of
+            several, greatest gap between groups.
     """
 
     data: TableData
@@ -69,7 +69,9 @@ class FittedTable(DataProblem):
         return Unit("fitted", encode(settings))
 
 
-def _table(name: str, label: str, dataset: str, bound: float, **more: Any) -> FittedTable:
+def _table(
+    name: str, label: str, dataset: str, bound: float, **more: Any
+) -> FittedTable:
     classes = more.pop("classes", 2)
     data = TableData(dataset, UNRESOLVED, **more)
     return FittedTable(name=name, label=label, data=data, classes=classes, bound=bound)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 
 from benchmarks.problems.fitted.estimators import Estimator
+from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.problems.fitted.tiers import (
     COVER,
     DIGITS,
@@ -23,7 +24,6 @@ from benchmarks.report.columns import Column
 from benchmarks.report.layout import Block
 from benchmarks.rows.on_outputs import OURS
 from benchmarks.runs.codec import decode
-from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.ours.tuned import (
     CAPTION,

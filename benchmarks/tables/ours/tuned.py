@@ -73,7 +73,9 @@ def estimators_at(tier: str) -> tuple[Estimator, ...]:
     return ESTIMATORS[:1] if tier == "smoke" else ESTIMATORS
 
 
-def standing(rows: Sequence[Row], problem: FittedTable, metric: Unit) -> tuple[Row, ...]:
+def standing(
+    rows: Sequence[Row], problem: FittedTable, metric: Unit
+) -> tuple[Row, ...]:
     """Return those of some rows that suit a problem and a metric."""
     return tuple(row for row in rows if not row.why_not(problem, metric))
 
@@ -102,7 +104,9 @@ def tuned(tier: str) -> Table:
         convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
         blocks=tuple(Block(problem.name, problem.label) for problem in problems),
         columns=tuple(
-            Column(f"{estimator}/{metric}", f"{NAMES[estimator]}, {label}", Unit(metric))
+            Column(
+                f"{estimator}/{metric}", f"{NAMES[estimator]}, {label}", Unit(metric)
+            )
             for estimator in estimators
             for metric, label in METRICS.items()
             if metric in metrics

@@ -67,7 +67,9 @@ class Aim:
     def columns(self, runs: str, classifier: str) -> list[Column]:
         """Return the columns of objective and bounded metric."""
         return [
-            Column(f"{runs}/{metric}", f"{classifier}, {label}", Unit(metric), runs=runs)
+            Column(
+                f"{runs}/{metric}", f"{classifier}, {label}", Unit(metric), runs=runs
+            )
             for metric, label in (
                 (self.objective, self.label),
                 (self.bounded, self.bounded_label),
