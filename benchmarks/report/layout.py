@@ -197,7 +197,7 @@ def check_records(layout: TableLayout, records: Sequence[RunRecord]) -> None:
     Raises:
         DataError: if there is none, they are of other experiments or several
             tiers, the layout lacks a place for one, a column shows a metric that
-            its runs were not judged by, one column mixes data variants, or runs of
+            its runs were not judged by, one column of a block mixes data variants, or runs of
             one network were made on several, such as one released and one trained
             here.
     """
@@ -208,8 +208,10 @@ def check_records(layout: TableLayout, records: Sequence[RunRecord]) -> None:
     _check_one("tier", {record.spec.tier for record in records})
     for column in layout.columns:
         _check_metric(column, records)
-        variants = data_variants(records, column)
-        _check_one(f"data variant in column {column.name!r}", variants)
+        for block in layout.blocks:
+            own = [r for r in records if r.spec.block == block.name]
+            what = f"data variant in column {column.name!r} of {block.name!r}"
+            _check_one(what, data_variants(own, column))
     for name, thetas in _network_digests(layout, records).items():
         _check_one(f"pre-trained network of {name}", thetas)
 

@@ -29,22 +29,34 @@ SEEN = {
 
 def facts(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Return what the numbers are about: tier, data variants, convention, records."""
-    columns: dict[str, list[str]] = {}
-    for column in layout.columns:
-        for variant in data_variants(records, column):
-            columns.setdefault(variant, []).append(column.label)
-    data = ". ".join(
-        f"{variant} ({'; '.join(labels)})" for variant, labels in columns.items()
-    )
     found = {
         "Tier": records[0].spec.tier,
-        "Data": data or "not recorded",
+        "Data": _data(layout, records) or "not recorded",
         "Convention": layout.convention,
     }
     found["Spread"] = " ".join(_spread(layout, records))
     digest = joint_digest(record.outcome_digest for record in records)
     found["Records"] = f"{len(records):,}, digest {digest} (without time and machine)"
     return "\n".join(f"- {name}: {text}" for name, text in found.items())
+
+
+def _data(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return the data variants, with the columns that show them, or else blocks."""
+    places: dict[str, list[str]] = {}
+    by_column = {c.label: data_variants(records, c) for c in layout.columns}
+    if any(len(variants) > 1 for variants in by_column.values()):
+        by_column = {
+            block.label: {
+                record.data["variant"]
+                for record in records
+                if record.spec.block == block.name and "variant" in record.data
+            }
+            for block in layout.blocks
+        }
+    for label, variants in by_column.items():
+        for variant in variants:
+            places.setdefault(variant, []).append(label)
+    return ". ".join(f"{name} ({'; '.join(each)})" for name, each in places.items())
 
 
 def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:

@@ -31,20 +31,24 @@ SIGNS = {BETTER: "+", WORSE: "-", EQUAL: "=", NOT_SHOWN: "?"}
 def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "DataFrame":
     """Return the table of one block as text: rows x columns, the paper's rows below.
 
-    A block without a record has no lines. There is a column `sees` if the layout says
+    A block without a record has no lines, and columns without one in it are left out,
+    unless there is a paper's table. There is a column `sees` if the layout says
     of any row what its arm sees.
     """
     own = [cell for cell in cells if cell.block == block]
+    shown = {cell.column.name for cell in own}
+    # Beside a paper's table, columns that are only there stay.
+    columns = [c for c in layout.columns if c.name in shown or layout.paper_table]
     lines = []
     for row in layout.rows:
         in_row = {cell.column.name: cell for cell in own if cell.row == row}
         if in_row and row.budget is None:
-            texts = [_main_text(in_row.get(column.name)) for column in layout.columns]
+            texts = [_main_text(in_row.get(column.name)) for column in columns]
             queries = _queries(list(in_row.values()))
             lines.append([row.label, row.sees, *texts, queries])
     if lines:
         lines += _paper_lines(layout, block)
-    headings = [column.heading for column in layout.columns]
+    headings = [column.heading for column in columns]
     table = text_table(lines, ["method", "sees", *headings, "queries"])
     return table if any(layout.sees.values()) else table.drop(columns="sees")
 

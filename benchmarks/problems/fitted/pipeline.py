@@ -1,6 +1,7 @@
 """A fitted classifier on a table: its outputs are known, and offsets are added to them.
 
-Random splits; the classifier never sees observe and test. The network is the identity,
+Half of the examples are test, the same half in all replicates; classifier and metric
+get a random part each of the others. The network is the identity,
 as in `metricopt.tune`, whose adapter this is without its scales: decisions of
 `metricopt.sklearn.MetricTunedClassifier` are moved by offsets alone.
 """
@@ -68,7 +69,7 @@ class FittedSettings:
     Attributes:
         data: what is predicted.
         estimator: the classifier.
-        observed: most examples of the observe split, a quarter of all at most.
+        observed: most examples of the observe split, a sixth of all at most.
         revision: raised when code changes numbers, so that no old record is reused.
     """
 
@@ -146,53 +147,57 @@ class FittedPipeline(Pipeline):
         return load_table(self.settings.data)
 
     @cached_property
-    def _places(self) -> tuple[Tensor, Tensor]:
-        """Places of the examples the classifier is fitted to, and of all others."""
-        count = len(self.table.targets)
-        generator = make_generator("fitted split", self.table.digest, self.replicate)
-        order = torch.randperm(count, generator=generator)
-        train, others = order.tensor_split([min(TRAINED, count // 2)])
-        return train, others
+    def _places(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Places of the examples of train and test, and of those to observe from."""
+        table, count = self.table, len(self.table.targets)
+        shared = make_generator("fitted test", table.digest, table.classes)
+        rest, test = torch.randperm(count, generator=shared).tensor_split(2)
+        own = make_generator("fitted split", table.digest, self.replicate)
+        rest = rest[torch.randperm(len(rest), generator=own)]
+        train, pool = rest.tensor_split([min(TRAINED, count // 3)])
+        return train, pool, test
 
     @cached_property
-    def classifier_outputs(self) -> Tensor:
+    def _logits(self) -> Mapping[str, Tensor]:
         """Logits of all examples the classifier was not fitted to."""
-        table, (train, others) = self.table, self._places
+        table, (train, pool, test) = self.table, self._places
         data, name = self.settings.data, self.settings.estimator
 
         def make() -> Artifact:
             given = table.inputs[train], table.targets[train]
             classifier = fitted(name, *given, seed=self.replicate)
-            found = logits(classifier, table.inputs[others], table.classes)
-            return Artifact({"logits": found}, {})
+            found = {
+                part: logits(classifier, table.inputs[places], table.classes)
+                for part, places in (("pool", pool), ("test", test))
+            }
+            return Artifact(found, {})
 
         key = {"data": encode(data), "digest": table.digest, "estimator": name}
         key |= {"replicate": self.replicate, "revision": self.settings.revision}
-        return get_or_make("fitted", key, make).tensors["logits"]
+        return get_or_make("fitted", key, make).tensors
 
     @cached_property
     def splits(self) -> Splits:
         """The three splits, of outputs; gradients come from observe, as in `tune`."""
-        table, (_, others) = self.table, self._places
-        observed = min(self.settings.observed, len(table.targets) // 4)
-        observe = self._split(slice(observed), others)
-        test = self._split(slice(observed, None), others)
+        table, (_, pool, test) = self.table, self._places
+        count = min(self.settings.observed, len(table.targets) // 6)
+        observe = self._split(self._logits["pool"][:count], pool[:count])
+        judged = self._split(self._logits["test"], test)
         return Splits(
-            observe, observe, test, table.variant, table.digest, table.classes
+            observe, observe, judged, table.variant, table.digest, table.classes
         )
 
-    def _split(self, part: slice, others: Tensor) -> Split:
-        table, places = self.table, others[part]
-        outputs, targets = self.classifier_outputs[part], table.targets[places]
-        if table.groups is None:
+    def _split(self, outputs: Tensor, places: Tensor) -> Split:
+        targets = self.table.targets[places]
+        if self.table.groups is None:
             return Split(outputs, targets)
-        groups = table.groups[places]
+        groups = self.table.groups[places]
         return Split((outputs, groups), targets, {GROUP: groups})
 
     @cached_property
     def adapter(self) -> NetworkAdapter:
         """Offsets of the outputs, of every group its own where there are groups."""
-        count, network = self.classifier_outputs.shape[1], nn.Identity()
+        count, network = self._logits["test"].shape[1], nn.Identity()
         one = self.splits.observe.batch(slice(1))
         if self.table.groups is None:
             return OutputOffsets(Unmodulated(network, one), one, outputs=count)
@@ -214,7 +219,7 @@ class FittedPipeline(Pipeline):
     @property
     def training_shares(self) -> Tensor:
         """Class shares of the examples the classifier was fitted to."""
-        train, _ = self._places
+        train, *_ = self._places
         return class_shares(self.table.targets[train], self.table.classes)
 
     def network_start(self, *, from_theta: bool) -> nn.Module:
