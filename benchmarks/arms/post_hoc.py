@@ -18,8 +18,8 @@ from baselines.post_hoc.cma_offsets import OffsetEvolution, evolve_offsets
 from baselines.post_hoc.cw_plugin import PairSearch, pairwise_weights
 from baselines.post_hoc.fairlearn_thresholds import equalize_odds
 from baselines.post_hoc.fw_eg import FrankWolfe, frank_wolfe
-from baselines.post_hoc.one_vs_rest import tune_one_vs_rest
 from baselines.post_hoc.logit_adjustment import LogitAdjustment, adjust_logits
+from baselines.post_hoc.one_vs_rest import tune_one_vs_rest
 from baselines.post_hoc.optuna_offsets import OffsetTrials, study_offsets
 from baselines.post_hoc.prior_correction import PriorCorrection, correct_prior
 from baselines.post_hoc.threshold_grid import tune_threshold_on_grid

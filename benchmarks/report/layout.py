@@ -197,9 +197,9 @@ def check_records(layout: TableLayout, records: Sequence[RunRecord]) -> None:
     Raises:
         DataError: if there is none, they are of other experiments or several
             tiers, the layout lacks a place for one, a column shows a metric that
-            its runs were not judged by, one column of a block mixes data variants, or runs of
-            one network were made on several, such as one released and one trained
-            here.
+            its runs were not judged by, one column of a block mixes data variants, or
+            runs of one network were made on several, such as one released and one
+            trained here.
     """
     if not records:
         raise DataError(f"expected records of {layout.experiment!r}, got none")

@@ -51,9 +51,9 @@ NAMES: dict[Estimator, str] = {
 ASKS = "this table compares what is added to known outputs"
 BUDGETS = (15, 50, 150)
 CAPTION = (
-    "Half of the examples are test. Classifiers with scikit-learn's defaults, fitted to "
-    f"at most {TRAINED:,} others and a third of all; at most {{observed:,}} further "
-    "ones and a sixth of all to observe. Every query of a metric counts."
+    "Half of the examples are test. Classifiers with scikit-learn's defaults are "
+    f"fitted to at most {TRAINED:,} others and a third of all. At most {{observed:,}} "
+    "further ones and a sixth of all are to observe. Every query of a metric counts."
 )
 DATA_NOTE = (
     "Class of work and occupation are predicted from the other attributes of A9A, but "
