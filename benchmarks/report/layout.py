@@ -210,7 +210,7 @@ def check_records(layout: TableLayout, records: Sequence[RunRecord]) -> None:
         _check_metric(column, records)
         for block in layout.blocks:
             own = [r for r in records if r.spec.block == block.name]
-            what = f"data variant in column {column.name!r} of {block.name!r}"
+            what = f"data variant in {block.name!r}, column {column.name!r}"
             _check_one(what, data_variants(own, column))
     for name, thetas in _network_digests(layout, records).items():
         _check_one(f"pre-trained network of {name}", thetas)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from benchmarks.problems.fitted.pipeline import GROUP
+from benchmarks.problems.fitted.table import GROUP
 from benchmarks.runs.spec import SUITE_METRICS, Unit, metric_of
 from metricopt.metrics.base import Metric
 from metricopt.metrics.confusion import (

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from benchmarks.problems.fitted.estimators import Estimator
-from benchmarks.problems.fitted.pipeline import OBSERVED, FittedSettings, TableData
+from benchmarks.problems.fitted.pipeline import OBSERVED, FittedSettings
+from benchmarks.problems.fitted.table import TableData
 from benchmarks.problems.problem import UNRESOLVED, DataProblem, Size
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Unit

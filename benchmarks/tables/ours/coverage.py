@@ -26,7 +26,7 @@ from benchmarks.report.layout import Block
 from benchmarks.rows.on_outputs import OURS
 from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
-from benchmarks.tables.ours.tuned import (
+from benchmarks.tables.ours.fitted_tables import (
     CAPTION,
     DATA_NOTE,
     METRICS,

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
 from benchmarks.problems.detection.pipeline import DetectionSettings
+from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.photographs.pipeline import PhotographSettings
 from benchmarks.problems.retrieval.pipeline import RetrievalSettings
@@ -31,6 +32,7 @@ VARIANTS = {
 }
 """Those of the data that the committed records were made with."""
 SETTINGS = {
+    "fitted": FittedSettings,
     "tabular": TabularSettings,
     "images": ImageSettings,
     "imagenet": PhotographSettings,
