@@ -54,8 +54,8 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.algorithm1": "errors ranking process tasks",
-    "metricopt.methods": "errors estimate files registry process metrics statistics tasks "
-    "algorithm1",
+    "metricopt.methods": "errors estimate files registry process metrics statistics "
+    "tasks algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "
     "methods",
@@ -63,8 +63,8 @@ ROOMS = {
     "algorithm1.meta_preparation methods",
     "metricopt.on_outputs": "errors estimate reading.outputs metrics statistics tasks "
     "algorithm1 methods",
-    "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning adapters "
-    "metrics methods",
+    "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning "
+    "adapters metrics methods",
     "metricopt.options": "errors process reading.layout reading.meaning tasks.sampling "
     "adapters metrics methods",
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
@@ -77,7 +77,8 @@ ROOMS = {
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
     "options journal given call",
-    "metricopt.tuned": "errors estimate reading.columns reading.inputs methods finetuned",
+    "metricopt.tuned": "errors estimate reading.columns reading.inputs methods "
+    "finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given finetune tuned",

@@ -1,4 +1,4 @@
-"""What is expected elsewhere where the metric was not identified, but phi was checked."""
+"""What is expected elsewhere of phi that was checked, its metric not identified."""
 
 import math
 import re
