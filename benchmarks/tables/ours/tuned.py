@@ -80,7 +80,6 @@ def tuned(tier: str) -> Table:
         ),
         untouched_row=UNTOUCHED.name,
         query_budgets=BUDGETS,
-        claims_row=OURS.name,
         notes=(DATA_NOTE, REPLICATES_NOTE),
     )
 
