@@ -17,7 +17,12 @@ from baselines.phi_methods.class_rates import knows_decisions, statistics_of
 from baselines.phi_methods.contract import RIVALS
 from metricopt.errors import MetricOptError
 from metricopt.methods.contract import Method, Preparation, Sees
-from metricopt.methods.evolution import draw_seeds, evolution_strategy, spend
+from metricopt.methods.evolution import (
+    draw_seeds,
+    evolution_strategies,
+    evolution_strategy,
+    spend,
+)
 from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.metrics.base import METRICS, Metric, to_cost
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -71,10 +76,7 @@ class Dictionary(Method):
         known = self._recognised(statistics, archive)
         seeds = draw_seeds(rows, generator)
         if known is None:
-            spend(
-                archive,
-                [evolution_strategy(task.size, self.deviation, seed) for seed in seeds],
-            )
+            spend(archive, evolution_strategies(task.size, self.deviation, seeds))
         elif archive.remaining:
             chosen = [
                 self._optimised(known, statistics, task.size, seed) for seed in seeds

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
-from metricopt.adapters.applied.folding import with_offsets
+from metricopt.adapters.applied.folding import unwrapped, with_offsets
 from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.group_offsets import GroupOffsets
@@ -281,7 +281,7 @@ class Unmodulated(NetworkAdapter):
 
     def merged(self, phi: Tensor) -> nn.Module:
         """Return a copy of the network as it is."""
-        return copy.deepcopy(self.network)
+        return unwrapped(copy.deepcopy(self.network))
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""

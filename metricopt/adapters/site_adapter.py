@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change
-from metricopt.adapters.applied.folding import folded, replaced
+from metricopt.adapters.applied.folding import folded, replaced, unwrapped
 from metricopt.adapters.base import Features, NetworkAdapter
 from metricopt.adapters.batched import BatchedNetwork, batch_network
 from metricopt.adapters.network_cut import GraphCut, site_changes
@@ -138,7 +138,7 @@ class SiteAdapter(NetworkAdapter):
             factor = None if factors is None else factors[place][0]
             new = folded(layer, factor, shift, site.channel_dim)
             network = replaced(network, layer, new)
-        return network
+        return unwrapped(network)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""

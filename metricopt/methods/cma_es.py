@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from metricopt.methods.contract import METHODS, Method, Preparation
-from metricopt.methods.evolution import draw_seeds, evolution_strategy, spend
+from metricopt.methods.evolution import draw_seeds, evolution_strategies, spend
 from metricopt.methods.result import Archive, Budget, FinetuneResult
 from metricopt.tasks.task import Task
 
@@ -37,9 +37,6 @@ class CMAES(Method):
     ) -> FinetuneResult:
         """Spend all queries of the budget on every row."""
         archive = Archive(task, budget, rows)
-        searches = [
-            evolution_strategy(task.size, self.deviation, seed)
-            for seed in draw_seeds(rows, generator)
-        ]
-        spend(archive, searches)
+        seeds = draw_seeds(rows, generator)
+        spend(archive, evolution_strategies(task.size, self.deviation, seeds))
         return archive.result()

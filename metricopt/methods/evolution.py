@@ -15,14 +15,33 @@ GRADIENTS, ISOTROPIC = 64, 0.1
 """Gradients, and isotropic share, of the covariance that `covariance_root` makes."""
 
 
-def evolution_strategy(size: int, deviation: float, seed: int) -> Any:
-    """Return a `cma.CMAEvolutionStrategy` at phi = 0 that never stops by itself."""
+def evolution_strategy(
+    size: int,
+    deviation: float,
+    seed: int,
+    stream: np.random.RandomState | None = None,
+) -> Any:
+    """Return a `cma.CMAEvolutionStrategy` at phi = 0 that never stops by itself.
+
+    It draws from a stream that is seeded here, not from numpy's global state, which
+    other threads use. Searches in lock-step share a stream, so the last seed counts.
+    """
+    stream = np.random.RandomState() if stream is None else stream
+    stream.seed(seed)
     with warnings.catch_warnings():
         # cma warns about optional plotting packages when it is imported.
         warnings.simplefilter("ignore")
         import cma
-    options = {"seed": seed, "verbose": -9, "tolflatfitness": 10**9}
+    # A seed that is no number leaves numpy's global state alone.
+    options = {"randn": stream.randn, "seed": np.nan}
+    options |= {"verbose": -9, "tolflatfitness": 10**9}
     return cma.CMAEvolutionStrategy(np.zeros(size), deviation, options)
+
+
+def evolution_strategies(size: int, deviation: float, seeds: list[int]) -> list[Any]:
+    """Return searches in lock-step, one for each seed; see `evolution_strategy`."""
+    stream = np.random.RandomState()
+    return [evolution_strategy(size, deviation, seed, stream) for seed in seeds]
 
 
 def spend(

@@ -27,7 +27,7 @@ from metricopt.methods.evolution import (
     ISOTROPIC,
     covariance_root,
     draw_seeds,
-    evolution_strategy,
+    evolution_strategies,
     spend,
 )
 from metricopt.methods.lines_of_phi import best_shifts, search_lines
@@ -88,10 +88,8 @@ class GuidedCMA(Method):
             share = round(self.on_lines * archive.remaining)
             start = search_lines(archive, self.lines, share)
         shifts = best_shifts(archive)
-        searches = [
-            evolution_strategy(task.size, self.deviation, seed)
-            for seed in draw_seeds(rows, generator)
-        ]
+        seeds = draw_seeds(rows, generator)
+        searches = evolution_strategies(task.size, self.deviation, seeds)
         surrogates = [OnlineValueFunction(each, self, generator) for each in start]
 
         def ask(row: int) -> npt.NDArray[np.float64]:

@@ -64,6 +64,8 @@ ROUNDING = 1e-6
 """How far a value may leave the range, relative to it: it is often float32."""
 
 
+WIDE = 1e4
+"""How many times longer than its values ask for a promised range is no scale."""
 LAST_POWER = 307
 """Greatest power of ten that a scale may be long: twice as much is a number, too."""
 
@@ -74,7 +76,8 @@ class ValueRange:
     A value beyond a promised end is an error. Without a promise values are taken as
     they come, and the first one that is not at the low end of the scale decides how
     long the scale is on which they are costs: 0 to 1, or as far as the next power of
-    ten. The cost of the low end is the same on all of them.
+    ten. The cost of the low end is the same on all of them. Promised ends that are very
+    far apart are no scale: costs near one end would be rounded away.
 
     Args:
         low: least possible value; None for no promise.
@@ -95,14 +98,23 @@ class ValueRange:
             self.high = self.low + 1
         if low is None and self.high <= self.low:
             self.low = self.high - 1
+        self._ends = self.low, self.high
+        self._at: float | None = None
         self._seen = self._at_low = False
 
     def afresh(self) -> Self:
         """Return the same range before any value."""
         return type(self)(*self._given)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends, as far as they are promised; else those of the scale."""
+        return self._ends if all(self._promised) else (self.low, self.high)
+
     def take(self, value: float) -> float | None:
         """Return a value, rounded to a promised end; None if it breaks a promise."""
+        if all(self._promised):
+            return self._promised_value(value)
         wide = self.high - self.low
         # Without a promise, rounding is what float32 makes of the end itself.
         slack = [
@@ -123,6 +135,28 @@ class ValueRange:
         if below or above:
             return value
         return min(max(value, self.low), self.high)
+
+    def _promised_value(self, value: float) -> float | None:
+        """Return a value between two promised ends, of which the first has a say."""
+        low, high = self._ends
+        wide = high - low
+        slack = ROUNDING * min(wide, max(self.high - self.low, abs(value)))
+        if not low - slack <= value <= high + slack:
+            return None
+        value = min(max(value, low), high)
+        if self._seen:
+            return value
+        ends = low, high, min(max(0.0, low), high)
+        end = min(ends, key=lambda each: abs(value - each))
+        # What was at this end before has the same cost on both scales.
+        if value != end and self._at in (None, end):
+            near = max(1.0, _power_of_ten(abs(value - end)))
+            if wide > WIDE * near:
+                far = end + math.copysign(near, value - end)
+                self.low, self.high = min(end, far), max(end, far)
+        self._seen = value not in (low, high)
+        self._at = value
+        return value
 
 
 def _power_of_ten(value: float) -> float:
@@ -266,14 +300,21 @@ class Metric(ABC):
         """
         slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= value <= self.high + slack:
-            raise RangeError(
-                f"metric {self.name!r} returned {value:g}, outside its range "
-                f"[{self.low:g}, {self.high:g}]{self.range_remedy}"
-            )
+            raise self._beyond(value, self.low, self.high)
         return min(max(value, self.low), self.high)
+
+    def _beyond(self, value: float, low: float, high: float) -> RangeError:
+        return RangeError(
+            f"metric {self.name!r} returned {value:g}, outside its range "
+            f"[{low:g}, {high:g}]{self.range_remedy}"
+        )
 
     def _number(self, raw: object) -> float:
         scalar = raw
+        if np.ma.is_masked(raw):
+            raise MetricError(
+                f"metric {self.name!r} must return a number, got a masked value"
+            )
         if isinstance(raw, Tensor | np.ndarray | np.generic):
             shape = list(raw.shape)
             if math.prod(shape) != 1:

@@ -1,5 +1,6 @@
 """The hand-over to CMA-ES, where no statistics explain the metric."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,13 +14,15 @@ class HandedOver:
     """CMA-ES asked for one candidate at a time, from the best phi [d] so far.
 
     Some others, [n, d], are asked for before it. The root [d, d] is that of the
-    covariance it starts with.
+    covariance it starts with. Searches in lock-step share a stream.
     """
 
-    def __init__(self, first: Tensor, root: Tensor, seed: int) -> None:
+    def __init__(
+        self, first: Tensor, root: Tensor, seed: int, stream: np.random.RandomState
+    ) -> None:
         self._first, self._root = list(first.unbind()), root
         self._start: Tensor | None = None
-        self._strategy = evolution_strategy(len(root), DEVIATION, seed)
+        self._strategy = evolution_strategy(len(root), DEVIATION, seed, stream)
         self._asked = list(self._strategy.ask())
         self._costs: list[float] = []
 

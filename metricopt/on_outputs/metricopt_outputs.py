@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -130,6 +131,7 @@ class MetricOptOutputs(Method):
         fewest = self.search.first_points + 3 * self.search.trusted
         patience = max(fewest, round(self.patience * budget.queries))
         root: Tensor | None = None
+        stream = np.random.RandomState()
         kept = 1
         # What cannot be cross-fitted in the end needs no queries either.
         vain = any(
@@ -142,7 +144,7 @@ class MetricOptOutputs(Method):
                 if archive.spent >= patience and search.is_hopeless:
                     if root is None:
                         root = covariance_root(task, generator, GRADIENTS, ISOTROPIC)
-                    search.hand_over(root)
+                    search.hand_over(root, stream)
                     kept = QUERIES + 1
             asked = [search.ask() for search in searches]
             archive.query(torch.stack(asked)[:, None])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -234,14 +235,15 @@ class OutputsSearch:
         self._expected = known.value.means(groups)[0]
         self.learn(phi, each)
 
-    def hand_over(self, root: Tensor) -> None:
+    def hand_over(self, root: Tensor, stream: np.random.RandomState) -> None:
         """Go on as CMA-ES from the best phi so far.
 
-        The square root [d, d] of a covariance is what it starts with.
+        The square root [d, d] of a covariance is what it starts with. It draws from a
+        stream that all searches in lock-step share.
         """
         if self._handed_over is None:
             self.shifted = self._shifted()
-            self._handed_over = HandedOver(self.shifted, root, self._seed)
+            self._handed_over = HandedOver(self.shifted, root, self._seed, stream)
 
     def ask(self) -> Tensor:
         """Return the phi [d] to query next."""

@@ -5,6 +5,7 @@ some refuse.
 """
 
 import random
+import threading
 from contextlib import ExitStack
 
 import numpy as np
@@ -12,13 +13,49 @@ import torch
 from torch import nn
 
 
+class RandomStates:
+    """The global random states, kept while anybody in this process may change them."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._undo: ExitStack[None] = ExitStack()
+
+    def keep(self) -> None:
+        """Keep the states, unless others do that already."""
+        with self._lock:
+            if not self._users:
+                self._read()
+            self._users += 1
+
+    def put_back(self) -> None:
+        """Put the states back, unless others still work."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._undo.close()
+
+    def _read(self) -> None:
+        stack = self._undo
+        stack.callback(torch.set_rng_state, torch.get_rng_state())
+        stack.callback(np.random.set_state, np.random.get_state())
+        stack.callback(random.setstate, random.getstate())
+        if torch.cuda.is_initialized():
+            states = torch.cuda.get_rng_state_all()
+            stack.callback(torch.cuda.set_rng_state_all, states)
+
+
+RANDOM_STATES = RandomStates()
+
+
 def kept_process(network: nn.Module) -> ExitStack:
     """Put back, at the end of the context, what working on a network changes.
 
     These are the training flag of every module, `requires_grad` of every parameter, and
-    the global random states of torch, numpy and Python: packages such as `cma` draw
-    from them, and seed them. Inside, gradients are recorded even where the caller's
-    `torch.no_grad()` or `torch.inference_mode()` forbids it.
+    the global random states of torch, numpy and Python, from which models and metrics
+    may draw. Where contexts of several threads overlap, the states are those from
+    before the first of them, and are put back after the last. Inside, gradients are
+    recorded even where the caller's `torch.no_grad()` or `torch.inference_mode()`
+    forbids it.
     """
     stack: ExitStack[None] = ExitStack()
     with stack:
@@ -26,12 +63,8 @@ def kept_process(network: nn.Module) -> ExitStack:
             stack.callback(setattr, module, "training", module.training)
         for weight in network.parameters():
             stack.callback(weight.requires_grad_, weight.requires_grad)
-        stack.callback(torch.set_rng_state, torch.get_rng_state())
-        stack.callback(np.random.set_state, np.random.get_state())
-        stack.callback(random.setstate, random.getstate())
-        if torch.cuda.is_initialized():
-            states = torch.cuda.get_rng_state_all()
-            stack.callback(torch.cuda.set_rng_state_all, states)
+        RANDOM_STATES.keep()
+        stack.callback(RANDOM_STATES.put_back)
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         if any(getattr(m, "_compiled_call_impl", None) for m in network.modules()):

@@ -141,7 +141,9 @@ class CallableMetric(Metric):
 
     def _in_range(self, value: float) -> float:
         found = self._range.take(value)
-        return super()._in_range(value) if found is None else found
+        if found is None:
+            raise self._beyond(value, *self._range.ends)
+        return found
 
     def _called(self, outputs: Outputs, targets: Targets, columns: Columns) -> object:
         meaning = self._meaning or PLAIN

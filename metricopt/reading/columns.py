@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError, described
-from metricopt.reading.inputs import as_tensor
+from metricopt.reading.inputs import as_tensor, require_unmasked
 from metricopt.reading.outputs import Targets
 
 Column = Tensor | np.ndarray[Any, Any]
@@ -210,6 +210,7 @@ def _named(name: object) -> str:
 
 
 def _column(given: object, name: object, count: int, owner: str) -> Column:
+    require_unmasked(given, f"column {name!r} of {owner}")
     try:
         values: Any = given if isinstance(given, Tensor) else np.asarray(given)
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 from metricopt.errors import DataError
 from metricopt.reading.inputs import (
@@ -20,6 +20,7 @@ from metricopt.reading.inputs import (
     form_of,
     formed,
     pair_of,
+    require_unmasked,
     tensors_of,
 )
 from metricopt.reading.outputs import Targets
@@ -31,6 +32,13 @@ MOST_BYTES = 2**33
 GIB = 2**30
 UNLIKE = ("stack expects each tensor to be equal size", "default_collate: ")
 """What torch says of examples that make no batch."""
+
+
+def collated(examples: list[Any]) -> Any:
+    """Return examples of a data set as a batch; DataError if arrays hide values."""
+    for leaf in tree_leaves(examples):
+        require_unmasked(leaf, "examples of a data set")
+    return default_collate(examples)
 
 
 def batches_of(loader: DataLoader[Any], name: str) -> Iterator[Any]:

@@ -96,16 +96,24 @@ def described_inputs(inputs: object) -> str:
     return described(inputs)
 
 
+def require_unmasked(given: object, what: str = "arrays") -> None:
+    """Raise DataError if an array of numpy hides values: without the mask they count.
+
+    The name of what it is begins the message.
+    """
+    masked = int(np.sum(given.mask)) if isinstance(given, np.ma.MaskedArray) else 0
+    if masked:
+        raise DataError(
+            f"{what} must hold numbers, got {masked} masked values: "
+            "fill them with numbers, or leave their examples out"
+        )
+
+
 def as_tensor(given: object) -> Tensor | None:
     """Return a tensor, or an array of numbers as one; None for anything else."""
     if not isinstance(given, np.ndarray):
         return given if isinstance(given, Tensor) else None
-    masked = int(np.sum(getattr(given, "mask", False)))  # of a `np.ma.MaskedArray`
-    if masked:
-        raise DataError(
-            f"arrays must hold numbers, got {masked} masked values: "
-            "fill them with numbers, or leave their examples out"
-        )
+    require_unmasked(given)
     try:
         # Copied only if torch cannot share it: read-only, or backwards.
         return torch.from_numpy(np.require(given, requirements=["C", "W"]))

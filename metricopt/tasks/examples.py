@@ -19,6 +19,7 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.examples import (
     batches_of,
+    collated,
     described_examples,
     joined_batches,
     one_input,
@@ -211,7 +212,9 @@ def as_split(examples: GivenExamples, *, name: str, device: torch.device) -> Exa
     elif isinstance(examples, Dataset):
         if hasattr(examples, "__len__") and len(examples) == 0:
             raise DataError(f"the {name} split is empty")
-        inputs, targets, columns = _read(DataLoader(examples, BATCH_SIZE), name)
+        inputs, targets, columns = _read(
+            DataLoader(examples, BATCH_SIZE, collate_fn=collated), name
+        )
     else:
         pair, columns = beside(examples)
         inputs, targets = tensor_pair(pair, name)

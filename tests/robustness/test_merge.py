@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from metricopt import ConfigError, DynamicBias, FiLM, Meaning, auto_adapter, load_phi
+from metricopt.adapters.applied.folding import folded
 from tests.robustness.heads import HEADS, network, run
 from tests.robustness.test_apply import IMAGES, INPUTS, QUICK, images_model, improve
 
@@ -47,6 +48,7 @@ MODELS = {
     "layer norm": lambda: nn.Sequential(
         nn.Linear(64, 6), nn.LayerNorm(6), nn.Linear(6, 10)
     ),
+    "layer norm of three axes": lambda: normed(nn.LayerNorm([4, 6, 6], bias=False)),
     "conv and batch norm": images_model,
     "conv alone": lambda: normed(nn.ReLU()),
     "batch norm without weights": lambda: normed(nn.BatchNorm2d(4, affine=False)),
@@ -187,3 +189,56 @@ def test_the_untouched_phi_merges_to_an_equal_model():
     merged = adapter.merged(torch.zeros(adapter.size))
     states = (each.state_dict().values() for each in (model, merged))
     assert all(map(torch.equal, *states))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("axes", [[6], [4, 6]])
+def test_layer_norms_take_scales_and_shifts_of_the_last_axis(axes, bias):
+    generator = torch.Generator().manual_seed(0)
+    layer = nn.LayerNorm(axes, bias=bias)
+    for weight in layer.parameters():
+        weight.data = torch.randn(weight.shape, generator=generator)
+    inputs = torch.randn(5, 4, 6, generator=generator)
+    factor, shift = torch.rand(2, 6, generator=generator)
+    expected = layer(inputs) * factor + shift
+    merged = folded(copy.deepcopy(layer), factor, shift, -1)
+    assert type(merged) is nn.LayerNorm and merged.bias.shape == tuple(axes)
+    assert_close(merged(inputs), expected)
+
+
+@pytest.fixture
+def group(tmp_path):
+    """A group of processes, this one alone."""
+    place = f"file://{tmp_path / 'group'}"
+    torch.distributed.init_process_group("gloo", place, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize("outer", [True, False])
+def test_what_was_trained_on_several_processes_is_merged_to_train_on(outer):
+    inner = images_model()
+    model = nn.parallel.DistributedDataParallel(inner)
+    if not outer:
+        model = Head(model, halved=True)
+    found = improve(model, IMAGES)
+    found = replace(found, phi=torch.linspace(-0.5, 0.5, len(found.phi)))
+    after = found.apply()(IMAGES).detach()
+    found.remove()
+    merged = found.merge()
+    kinds = {type(module) for module in merged.modules()}
+    assert nn.parallel.DistributedDataParallel not in kinds
+    assert_close(merged(IMAGES).detach(), after)
+    optimizer = torch.optim.SGD(merged.train().parameters(), lr=0.1)
+    start = merged(IMAGES).square().mean().item()
+    for _ in range(2):
+        optimizer.zero_grad()
+        merged(IMAGES).square().mean().backward()
+        optimizer.step()
+    assert all(weight.grad is not None for weight in merged.parameters())
+    assert merged(IMAGES).square().mean().item() < start
+    # One that is to be distributed again is wrapped again.
+    model = nn.parallel.DistributedDataParallel(merged)
+    for _ in range(2):
+        model(IMAGES).square().mean().backward()

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from metricopt import DataError, auto_adapter, finetune, load_phi
+from metricopt import DataError, auto_adapter, finetune, load_phi, tune
 from metricopt.metrics.base import ValueRange
 from metricopt.tasks.examples import as_split
 from metricopt.tasks.padding import padded
@@ -151,3 +151,41 @@ def test_masked_values_are_no_zeros():
         as_split((inputs, np.arange(6)), name="train", device=CPU)
     whole = np.ma.array(np.ones((6, 3), dtype=np.float32))
     assert as_split((whole, np.arange(6)), name="train", device=CPU).inputs.sum() == 18
+
+
+class Pairs(torch.utils.data.Dataset):
+    """A data set of arrays."""
+
+    def __init__(self, inputs, targets):
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, place):
+        return self.inputs[place], self.targets[place]
+
+
+def test_masked_values_of_data_sets_and_columns_are_no_numbers():
+    inputs, targets = np.ones((6, 3), dtype=np.float32), np.arange(6)
+    hidden, some = np.ma.array(inputs, mask=np.eye(6, 3)), np.arange(6) == 4
+    plain = Pairs(inputs, targets)
+    for data in (
+        Pairs(hidden, targets),
+        Pairs(inputs, np.ma.array(targets, mask=some)),
+    ):
+        with pytest.raises(DataError, match="examples of a data set must hold numbers"):
+            as_split(data, name="train", device=CPU)
+    assert torch.equal(
+        as_split(plain, name="train", device=CPU).targets, torch.arange(6)
+    )
+    columns = {"amount": np.ma.array(np.ones(6), mask=some)}
+    text = "column 'amount' of the train split must hold numbers, got 1 masked values"
+    with pytest.raises(DataError, match=text):
+        as_split((inputs, targets, columns), name="train", device=CPU)
+
+
+def test_masked_outputs_are_refused_by_tune():
+    outputs = np.ma.array(np.linspace(-1, 1, 60), mask=np.arange(60) == 7)
+    with pytest.raises(DataError, match="got 1 masked values: fill them with numbers"):
+        tune(outputs, np.arange(60) % 2, "f1", progress=False)

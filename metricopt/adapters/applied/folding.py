@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.parametrize import is_parametrized
 
 from metricopt.adapters.network_cut import TRACE_ERRORS, SiteTracer
@@ -111,6 +112,8 @@ def folded(
     scale = torch.ones_like(shift) if factor is None else factor
     bias: Tensor | None = getattr(layer, "bias", None)
     moved = shift.double()
+    if isinstance(layer, nn.LayerNorm):
+        moved = moved.expand(weight.shape)  # of several axes, the last is the channels'
     if bias is not None:
         moved = bias.detach().double() * scale.double() + moved
     layer.bias = _like(weight, moved)
@@ -162,6 +165,18 @@ def replaced(network: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
         for name, child in list(parent._modules.items()):
             if child is old:
                 setattr(parent, name, new)
+    return network
+
+
+def unwrapped(network: nn.Module) -> nn.Module:
+    """Return a network with what is distributed in it replaced by the module inside.
+
+    A reducer waits for gradients of the parameters that were there when it was made, so
+    with others the second step of training fails.
+    """
+    for module in list(network.modules()):
+        if isinstance(module, DistributedDataParallel):
+            network = replaced(network, module, module.module)
     return network
 
 

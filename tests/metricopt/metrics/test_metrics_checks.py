@@ -109,6 +109,51 @@ def test_without_a_promise_values_are_taken_as_they_come(values, scale, higher):
     assert costs.argmin() == better
 
 
+@pytest.mark.parametrize(
+    ("values", "promise", "scale"),
+    [
+        ([3.1, 2.9, 80.0], (0, 1e6), (0, 10)),
+        ([0.0, 3.1, 0.0], (0, 1e6), (0, 10)),
+        ([-3.1, -0.5, -7e4], (-1e9, 0), (-10, 0)),
+        ([-3.1, 5.0], (-1e9, 1e9), (-10, 0)),
+        ([123.4, 120.0], (100, 1e12), (100, 200)),
+        ([3e5, 1.0], (0, 1e6), (0, 1e6)),
+        ([1e-6, 0.5], (0, 1), (0, 1)),  # short enough for any value
+        ([0.25, 70.0], (0, 100), (0, 100)),
+        ([-1e6, 3.0], (-1e6, 1e6), (-1e6, 1e6)),  # whose cost is known is not moved
+    ],
+)
+@pytest.mark.parametrize("higher", [True, False])
+def test_promises_far_apart_do_not_blur_values(values, promise, scale, higher):
+    rest = iter([*values, promise[1] * 2 + 1])
+    metric = make_metric(
+        lambda o, t: next(rest),
+        higher_is_better=higher,
+        low=promise[0],
+        high=promise[1],
+    )
+    found, costs = [], []
+    for _ in values:
+        value = torch.tensor(metric.value(OUTPUTS, TARGETS), dtype=torch.float64)
+        found.append(value.item())
+        costs.append(to_cost(metric, value))
+    assert found == values
+    assert (metric.low, metric.high) == pytest.approx(scale)
+    back = from_cost(metric, torch.stack(costs))
+    rounding = 1e-15 * (metric.high - metric.low)
+    assert back.tolist() == pytest.approx(values, rel=1e-13, abs=rounding)
+    best = values.index(max(values) if higher else min(values))
+    assert int(torch.stack(costs).argmin()) == best
+    text = rf"range \[{promise[0]:g}, {promise[1]:g}\], which".replace("+", r"\+")
+    with pytest.raises(RangeError, match=text):
+        metric.value(OUTPUTS, TARGETS)
+
+
+def test_a_masked_value_is_no_number():
+    with pytest.raises(MetricError, match="must return a number, got a masked value"):
+        returning(np.ma.masked).value(OUTPUTS, TARGETS)
+
+
 def test_a_call_finds_its_own_scale():
     rest = iter([350.0, 0.5])
     given = make_metric(lambda o, t: next(rest), higher_is_better=False)
