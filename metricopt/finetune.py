@@ -31,6 +31,7 @@ from metricopt.reading.constraints import read_metric
 from metricopt.reading.inputs import call_on_copy, count_of, selected, tensors_of
 from metricopt.reading.loss import require_loss
 from metricopt.reading.meaning import Meaning, meaning_of
+from metricopt.reading.metric import refuse_scores
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
@@ -199,6 +200,7 @@ def _meaning(
         ConfigError: if it is not clear, or not what the user says.
     """
     if metric.reads != "scores":
+        refuse_scores(metric, loss, options.outputs)
         return Meaning("embeddings" if metric.reads == "embeddings" else "raw")
     some = observe.batch(slice(LOOKED_AT))
     few = selected(some, slice(FEW))

@@ -32,6 +32,7 @@ from metricopt.process.seeding import make_generator
 from metricopt.reading.columns import GroupNames, columns_at, levels
 from metricopt.reading.inputs import tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.metric import meant_for_labels
 from metricopt.reading.outputs import are_labels
 from metricopt.tasks.encoding import encoded
 from metricopt.tasks.examples import as_split, relabelled
@@ -230,10 +231,10 @@ def _meaning(
         given = "probabilities"
     meaning = meaning_of(some, targets, loss=None, given=given)
     if meaning.kind == "embeddings" or metric.reads != "scores":
+        remedy = meant_for_labels(metric) or "use finetune with a network"
         raise ConfigError(
             "tune shifts scores of classes or predicted values, but these outputs are "
-            f"{meaning.kind}, and metric {metric.name!r} reads {metric.reads}: use "
-            "finetune with a network"
+            f"{meaning.kind}, and metric {metric.name!r} reads {metric.reads}: {remedy}"
         )
     return meaning
 

@@ -5,11 +5,12 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError, MetricError, RangeError
+from metricopt.errors import ConfigError, DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
+from metricopt.metrics.retrieval import Recall
 from metricopt.reading.columns import Column, apart, columns_of, is_weight, levels
 from metricopt.reading.expected import perfect_outputs
-from metricopt.reading.meaning import Meaning
+from metricopt.reading.meaning import OF_LOGITS, Kind, Meaning
 from metricopt.reading.outputs import Targets, are_labels
 from metricopt.tasks.examples import Examples
 
@@ -77,6 +78,44 @@ def check_direction(
                 f"and {label} {other:g}; check the direction, and that the metric "
                 f"reads the outputs as {meaning.kind}{hint}"
             )
+
+
+OF_LABELS = (
+    "for the recall of labels, pass 'recall_macro', 'recall_micro' or "
+    "'recall_weighted', or sklearn.metrics.recall_score for two classes"
+)
+
+
+def meant_for_labels(metric: Metric) -> str:
+    """Return what to do if labels were meant; "" unless it is `recall`.
+
+    scikit-learn has a scorer of this name; here it is short for `recall@1`.
+    """
+    return OF_LABELS if type(metric) is Recall and metric.k == 1 else ""
+
+
+def refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
+    """Refuse scores of classes for a metric that compares embeddings.
+
+    They are scores if the user says so. For `recall` alone, the loss tells, too.
+
+    Raises:
+        ConfigError: if the outputs are no embeddings.
+    """
+    if metric.reads != "embeddings" or said in ("embeddings", "raw"):
+        return
+    remedy = meant_for_labels(metric)
+    if said is not None:
+        reason = f"outputs={said!r} says that there are none"
+    elif remedy and isinstance(loss, OF_LOGITS):
+        reason = f"{type(loss).__name__} reads the outputs as logits"
+    else:
+        return
+    other = f"{remedy}; for" if remedy else "for"
+    raise ConfigError(
+        f"metric {metric.name!r} compares embeddings, but {reason}: {other} "
+        f"embeddings, pass metric={metric.name!r} and leave outputs= out"
+    )
 
 
 SAME = 1e-6

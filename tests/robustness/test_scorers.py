@@ -8,7 +8,13 @@ import torch
 import torchmetrics.functional.segmentation as tfs
 import torchmetrics.segmentation as ts
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import f1_score, get_scorer, get_scorer_names, make_scorer
+from sklearn.metrics import (
+    f1_score,
+    get_scorer,
+    get_scorer_names,
+    make_scorer,
+    recall_score,
+)
 from torch import nn
 
 from metricopt import (
@@ -18,6 +24,7 @@ from metricopt import (
     MetricError,
     finetune,
     make_metric,
+    tune,
 )
 from metricopt.reading.meaning import meaning_of
 from metricopt.tasks.judge import bound_metric
@@ -261,3 +268,61 @@ def test_a_call_towards_a_named_scorer():
     assert found.metric.name == "f1_macro"
     assert found.metric_after == pytest.approx(after)
     assert found.metric_after > found.metric_before
+
+
+@pytest.mark.parametrize("settings", [{}, {"outputs": "logits"}])
+def test_recall_of_scores_asks_which_one_is_meant(settings):
+    _, (inputs, labels), _ = splits()
+    data, loss = (inputs[:200], labels[:200]), nn.CrossEntropyLoss()
+
+    def called(metric, loss=loss, **other):
+        return finetune(
+            pretrained(1),
+            train=data,
+            observe=data,
+            loss=loss,
+            metric=metric,
+            method="cma-es",
+            no_harm=False,
+            queries=4,
+            progress=False,
+            **other,
+        )
+
+    text = (
+        "'recall@1' compares embeddings, but .*logits.*: for the recall of labels, "
+        "pass 'recall_macro', .* two classes; for embeddings, pass metric='recall@1'"
+    )
+    with pytest.raises(ConfigError, match=text):
+        called("recall", **settings)
+    with torch.no_grad():
+        decided = pretrained(1)(data[0]).argmax(1)
+    expected = recall_score(data[1], decided, average="macro")
+    assert called("recall_macro", **settings).metric_before == pytest.approx(expected)
+    # Who names it in full, or has a loss of embeddings, gets it.
+    assert called("recall@1").meaning.kind == "embeddings"
+    assert called("recall", lambda o, t: o.square().mean()).meaning.kind == "embeddings"
+
+
+def test_embeddings_are_not_what_the_user_calls_otherwise():
+    data = torch.randn(20, 4), torch.arange(20) % 2
+    text = "'map@r' compares embeddings, but outputs='values' says that there are none"
+    with pytest.raises(ConfigError, match=text):
+        finetune(
+            nn.Linear(4, 2),
+            train=data,
+            observe=data,
+            loss=nn.MSELoss(),
+            metric="map@r",
+            outputs="values",
+        )
+
+
+def test_tune_says_which_recall_is_one_of_labels():
+    outputs, labels = np.linspace(-1, 1, 60), np.arange(60) % 2
+    with pytest.raises(ConfigError, match="reads embeddings: for the recall of"):
+        tune(outputs, labels, "recall", progress=False)
+    found = tune(outputs, labels, recall_score, queries=16, progress=False)
+    assert found.metric_before == recall_score(labels, outputs >= 0)
+    with pytest.raises(ConfigError, match="reads embeddings: use finetune with a netw"):
+        tune(outputs, labels, "map@r", progress=False)
