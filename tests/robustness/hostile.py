@@ -1,5 +1,6 @@
 """Damaged and hostile files, and what is expected of an error."""
 
+import gc
 import io
 import os
 import resource
@@ -47,6 +48,22 @@ def within(seconds=10, megabytes=None):
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def uncollected():
+    """Let no cycles of other tests be collected while the stack is all but full.
+
+    Their finalisers would run out of it, and the error of one is printed by pytest,
+    whose formatting runs out of it, too: that fails the test that fills the stack.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _stop(number, frame):

@@ -1,11 +1,14 @@
 """Archives that explode, lead out, lead back, or hold something twice."""
 
 import bz2
+import gc
 import gzip
 import lzma
 import os
 import tarfile
+import traceback
 import zipfile
+from typing import ClassVar
 
 import pytest
 
@@ -19,6 +22,7 @@ from tests.robustness.hostile import (
     relabelled,
     resized,
     tarred,
+    uncollected,
     within,
     zipped,
 )
@@ -199,8 +203,42 @@ def negative_by_pax(content):
 def test_a_damaged_tar_file_names_the_way_out(tmp_path, damage):
     path = of_tar(tmp_path, ("d/a.jpg", bytes(4_000), {}))
     path.write_bytes(damage(path.read_bytes()))
-    with within(), assert_refused(f"{path} cannot be read (", WAY_OUT):
+    with uncollected(), within(), assert_refused(f"{path} cannot be read (", WAY_OUT):
         tar_reader(path)
+
+
+class Cycle:
+    """Garbage of another test, whose finaliser needs some of the stack."""
+
+    ended: ClassVar[list[int]] = []
+
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        self.ended.append(len(traceback.format_stack(limit=5)))
+
+
+def test_garbage_of_other_tests_is_not_collected_on_a_full_stack(tmp_path, monkeypatch):
+    path, read = of_tar(tmp_path), tarfile.TarInfo.frombuf.__func__
+    path.write_bytes(long_names(path.read_bytes()))
+
+    def frombuf(cls, *given):
+        Cycle()  # at every depth, where a collection after any allocation would find it
+        return read(cls, *given)
+
+    monkeypatch.setattr(tarfile.TarInfo, "frombuf", classmethod(frombuf))
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with uncollected():
+            with assert_refused(f"{path} cannot be read (", WAY_OUT):
+                tar_reader(path)
+            assert not Cycle.ended
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert len(Cycle.ended) > 100
 
 
 @pytest.mark.parametrize("name", ["imagenette-subset", "voc2007-subset"])
