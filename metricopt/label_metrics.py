@@ -101,6 +101,30 @@ class LabelMetric:
         Raises:
             ConfigError: if nobody says which direction is better.
         """
+
+        def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
+            return classes[_array(targets)], self._read(outputs, classes)
+
+        return self._made(read, higher_is_better)
+
+    def of_values(self, higher_is_better: bool | None = None) -> Metric:
+        """Return the metric of predicted values [N] and of true ones.
+
+        Raises:
+            ConfigError: if nobody says which direction is better.
+        """
+
+        def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
+            return _array(targets), _array(outputs)
+
+        return self._made(read, higher_is_better)
+
+    def _made(
+        self,
+        read: Callable[[Tensor, Tensor], tuple[Array, Array]],
+        higher_is_better: bool | None,
+    ) -> Metric:
+        """Return the metric of what is read of outputs and targets, truth first."""
         better = self.higher_is_better
         if better is None and higher_is_better is None:
             raise ConfigError(
@@ -112,16 +136,15 @@ class LabelMetric:
 
         names = self.takes
 
-        def of_codes(outputs: Tensor, targets: Tensor, **more: Any) -> object:
+        def called(outputs: Tensor, targets: Tensor, **more: Any) -> object:
             given = {name: _array(more[name]) for name in names if name in more}
-            truth = classes[_array(targets)]
             with warnings.catch_warnings():
                 # A metric that is not defined gives no number, which is refused.
                 warnings.filterwarnings("ignore", ".*ill-defined")
-                value = self.function(truth, self._read(outputs, classes), **given)
+                value = self.function(*read(outputs, targets), **given)
             return value if self.sign > 0 else -value
 
-        metric = make_metric(of_codes, higher_is_better=better, name=self.name)
+        metric = make_metric(called, higher_is_better=better, name=self.name)
         metric.direction_declared = self.higher_is_better is None
         return metric
 

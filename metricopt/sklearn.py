@@ -1,49 +1,30 @@
-"""A classifier of scikit-learn whose decisions are tuned towards a metric.
+"""Estimators of scikit-learn whose predictions are tuned towards a metric.
 
 The conventions are those of `sklearn.model_selection.TunedThresholdClassifierCV`, for
 several classes and any metric. `import metricopt` does not import this module.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing as at_places
-from sklearn.utils import column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from metricopt.estimate import Estimate
-from metricopt.label_metrics import Array, LabelMetric, named_for
-from metricopt.metrics.constrained import Bound
-from metricopt.tune import tune
-from metricopt.tuned import Tuned
+from metricopt.label_metrics import Array, LabelMetric
+from metricopt.metric_tuned import MetricTuned, cut
+from metricopt.metrics.base import Metric
+from metricopt.reading.meaning import Kind
+from metricopt.tuned_regressor import MetricTunedRegressor
 
-__all__ = ["MetricTunedClassifier"]
+__all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 
 METHODS = ("predict_proba", "decision_function")
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
-
-
-@dataclass(frozen=True)
-class _Routed:
-    """What goes to whom of the arguments of `fit`."""
-
-    fit: dict[str, Any] = field(default_factory=dict)
-    split: dict[str, Any] = field(default_factory=dict)
-    score: dict[str, Any] = field(default_factory=dict)
 
 
 def _offers(method: str) -> Callable[[Any], bool]:
@@ -53,7 +34,7 @@ def _offers(method: str) -> Callable[[Any], bool]:
     return offers
 
 
-class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     """A classifier with one offset per class, chosen for a metric.
 
     `fit` collects outputs of the classifier on examples it was not trained on, finds
@@ -88,22 +69,7 @@ class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         report_: a few plain lines: what was gained, and what was spent for it.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        metric: Any = "f1_macro",
-        *,
-        cv: Any = None,
-        constraints: Sequence[Bound] | None = None,
-        queries: int = 15,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.metric = metric
-        self.cv = cv
-        self.constraints = constraints
-        self.queries = queries
-        self.options = options
+    kind: ClassVar[Kind] = "logits"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # noqa: N803
         """Train the classifier and choose the offsets.
@@ -127,17 +93,14 @@ class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             params = {**params, "sample_weight": sample_weight}
         routed = self._routed(params, scored)
         self.classes_ = np.unique(y)
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self.classes_ = self.estimator.classes_
         outputs, places = self._held_out(X, y, routed)
-        columns = _cut(routed.score, places)
-        found = self._tuned(outputs, y[places], scored, columns)
+        codes = self._codes(y[places])
+        found = self._tuned(outputs, codes, scored, cut(routed.score, places))
         self.offsets_ = found.offsets.numpy()
-        self.expected_: Estimate | None = found.expected
-        self.metric_before_ = found.metric_before
-        self.metric_after_ = found.metric_after
-        self.n_queries_, self.report_ = found.spent.queries, found.summary()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        self._adopted(found)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -166,25 +129,6 @@ class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the decision values of the classifier as they are."""
         return self._of_estimator("decision_function", X)
 
-    def get_metadata_routing(self) -> Any:
-        """Return which arguments of `fit` classifier, splitter and scorer request."""
-
-        def to(callee: str) -> Any:
-            return MethodMapping().add(caller="fit", callee=callee)
-
-        router = MetadataRouter(owner=self)
-        router.add(estimator=self.estimator, method_mapping=to("fit"))
-        router.add(splitter=self.cv, method_mapping=to("split"))
-        scored = LabelMetric.of(self.metric)
-        if scored is not None and scored.scorer is not None:
-            router.add(scorer=scored.scorer, method_mapping=to("score"))
-        return router
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
-        return tags
-
     def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:  # noqa: N803
         """Return examples and labels; ValueError if there are no two classes."""
         if y is None:
@@ -203,52 +147,6 @@ class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"y needs two classes or more, got one class: {labels[:1]}"
             )
         return X, labels
-
-    def _routed(self, params: dict[str, Any], scored: LabelMetric | None) -> _Routed:
-        """Return what goes to whom; ValueError for what nobody takes."""
-        if get_config()["enable_metadata_routing"]:
-            found = process_routing(self, "fit", **params)
-            score = found.scorer.score if "scorer" in found else {}
-            return _Routed(found.estimator.fit, found.splitter.split, score)
-        fit = {
-            name: values
-            for name, values in params.items()
-            if name == "sample_weight" and has_fit_parameter(self.estimator, name)
-        }
-        read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
-        score = named_for(read, params)
-        lost = [name for name in params if name not in fit and name not in score]
-        if lost:
-            raise ValueError(
-                f"neither the classifier nor the metric takes {', '.join(lost)}; "
-                "with sklearn.set_config(enable_metadata_routing=True) and requests, "
-                "they may go to steps of a pipeline and to the splitter"
-            )
-        return _Routed(fit=fit, score=score)
-
-    def _held_out(self, X: Any, y: Array, routed: _Routed) -> tuple[Array, Array]:  # noqa: N803
-        """Fit, and return outputs of examples that were not trained on, and places."""
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            self.classes_ = self.estimator_.classes_
-            return self._outputs(self.estimator_, X), np.arange(len(y))
-        outputs, places = [], []
-        for train, held_out in self._splits(X, y, routed):
-            part = at_places(X, train), at_places(y, train)
-            fitted = clone(self.estimator).fit(*part, **_cut(routed.fit, train))
-            outputs.append(self._outputs(fitted, at_places(X, held_out)))
-            places.append(np.asarray(held_out))
-        self.estimator_ = clone(self.estimator).fit(X, y, **routed.fit)
-        return np.concatenate(outputs), np.concatenate(places)
-
-    def _splits(self, X: Any, y: Array, routed: _Routed) -> Iterator[Any]:  # noqa: N803
-        cv, seed = self.cv, dict(self.options or {}).get("seed", 0)
-        if isinstance(cv, Real) and not isinstance(cv, Integral):
-            cv = StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed)
-        splitter = check_cv(cv, y=y, classifier=True)
-        splits: Iterator[Any] = splitter.split(X, y, **routed.split)
-        return splits
 
     def _outputs(self, fitted: Any, X: Any) -> Array:  # noqa: N803
         """Return logits or decision values of all classes, [N, C], or [N] of two."""
@@ -278,44 +176,15 @@ class MetricTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         every[:, np.searchsorted(self.classes_, classes)] = shares
         return every
 
-    def _tuned(
-        self,
-        outputs: Array,
-        labels: Array,
-        scored: LabelMetric | None,
-        columns: dict[str, Any],
-    ) -> Tuned:
+    def _codes(self, labels: Array) -> Array:
+        """Return places of labels among the classes; ValueError for others."""
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(f"y has labels the classifier does not know: {unknown}")
-        given: dict[str, Any] = {"progress": False, **(self.options or {})}
-        metric = self.metric
-        if scored is not None:
-            better = given.pop("higher_is_better", None)
-            metric = scored.of_codes(self.classes_, better)
-        return tune(
-            outputs,
-            np.searchsorted(self.classes_, labels),
-            metric,
-            columns=columns,
-            queries=self.queries,
-            constraints=[self._bound(bound) for bound in self.constraints or ()],
-            outputs="logits",
-            **given,
-        )
+        return np.searchsorted(self.classes_, labels)
 
-    def _bound(self, bound: Bound) -> Bound:
-        """Return a bound on a metric of labels as they are, as one of their places."""
-        scored = LabelMetric.of(bound.metric)
-        if scored is None:
-            return bound
-        least = bound.sense == "at least"
-        return replace(bound, metric=scored.of_codes(self.classes_, least))
-
-    def _of_estimator(self, method: str, X: Any) -> Array:  # noqa: N803
-        check_is_fitted(self, "estimator_")
-        found: Array = getattr(self.estimator_, method)(X)
-        return found
+    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
+        return scored.of_codes(self.classes_, higher_is_better)
 
 
 def _logits(shares: Array) -> Array:
@@ -323,8 +192,3 @@ def _logits(shares: Array) -> Array:
     logs = np.log(np.clip(shares, LEAST, None))
     found: Array = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
     return found
-
-
-def _cut(params: dict[str, Any], places: Any) -> dict[str, Any]:
-    """Return values of examples at some places."""
-    return {name: np.asarray(values)[places] for name, values in params.items()}

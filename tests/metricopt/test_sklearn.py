@@ -234,7 +234,7 @@ def test_weights_reach_the_classifier_and_the_metric():
     np.testing.assert_array_equal(tuned.estimator_.sizes_[1], weights)
     assert seen[0][0] == weights.sum()
     assert set(seen[0][1]) == {"a", "b"}
-    with pytest.raises(ValueError, match="neither the classifier nor the metric takes"):
+    with pytest.raises(ValueError, match="neither the estimator nor the metric takes"):
         tuned.fit(inputs, labels, sample_weight=weights, money=weights)
 
 

@@ -1,0 +1,187 @@
+"""What estimators of scikit-learn share whose outputs are tuned towards a metric."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing as at_places
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from metricopt.estimate import Estimate
+from metricopt.label_metrics import Array, LabelMetric, named_for
+from metricopt.metrics.base import Metric
+from metricopt.metrics.constrained import Bound
+from metricopt.reading.meaning import Kind
+from metricopt.tune import tune
+from metricopt.tuned import Tuned
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What goes to whom of the arguments of `fit`."""
+
+    fit: dict[str, Any] = field(default_factory=dict)
+    split: dict[str, Any] = field(default_factory=dict)
+    score: dict[str, Any] = field(default_factory=dict)
+
+
+class MetricTuned(MetaEstimatorMixin, BaseEstimator):
+    """An estimator whose outputs on examples it was not trained on are tuned.
+
+    See the classes made of it for the arguments and attributes.
+    """
+
+    kind: ClassVar[Kind]
+    """What `_outputs` returns."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        metric: Any = "f1_macro",
+        *,
+        cv: Any = None,
+        constraints: Sequence[Bound] | None = None,
+        queries: int = 15,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
+        self.cv = cv
+        self.constraints = constraints
+        self.queries = queries
+        self.options = options
+
+    @abstractmethod
+    def _outputs(self, fitted: Any, X: Any) -> Array:  # noqa: N803
+        """Return outputs of the kind of a fitted estimator."""
+
+    @abstractmethod
+    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
+        """Return a function of (y_true, y_pred) as a metric of outputs."""
+
+    def _adopted(self, found: Tuned) -> None:
+        """Keep what was found, and what the estimator says of its inputs."""
+        self.expected_: Estimate | None = found.expected
+        self.metric_before_ = found.metric_before
+        self.metric_after_ = found.metric_after
+        self.n_queries_, self.report_ = found.spent.queries, found.summary()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+
+    def get_metadata_routing(self) -> Any:
+        """Return which arguments of `fit` classifier, splitter and scorer request."""
+
+        def to(callee: str) -> Any:
+            return MethodMapping().add(caller="fit", callee=callee)
+
+        router = MetadataRouter(owner=self)
+        router.add(estimator=self.estimator, method_mapping=to("fit"))
+        router.add(splitter=self.cv, method_mapping=to("split"))
+        scored = LabelMetric.of(self.metric)
+        if scored is not None and scored.scorer is not None:
+            router.add(scorer=scored.scorer, method_mapping=to("score"))
+        return router
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _routed(self, params: dict[str, Any], scored: LabelMetric | None) -> Routed:
+        """Return what goes to whom; ValueError for what nobody takes."""
+        if get_config()["enable_metadata_routing"]:
+            found = process_routing(self, "fit", **params)
+            score = found.scorer.score if "scorer" in found else {}
+            return Routed(found.estimator.fit, found.splitter.split, score)
+        fit = {
+            name: values
+            for name, values in params.items()
+            if name == "sample_weight" and has_fit_parameter(self.estimator, name)
+        }
+        read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
+        score = named_for(read, params)
+        lost = [name for name in params if name not in fit and name not in score]
+        if lost:
+            raise ValueError(
+                f"neither the estimator nor the metric takes {', '.join(lost)}; "
+                "with sklearn.set_config(enable_metadata_routing=True) and requests, "
+                "they may go to steps of a pipeline and to the splitter"
+            )
+        return Routed(fit=fit, score=score)
+
+    def _held_out(self, X: Any, y: Array, routed: Routed) -> tuple[Array, Array]:  # noqa: N803
+        """Fit, and return outputs of examples that were not trained on, and places."""
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            return self._outputs(self.estimator_, X), np.arange(len(y))
+        outputs, places = [], []
+        for train, held_out in self._splits(X, y, routed):
+            part = at_places(X, train), at_places(y, train)
+            fitted = clone(self.estimator).fit(*part, **cut(routed.fit, train))
+            outputs.append(self._outputs(fitted, at_places(X, held_out)))
+            places.append(np.asarray(held_out))
+        self.estimator_ = clone(self.estimator).fit(X, y, **routed.fit)
+        return np.concatenate(outputs), np.concatenate(places)
+
+    def _splits(self, X: Any, y: Array, routed: Routed) -> Iterator[Any]:  # noqa: N803
+        cv, seed = self.cv, dict(self.options or {}).get("seed", 0)
+        if isinstance(cv, Real) and not isinstance(cv, Integral):
+            shuffled = StratifiedShuffleSplit if self.kind == "logits" else ShuffleSplit
+            cv = shuffled(1, test_size=float(cv), random_state=seed)
+        splitter = check_cv(cv, y=y, classifier=self.kind == "logits")
+        splits: Iterator[Any] = splitter.split(X, y, **routed.split)
+        return splits
+
+    def _tuned(
+        self,
+        outputs: Array,
+        targets: Array,
+        scored: LabelMetric | None,
+        columns: dict[str, Any],
+    ) -> Tuned:
+        given: dict[str, Any] = {"progress": False, **(self.options or {})}
+        metric = self.metric
+        if scored is not None:
+            metric = self._metric(scored, given.pop("higher_is_better", None))
+        return tune(
+            outputs,
+            targets,
+            metric,
+            columns=columns,
+            queries=self.queries,
+            constraints=[self._bound(bound) for bound in self.constraints or ()],
+            outputs=self.kind,
+            **given,
+        )
+
+    def _bound(self, bound: Bound) -> Bound:
+        """Return a bound on a metric of (y_true, y_pred) as one of outputs."""
+        scored = LabelMetric.of(bound.metric)
+        if scored is None:
+            return bound
+        least = bound.sense == "at least"
+        return replace(bound, metric=self._metric(scored, least))
+
+    def _of_estimator(self, method: str, X: Any) -> Array:  # noqa: N803
+        check_is_fitted(self, "estimator_")
+        found: Array = getattr(self.estimator_, method)(X)
+        return found
+
+
+def cut(params: dict[str, Any], places: Any) -> dict[str, Any]:
+    """Return values of examples at some places."""
+    return {name: np.asarray(values)[places] for name, values in params.items()}

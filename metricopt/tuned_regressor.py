@@ -1,0 +1,126 @@
+"""A regressor of scikit-learn whose predictions are scaled and shifted for a metric."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import assert_all_finite, column_or_1d, indexable
+from sklearn.utils.validation import check_is_fitted
+
+from metricopt.label_metrics import Array, LabelMetric
+from metricopt.metric_tuned import MetricTuned, cut
+from metricopt.metrics.base import Metric
+from metricopt.metrics.constrained import Bound
+from metricopt.reading.meaning import Kind
+
+
+class MetricTunedRegressor(RegressorMixin, MetricTuned):
+    """A regressor whose predicted values get a scale and a shift, chosen for a metric.
+
+    `fit` collects predictions of examples the regressor was not trained on, finds both
+    with a few evaluations of the metric, and trains the regressor on all examples. The
+    scale is 1 and the shift 0 unless there is evidence of a gain on other data.
+
+    Args:
+        estimator: a regressor of one value.
+        metric: the name of a scorer of scikit-learn; a scorer, a function of
+            `sklearn.metrics`, or any function of (y_true, y_pred). A function of your
+            own needs `options={"higher_is_better": ...}`.
+        cv: number of folds, a splitter or splits; None for 5 folds. A number in (0, 1)
+            is the share of one held-out part. "prefit" if the estimator is fitted, on
+            other examples than `fit` gets.
+        constraints: bounds on further metrics, `metricopt.at_least(metric, value)` and
+            `at_most(metric, value)`; their metrics are as above.
+        queries: most evaluations of the metric.
+        options: further settings of `metricopt.tune` by name, such as `seed`, which is
+            0 by default.
+
+    Attributes:
+        estimator_: the fitted regressor.
+        scale_: what its predictions are multiplied by.
+        shift_: what is added to them then.
+        expected_: gain to expect on other data, with its interval; None without one.
+        metric_before_: metric of the predictions both were chosen on, as they are.
+        metric_after_: the same with scale and shift.
+        n_queries_: evaluations of the metric.
+        report_: a few plain lines: what was gained, and what was spent for it.
+    """
+
+    kind: ClassVar[Kind] = "values"
+
+    def __init__(
+        self,
+        estimator: Any,
+        metric: Any = "neg_mean_absolute_error",
+        *,
+        cv: Any = None,
+        constraints: Sequence[Bound] | None = None,
+        queries: int = 15,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            metric,
+            cv=cv,
+            constraints=constraints,
+            queries=queries,
+            options=options,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # noqa: N803
+        """Train the regressor and choose scale and shift.
+
+        Args:
+            X: examples, [N, ...], in any form that the regressor takes.
+            y: true values, shape [N].
+            sample_weight: weights of examples, for the regressor and for a metric that
+                takes them; with metadata routing, for whoever requests them.
+            **params: further values of the examples, for the metric by the names of its
+                parameters; with metadata routing, for whoever requests them.
+
+        Raises:
+            ValueError: if true or predicted values are not one number for each example,
+                or somebody cannot take what is given.
+            ConfigError: if a setting is not valid.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None"
+            )
+        X, y = indexable(X, y)  # noqa: N806
+        y = column_or_1d(y, warn=True, dtype=float)
+        assert_all_finite(y, input_name="y")
+        scored = LabelMetric.of(self.metric)
+        if sample_weight is not None:
+            params = {**params, "sample_weight": sample_weight}
+        routed = self._routed(params, scored)
+        outputs, places = self._held_out(X, y, routed)
+        found = self._tuned(outputs, y[places], scored, cut(routed.score, places))
+        scales = found.scales
+        self.scale_ = 1.0 if scales is None else float(scales[0])
+        self.shift_ = float(found.offsets[0])
+        self._adopted(found)
+        return self
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """Return the scaled and shifted prediction of every example, shape [N]."""
+        check_is_fitted(self, "shift_")
+        predicted: Array = self.estimator_.predict(X)
+        if (self.scale_, self.shift_) == (1.0, 0.0):
+            return predicted
+        return self._outputs(self.estimator_, X) * self.scale_ + self.shift_
+
+    def _outputs(self, fitted: Any, X: Any) -> Array:  # noqa: N803
+        """Return predicted values, [N]."""
+        found = np.asarray(fitted.predict(X), dtype=float)
+        if found.shape not in ((len(found),), (len(found), 1)):
+            raise ValueError(
+                "the regressor must predict one value for each example, got shape "
+                f"{list(found.shape)}"
+            )
+        return found.reshape(-1)
+
+    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
+        return scored.of_values(higher_is_better)
