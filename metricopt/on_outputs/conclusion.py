@@ -154,7 +154,7 @@ def _proposed(
         return _within(search, known, settings, generator, bounds)
     found = reaches(known.statistics, search.along.scale, search.fine_tuned)
     fitted = cross_fit(known.value, found, settings, generator)
-    proposal = _promise(search, known, fitted, archive.task.unit)
+    proposal = _promise(search, known, fitted, settings, archive.task.unit)
     if settings.second and archive.remaining > FEWEST_QUERIES:
         least = search.costs.min().item()
         proposal = replace(proposal, second=best, least=least)
@@ -223,7 +223,11 @@ def shrunk(gain: float, error: float) -> float:
 
 
 def _promise(
-    search: OutputsSearch, known: Explained, fitted: CrossFitted, unit: float
+    search: OutputsSearch,
+    known: Explained,
+    fitted: CrossFitted,
+    settings: CrossFitting,
+    unit: float,
 ) -> Proposal:
     """Return what was cross-fitted, with the gain that is expected of it.
 
@@ -231,7 +235,9 @@ def _promise(
     """
     trials = tuple(search.trials)
     error = math.hypot(fitted.error, search.prediction_error)
-    gain = shrunk(fitted.gain, error)
+    # That folds overlap makes the interval wider, but chance adds no more to a gain.
+    sampled = math.hypot(fitted.error / settings.inflation, search.prediction_error)
+    gain = shrunk(fitted.gain, sampled)
     names = " and ".join(known.statistics.kind.names())
     how = (
         f"identified as a function of the {names} after {search.identified_at} queries"

@@ -153,6 +153,14 @@ class OutputsSearch:
         return len(self.each) > 1 and torch.equal(self.each.amax(0), self.each.amin(0))
 
     @property
+    def _is_still(self) -> bool:
+        """Whether the metric, or that of an unmet bound, was the same at all times."""
+        if self.is_flat or len(self.each) < 2:
+            return self.is_flat
+        still = self.each.amax(0) == self.each.amin(0)
+        return bool((still & (self.each[0] > 0))[1:].any())
+
+    @property
     def prediction_error(self) -> float:
         """Median error of the last predictions, in units of cost."""
         return self.prediction_errors[0]
@@ -173,8 +181,7 @@ class OutputsSearch:
         spreads = self.each.std(0, correction=0).clamp_min(LEAST_SPREAD).tolist()
         pairs = zip(self.prediction_errors, spreads, strict=True)
         errors: list[float] = [error / spread for error, spread in pairs]
-        still = self.each.amax(0) == self.each.amin(0)
-        if bool((still & (self.each[0] > 0))[1:].any()):
+        if not self.is_flat and self._is_still:
             # How a bound comes to be met is not known while its metric stays the same.
             errors.append((TOLERANCE + HOPELESS) / 2)
         return max(errors)
@@ -250,7 +257,7 @@ class OutputsSearch:
         if self._handed_over is not None:
             return self._handed_over.ask(self.phi[self.costs.argmin()])
         first = self._prior is None and len(self.costs) <= self.settings.first_points
-        if first or self.is_flat:
+        if first or self._is_still:
             return self._first_point()
         known = self.explained()
         descended = torch.cat([self._descend(known), self._exact(known)])
@@ -310,15 +317,16 @@ class OutputsSearch:
     def _first_point(self) -> Tensor:
         """Return a candidate of the portfolio, or a random combination of directions.
 
-        While the metric has not moved at all, each is twice as long as the last.
+        While the metric, or one that has to be met, has not moved at all, each is twice
+        as long as the last.
         """
-        asked = len(self.costs)
-        if asked <= self.settings.fine_tuned or self.is_flat:
+        asked, is_still = len(self.costs), self._is_still
+        if asked <= self.settings.fine_tuned or is_still:
             place = self._furthest()
             if place is not None:
                 self._queried[place] = True
                 return self.candidates[place]
-        doublings = min(MOST_DOUBLINGS, asked - 1) if self.is_flat else 0
+        doublings = min(MOST_DOUBLINGS, asked - 1) if is_still else 0
         length = self.settings.first_move * 2**doublings
         return self.along.combination(length, self.generator)
 
@@ -330,7 +338,7 @@ class OutputsSearch:
         moved = self.candidate_groups[near]
         distance = torch.cdist(moved, self.groups[near]).min(1).values
         far = (moved - self.groups[near][0]).abs().amax(1)
-        if not self.is_flat:
+        if not self._is_still:
             distance[far > 2 * self.settings.first_move] = -torch.inf
         distance[self._queried] = -torch.inf
         place = int(distance.argmax())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from metricopt.on_outputs.obvious import obvious
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -69,10 +70,15 @@ class Sweeps:
         return torch.cat(found)
 
     def run(self, aims: Sequence[Aim]) -> None:
-        """Sweep all offsets for every aim, from the best for it so far."""
+        """Sweep all offsets for every aim, from the best for it so far.
+
+        Of several classes the obvious stands first: a least recall of many classes
+        rises with no offset alone, but with all of logit adjustment.
+        """
         if self.is_exhaustive:
             self._try(self._thresholds(self._places[0], self.offsets[0], MOST))
             return
+        self._try(obvious(self.statistics))
         turns = PASSES * len(self._places)
         followed = max(1, min(len(aims), self.room // (FEWEST * turns)))
         count = max(FEWEST, min(24, self.room // (followed * turns)))
@@ -90,6 +96,8 @@ class Sweeps:
         return ROOM // (self._outputs.numel() * (DEAR if dear else 1))
 
     def _try(self, offsets: Tensor) -> None:
+        if not len(offsets):
+            return
         self.offsets = torch.cat([self.offsets, offsets])
         self.means = torch.cat([self.means, self.predicted(offsets)])
 
