@@ -154,11 +154,10 @@ class OutputsSearch:
 
     @property
     def _is_still(self) -> bool:
-        """Whether the metric, or that of an unmet bound, was the same at all times."""
-        if self.is_flat or len(self.each) < 2:
-            return self.is_flat
+        """Whether the metric of an unmet bound was the same in all queries."""
         still = self.each.amax(0) == self.each.amin(0)
-        return bool((still & (self.each[0] > 0))[1:].any())
+        unmet = (still & (self.each[0] > 0))[1:]
+        return len(self.each) > 1 and bool(unmet.any())
 
     @property
     def prediction_error(self) -> float:
@@ -181,7 +180,7 @@ class OutputsSearch:
         spreads = self.each.std(0, correction=0).clamp_min(LEAST_SPREAD).tolist()
         pairs = zip(self.prediction_errors, spreads, strict=True)
         errors: list[float] = [error / spread for error, spread in pairs]
-        if not self.is_flat and self._is_still:
+        if self._is_still:
             # How a bound comes to be met is not known while its metric stays the same.
             errors.append((TOLERANCE + HOPELESS) / 2)
         return max(errors)
@@ -257,7 +256,9 @@ class OutputsSearch:
         if self._handed_over is not None:
             return self._handed_over.ask(self.phi[self.costs.argmin()])
         first = self._prior is None and len(self.costs) <= self.settings.first_points
-        if first or self._is_still:
+        if self._is_still and (place := self._obvious_left()) is not None:
+            return self._candidate(place)
+        if first or self.is_flat:
             return self._first_point()
         known = self.explained()
         descended = torch.cat([self._descend(known), self._exact(known)])
@@ -317,18 +318,27 @@ class OutputsSearch:
     def _first_point(self) -> Tensor:
         """Return a candidate of the portfolio, or a random combination of directions.
 
-        While the metric, or one that has to be met, has not moved at all, each is twice
-        as long as the last.
+        While the metric has not moved at all, each is twice as long as the last.
         """
-        asked, is_still = len(self.costs), self._is_still
-        if asked <= self.settings.fine_tuned or is_still:
+        asked = len(self.costs)
+        if asked <= self.settings.fine_tuned or self.is_flat:
             place = self._furthest()
             if place is not None:
-                self._queried[place] = True
-                return self.candidates[place]
-        doublings = min(MOST_DOUBLINGS, asked - 1) if is_still else 0
+                return self._candidate(place)
+        doublings = min(MOST_DOUBLINGS, asked - 1) if self.is_flat else 0
         length = self.settings.first_move * 2**doublings
         return self.along.combination(length, self.generator)
+
+    def _candidate(self, place: int) -> Tensor:
+        """Return a candidate, which is not asked for again."""
+        self._queried[place] = True
+        return self.candidates[place]
+
+    def _obvious_left(self) -> int | None:
+        """Return the obvious candidate that goes furthest, of those not queried."""
+        moved = self.obvious.norm(dim=1)
+        moved[self._queried[: len(moved)]] = 0.0
+        return int(moved.argmax()) if moved.any() else None
 
     def _furthest(self) -> int | None:
         """Return the candidate least like what was queried, of those not too far."""
@@ -338,7 +348,7 @@ class OutputsSearch:
         moved = self.candidate_groups[near]
         distance = torch.cdist(moved, self.groups[near]).min(1).values
         far = (moved - self.groups[near][0]).abs().amax(1)
-        if not self._is_still:
+        if not self.is_flat:
             distance[far > 2 * self.settings.first_move] = -torch.inf
         distance[self._queried] = -torch.inf
         place = int(distance.argmax())

@@ -3,9 +3,11 @@
 from functools import cache
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 
 import metricopt
@@ -150,3 +152,45 @@ def test_what_exceeds_a_bound_is_charged_by_what_is_expected():
     tighter, _ = value.with_margin(torch.tensor([0.4])).predict(asked)
     assert tighter[0].item() == pytest.approx(0.3 + CHARGE * 0.1, abs=0.02)
     torch.testing.assert_close(value.means(asked), means)
+
+
+def least_recall(outputs, targets):
+    right = outputs.argmax(1) == targets
+    return min(right[targets == label].float().mean().item() for label in range(10))
+
+
+def accuracy(outputs, targets):
+    return (outputs.argmax(1) == targets).float().mean().item()
+
+
+@cache
+def rarer_and_rarer_digits():
+    """Return logits and labels of digits, each rarer than the last, some never seen."""
+    inputs, digits = load_digits(return_X_y=True)
+    places = [np.flatnonzero(digits == k)[: 140 // (1 + k)] for k in range(10)]
+    fitted = np.concatenate([rows[: len(rows) // 3] for rows in places])
+    observed = np.concatenate([rows[len(rows) // 3 :] for rows in places])
+    x = inputs[:, 18:30]
+    classifier = LogisticRegression(C=0.003, max_iter=500)
+    classifier.fit(x[fitted], digits[fitted])
+    outputs = classifier.decision_function(x[observed])
+    return torch.from_numpy(outputs), torch.from_numpy(digits[observed])
+
+
+def test_a_least_recall_that_no_offset_alone_raises_is_raised():
+    outputs, targets = rarer_and_rarer_digits()
+    bound = at_least(metricopt.make_metric(least_recall, higher_is_better=True), 0.15)
+    found = metricopt.tune(
+        outputs,
+        targets,
+        accuracy,
+        higher_is_better=True,
+        constraints=[bound],
+        queries=15,
+        outputs="logits",
+        progress=False,
+    )
+    shifted = found.shifted(outputs)
+    assert least_recall(outputs, targets) == 0.0
+    assert least_recall(shifted, targets) >= 0.15
+    assert accuracy(shifted, targets) > accuracy(outputs, targets)
