@@ -11,6 +11,7 @@ from tests.source_tree import ROOT
 README = (ROOT / "README.md").read_text()
 EXAMPLES = (ROOT / "docs" / "examples.md").read_text()
 USING = (ROOT / "docs" / "using.md").read_text()
+WHEN_NOT = (ROOT / "docs" / "when-not-to-use-it.md").read_text()
 NUMBER = re.compile(r"\d+\.\d+|\d+")
 MEASURE = re.compile(r"\d\.\d+")
 MEASURED_ANEW = re.compile(r" in [\d.]+ s ")
@@ -47,6 +48,22 @@ def test_the_page_of_examples_writes_every_query():
     values = names["tuned"].values.tolist()
     assert [float(row["value"]) for row in rows] == pytest.approx(values)
     assert rows[-1]["query"] == str(names["tuned"].spent.queries)
+
+
+def test_the_obvious_stands_where_the_page_says(capsys):
+    code = only(WHEN_NOT, "python").replace("range(5)", "range(1)")
+    with torch.random.fork_rng():
+        exec(compile(code, "when-not-to-use-it.md", "exec"), {"__name__": "example"})
+    printed = capsys.readouterr().out.splitlines()
+    shown = only(WHEN_NOT, "text").splitlines()
+    found, told = (
+        {line[:29].strip(): float(line[29:]) for line in lines}
+        for lines in (printed, shown)
+    )
+    assert found.keys() == told.keys()
+    # One network of five, so the order of the others may be another one.
+    assert min(found, key=found.get) == "as trained"
+    assert found == pytest.approx(told, abs=0.06)
 
 
 def only(page, language):

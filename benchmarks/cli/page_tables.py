@@ -21,6 +21,7 @@ from benchmarks.report.fair_summary import (
 )
 from benchmarks.report.layout import TableLayout, data_variants
 from benchmarks.report.render import count_range, text_table, to_markdown
+from benchmarks.report.sections.over_columns import standing_lines
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
 from benchmarks.tables.registry import find_experiment
@@ -278,10 +279,17 @@ def _committed_table(
     return make(layout_of(experiment).fitted(records), records)
 
 
+def tuned_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return how tools do over all tables of fitted classifiers, as Markdown."""
+    lines = standing_lines(layout, records)
+    return to_markdown(text_table(lines, ["tables of", *HEADINGS]))
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": partial(_committed_table, first_table, FIRST_EXPERIMENT),
     "when-it-pays": _pays_table,
     "unseen": partial(_committed_table, unseen_table, "unseen"),
+    "tuned": partial(_committed_table, tuned_table, "tuned"),
     "fair-lines": short_lines,
     "fair-summary": summary_table,
     "fair-table3": partial(group_table, "Table 3"),

@@ -1,7 +1,7 @@
 """What a table looks like: blocks, rows and columns, and which records it takes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from benchmarks.report.columns import Column, Reading
@@ -64,6 +64,8 @@ class TableLayout:
         once: sources of those that do; records decide, see `fitted`.
         first_look: the figure of a first look; None for none.
         rival_row: tested rows are also compared with this one; None for no section.
+        summed: names of blocks over whose columns rows are summed up, by a label; needs
+            an untouched row.
         claims_row: row whose expected gains are held against its gains on test over
             the untouched row; None for no section and no figure of them.
         mismatch_rows: rows of the figure of gain over mismatch; the runs of the first
@@ -98,6 +100,7 @@ class TableLayout:
     once: frozenset[str] = frozenset()
     rival_row: str | None = None
     claims_row: str | None = None
+    summed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
     observed_of: Callable[[RunSpec], int] | None = None

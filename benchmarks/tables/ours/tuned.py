@@ -80,6 +80,10 @@ def tuned(tier: str) -> Table:
         ),
         untouched_row=UNTOUCHED.name,
         query_budgets=BUDGETS,
+        summed={
+            "two classes": tuple(p.name for p in problems if p.classes == 2),
+            "several classes": tuple(p.name for p in problems if p.classes > 2),
+        },
         notes=(DATA_NOTE, REPLICATES_NOTE),
     )
 

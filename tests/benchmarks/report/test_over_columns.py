@@ -1,0 +1,50 @@
+"""Rows over all columns of some blocks: shares and harm by hand, on made-up records."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.report.page import build
+from benchmarks.report.sections.over_columns import OVER_COLUMNS, standing_lines
+from benchmarks.tables.registry import find_experiment
+from tests.benchmarks.runs.record_cases import make_record
+from tests.benchmarks.tables.test_layouts import specs_of
+
+FOUND = {"untouched": 0.5, "metricopt-outputs": 0.7, "logit-adjustment": 0.6}
+
+
+@pytest.fixture
+def tuned():
+    return find_experiment("tuned").layout("smoke"), [
+        make_record(
+            spec,
+            data={"variant": spec.block},
+            queries=spec.budget.queries,
+            test={unit.label: [FOUND.get(spec.row, 0.4)] for unit in spec.metrics},
+        )
+        for spec in specs_of("tuned", "smoke")
+    ]
+
+
+def test_shares_regret_and_harm_by_hand(tuned):
+    lines = standing_lines(*tuned)
+    two = {line[1]: line[3:] for line in lines if line[0] == "two classes"}
+    assert two["MetricOpt on outputs (ours)"] == (
+        ["15", ".0000", "100 %", "100 %", "100 %", ".0000"]
+    )
+    assert two["logit adjustment"][1:] == [".1000", "50 %", "50 %", "50 %", ".0000"]
+    assert two["threshold grid"][-1] == ".1000"
+    assert two["threshold grid"][2] == "-50 %"
+    assert [line[1] for line in lines[:2]] == [
+        "MetricOpt on outputs (ours)",
+        "logit adjustment",
+    ]
+    assert {line[0] for line in lines} == {"two classes", "several classes"}
+
+
+def test_a_page_has_it_where_its_layout_asks_for_it(tuned):
+    layout, records = tuned
+    page = build(layout, records)["table.md"].decode()
+    assert OVER_COLUMNS in page
+    without = build(replace(layout, summed={}), records)["table.md"].decode()
+    assert OVER_COLUMNS not in without
