@@ -38,9 +38,10 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     """A classifier with one offset per class, chosen for a metric.
 
     `fit` collects outputs of the classifier on examples it was not trained on, finds
-    offsets of their logits with a few evaluations of the metric, and trains the
-    classifier on all examples. The offsets are 0 unless there is evidence of a gain on
-    other data.
+    offsets and scales of their logits with a few evaluations of the metric, and trains
+    the classifier on all examples. Nothing is moved unless there is evidence of a gain
+    on other data. Decisions change, probabilities do not: for a metric of probabilities
+    such as log loss use `metricopt.tune`, whose `shifted` calibrates them.
 
     Args:
         estimator: a classifier with `predict_proba` or `decision_function`.
@@ -62,6 +63,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         classes_: labels, shape [C].
         offsets_: what is added to the logits or decision values of the classes, [C]; of
             two classes to those of the second against the first, [1].
+        scales_: what these are multiplied by before, of the same shape; 1 above 256
+            classes.
         expected_: gain to expect on other data, with its interval; None without one.
         metric_before_: metric of the outputs the offsets were chosen on, as they are.
         metric_after_: the same with the offsets.
@@ -99,17 +102,18 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         outputs, places = self._held_out(X, y, routed)
         codes = self._codes(y[places])
         found = self._tuned(outputs, codes, scored, cut(routed.score, places))
-        self.offsets_ = found.offsets.numpy()
+        self.offsets_, scales = found.offsets.numpy(), found.scales
+        self.scales_ = np.ones(1) if scales is None else scales.numpy()
         self._adopted(found)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the decided label of every example, shape [N]."""
         check_is_fitted(self, "offsets_")
-        if not self.offsets_.any():
+        if not self.offsets_.any() and (self.scales_ == self.scales_[0]).all():
             untouched: Array = self.estimator_.predict(X)
             return untouched
-        shifted = self._outputs(self.estimator_, X) + self.offsets_
+        shifted = self._outputs(self.estimator_, X) * self.scales_ + self.offsets_
         places = (shifted >= 0).astype(int) if shifted.ndim == 1 else shifted.argmax(1)
         decided: Array = self.classes_[places]
         return decided

@@ -3,12 +3,14 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache, partial
 
 import joblib
 import numpy as np
 import pytest
 import sklearn
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import NotFittedError
@@ -28,7 +30,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from metricopt import ConfigError, at_least
+from metricopt import ConfigError, at_least, metric_tuned
 from metricopt.sklearn import MetricTunedClassifier
 from tests.source_tree import ROOT
 
@@ -79,8 +81,31 @@ def test_several_classes_gain_on_examples_that_chose_nothing():
     # What the classifier says of examples stays what it was.
     expected = clone(weak).fit(inputs, labels).predict_proba(test)
     np.testing.assert_allclose(tuned.predict_proba(test), expected)
-    shifted = np.log(expected) + tuned.offsets_
+    shifted = np.log(expected) * tuned.scales_ + tuned.offsets_
     np.testing.assert_array_equal(tuned.predict(test), shifted.argmax(1))
+
+
+def _with_scales(tune, found, *args, **settings):
+    """Return what `tune` does, as if it had found offsets and scales that differ."""
+    tuned = tune(*args, **settings)
+    phi = torch.linspace(-1, 1, tuned.found.phi.numel())
+    found.append(replace(tuned, found=replace(tuned.found, phi=phi)))
+    return found[-1]
+
+
+@pytest.mark.parametrize("load", [digits, lambda: (tumours(), tumours())])
+def test_decisions_are_those_of_what_was_tuned(monkeypatch, load):
+    (inputs, labels), (test, _) = load()
+    found = []
+
+    plain = metric_tuned.tune
+    monkeypatch.setattr(metric_tuned, "tune", partial(_with_scales, plain, found))
+    tuned = MetricTunedClassifier(LOGISTIC, "balanced_accuracy", cv=0.5)
+    tuned.fit(inputs, labels)
+    outputs = tuned._outputs(tuned.estimator_, test)
+    expected = tuned.classes_[found[0].predict(outputs)]
+    np.testing.assert_array_equal(tuned.predict(test), expected)
+    assert (tuned.predict(test) != tuned.estimator_.predict(test)).any()
 
 
 @pytest.mark.parametrize("estimator", [LOGISTIC, RidgeClassifier(), SVC(C=0.5)])

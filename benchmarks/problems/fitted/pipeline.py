@@ -1,9 +1,8 @@
 """A fitted classifier on a table: its outputs are known, and offsets are added to them.
 
 Half of the examples are test, the same half in all replicates; classifier and metric
-get a random part each of the others. The network is the identity,
-as in `metricopt.tune`, whose adapter this is without its scales: decisions of
-`metricopt.sklearn.MetricTunedClassifier` are moved by offsets alone.
+get a random part each of the others. The network is the identity, as in
+`metricopt.tune`, and its adapter is offsets alone, which is what every rival moves.
 """
 
 from collections.abc import Mapping
