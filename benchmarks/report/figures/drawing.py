@@ -13,6 +13,7 @@ from benchmarks.report.figures import (
     claims,
     first_look,
     gains,
+    over_columns,
     pictures,
     query_curves,
     training,
@@ -57,5 +58,6 @@ def draw_all(layout: TableLayout, records: Sequence[RunRecord]) -> "dict[str, Fi
         for block in layout.blocks
     }
     found["gain_over_size"] = gains.gain_over_size(layout, records)
+    found["regret_over_queries"] = over_columns.regret_over_queries(layout, records)
     found["claims"] = claims.claims(layout, records)
     return {name: figure for name, figure in found.items() if figure is not None}

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from benchmarks.report.fair_summary import HEADINGS, matches, places, standings
+from benchmarks.report.fair_summary import (
+    HEADINGS,
+    Standing,
+    matches,
+    places,
+    standings,
+)
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import section
 from benchmarks.runs.record import RunRecord
@@ -29,7 +35,18 @@ def standing_lines(
     layout: TableLayout, records: Sequence[RunRecord]
 ) -> list[list[str]]:
     """Return a line for every group of blocks and row, the best first."""
-    lines = []
+    return [
+        [name, *standing.texts]
+        for name, found in standings_by_group(layout, records).items()
+        for standing in found
+    ]
+
+
+def standings_by_group(
+    layout: TableLayout, records: Sequence[RunRecord]
+) -> dict[str, list[Standing]]:
+    """Return the standings of every group of blocks that has records."""
+    ranked = {}
     for name, blocks in layout.summed.items():
         found = []
         for block in blocks:
@@ -37,6 +54,5 @@ def standing_lines(
             columns = [c.name for c in layout.columns if c.source in ran]
             found += places(layout, records, block, columns)
         if found:
-            ranked = standings(matches(found, ALL))
-            lines += [[name, *standing.texts] for standing in ranked]
-    return lines
+            ranked[name] = standings(matches(found, ALL))
+    return ranked

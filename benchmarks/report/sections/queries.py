@@ -49,6 +49,8 @@ REACH_LEGEND = (
 def equal_queries(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what entries reach within each budget, a table per block and column."""
     parts = []
+    if not layout.query_budgets:
+        return []
     names = ["method", *(f"{q:,} queries" for q in layout.query_budgets)]
     for block in layout.blocks:
         for column in layout.columns:

@@ -22,7 +22,6 @@ NAMES: dict[Estimator, str] = {
     "mlp": "MLP",
 }
 ASKS = "this table compares what is added to known outputs"
-BUDGETS = (15, 50, 150)
 CAPTION = (
     "Half of the examples are test. Classifiers with scikit-learn's defaults are "
     f"fitted to at most {TRAINED:,} others and a third of all. At most {{observed:,}} "

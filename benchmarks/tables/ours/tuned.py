@@ -20,7 +20,6 @@ from benchmarks.rows.tuners import ONE_VS_REST, OPTUNA_OFFSETS
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.ours.fitted_tables import (
     ASKS,
-    BUDGETS,
     CAPTION,
     DATA_NOTE,
     METRICS,
@@ -79,7 +78,7 @@ def tuned(tier: str) -> Table:
             if metric in metrics
         ),
         untouched_row=UNTOUCHED.name,
-        query_budgets=BUDGETS,
+        query_budgets=(),
         summed={
             "two classes": tuple(p.name for p in problems if p.classes == 2),
             "several classes": tuple(p.name for p in problems if p.classes > 2),

@@ -23,7 +23,6 @@ from benchmarks.rows.tuners import FAIRLEARN, OPTUNA_OFFSETS
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.ours.fitted_tables import (
     ASKS,
-    BUDGETS,
     CAPTION,
     DATA_NOTE,
     NAMES,
@@ -168,7 +167,7 @@ def tuned_bounds(tier: str) -> Table:
             for column in aim.columns(f"{name}/{aim.name}", NAMES[name])
         ),
         untouched_row=UNTOUCHED.name,
-        query_budgets=BUDGETS,
+        query_budgets=(),
         notes=(*NOTES, DATA_NOTE, REPLICATES_NOTE),
     )
 
