@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.report.cells import judge
 from benchmarks.report.columns import NOTHING, Column, Reading, find_column
 from benchmarks.report.curves import at_budget, of_entry, of_row
 from benchmarks.report.fair_summary import (
@@ -21,6 +22,8 @@ from benchmarks.report.fair_summary import (
 )
 from benchmarks.report.layout import TableLayout, data_variants
 from benchmarks.report.render import count_range, text_table, to_markdown
+from benchmarks.report.sections.bounds import within_bounds
+from benchmarks.report.sections.claims import what_was_claimed
 from benchmarks.report.sections.over_columns import standing_lines
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import read_jsonl
@@ -285,11 +288,23 @@ def tuned_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     return to_markdown(text_table(lines, ["tables of", *HEADINGS]))
 
 
+def claims_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return what was claimed and what came true, as Markdown."""
+    return what_was_claimed(layout, judge(layout, records))[-1]
+
+
+def bounds_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
+    """Return how often bounds are met on test, over all columns, as Markdown."""
+    return within_bounds(layout, judge(layout, records))[2]
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "first-table": partial(_committed_table, first_table, FIRST_EXPERIMENT),
     "when-it-pays": _pays_table,
     "unseen": partial(_committed_table, unseen_table, "unseen"),
     "tuned": partial(_committed_table, tuned_table, "tuned"),
+    "tuned-bounds": partial(_committed_table, bounds_table, "tuned-bounds"),
+    "coverage": partial(_committed_table, claims_table, "coverage"),
     "fair-lines": short_lines,
     "fair-summary": summary_table,
     "fair-table3": partial(group_table, "Table 3"),

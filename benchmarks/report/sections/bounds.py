@@ -116,6 +116,8 @@ def _within(cell: Cell) -> Within | None:
                 f"names {', '.join(judged) or 'no further metric'} in `also`"
             )
     bounded = tuple(judged[bound.metric.name] for bound in metric.bounds)
+    if cell.column.metric in bounded:
+        return None  # a column that shows a bounded metric beside the objective
     return Within(cell, metric, bounded)
 
 

@@ -107,7 +107,7 @@ NOTES = (
     SIZE_NOTE,
     RECIPE_NOTE,
     "The worst class has 1,000 test images.",
-    "On the vehicle-animal cost one of five searches of MetricOpt on outputs keeps "
+    "On the vehicle-animal cost four of five searches of MetricOpt on outputs keep "
     "the network.",
 )
 
