@@ -56,7 +56,7 @@ class Spent:
     replayed: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finetuned:
     """A frozen network with the adapter parameters found for a metric.
 
@@ -351,6 +351,10 @@ class Finetuned:
         returned = bound.after, self.metric_after
         points = self.front.values[:, [1, 0]].tolist()
         return DrawnFront(name, points, bound.value, returned)
+
+    def __repr__(self) -> str:
+        """Return the summary: arrays of all queries would fill the screen."""
+        return self.summary()
 
     def _repr_html_(self) -> str:
         """Return the summary and the figure for a notebook."""

@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from metricopt.errors import require_kind
 from metricopt.estimate import Estimate
 from metricopt.label_metrics import Array, LabelMetric, named_for
 from metricopt.metrics.base import Metric
@@ -106,11 +107,17 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
             found = process_routing(self, "fit", **params)
             score = found.scorer.score if "scorer" in found else {}
             return Routed(found.estimator.fit, found.splitter.split, score)
-        fit = {
-            name: values
-            for name, values in params.items()
-            if name == "sample_weight" and has_fit_parameter(self.estimator, name)
-        }
+        weighs = has_fit_parameter(self.estimator, "sample_weight")
+        fit = {name: part for name, part in params.items() if name == "sample_weight"}
+        if fit and not (weighs or self._is_fitted_before):
+            raise ValueError(
+                f"a {type(self.estimator).__name__} takes no sample_weight in fit, and "
+                "would be trained without: use sklearn.set_config("
+                'enable_metadata_routing=True) and requests, or cv="prefit"'
+            )
+        fit = fit if weighs else {}
+        for bound in self.constraints or ():
+            require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
         read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
         score = named_for(read, params)
         lost = [name for name in params if name not in fit and name not in score]
@@ -122,9 +129,13 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
             )
         return Routed(fit=fit, score=score)
 
+    @property
+    def _is_fitted_before(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
     def _held_out(self, X: Any, y: Array, routed: Routed) -> tuple[Array, Array]:  # noqa: N803
         """Fit, and return outputs of examples that were not trained on, and places."""
-        if isinstance(self.cv, str) and self.cv == "prefit":
+        if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
             return self._outputs(self.estimator_, X), np.arange(len(y))

@@ -22,7 +22,7 @@ OBSERVED = "on the observe split"
 """What the summary of a fine-tuned network calls the examples."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuned:
     """Offsets found for a metric of known outputs.
 
@@ -160,6 +160,10 @@ class Tuned:
     def plot(self) -> "Figure":
         """Return a figure of the queries, see `Finetuned.plot`."""
         return self.found.plot()
+
+    def __repr__(self) -> str:
+        """Return the summary: arrays of all queries would fill the screen."""
+        return self.summary()
 
     def _repr_html_(self) -> str:
         """Return the summary and the figure for a notebook."""

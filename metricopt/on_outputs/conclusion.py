@@ -148,6 +148,11 @@ def _proposed(
         return unexplained(best, replace(evidence, reason=reason))
     if search.is_hopeless and not (settings.second and _only_fits(search, archive)):
         reason = "No statistics of the outputs that are known here explain the metric."
+        if search.untried:
+            reason = (
+                f"{queries} queries are too few to tell what explains the metric: "
+                f"{search.untried} more predictions have to come true first."
+            )
         return unexplained(best, replace(evidence, reason=reason))
     known = search.explained()
     if bounds is not None:

@@ -148,6 +148,11 @@ class OutputsSearch:
         return self._handed_over is not None or self._relative_error > HOPELESS
 
     @property
+    def untried(self) -> int:
+        """Predictions that have to come true before anything is known of the metric."""
+        return max(0, self.settings.trusted - len(self._errors))
+
+    @property
     def is_flat(self) -> bool:
         """Whether all metrics had the same value at every phi that was queried."""
         return len(self.each) > 1 and torch.equal(self.each.amax(0), self.each.amin(0))

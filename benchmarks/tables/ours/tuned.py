@@ -25,6 +25,8 @@ from benchmarks.tables.ours.fitted_tables import (
     METRICS,
     NAMES,
     REPLICATES_NOTE,
+    SETTINGS_NOTES,
+    SIXTH,
     UNTOUCHED,
     estimators_at,
     standing,
@@ -66,7 +68,7 @@ def tuned(tier: str) -> Table:
         ],
         order=TOOLS,
         title="Tuned decisions of fitted classifiers",
-        caption=CAPTION.format(observed=OBSERVED),
+        caption=CAPTION.format(observed=SIXTH.format(most=f"{OBSERVED:,}")),
         convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
         blocks=tuple(Block(problem.name, problem.label) for problem in problems),
         columns=tuple(
@@ -83,7 +85,12 @@ def tuned(tier: str) -> Table:
             "two classes": tuple(p.name for p in problems if p.classes == 2),
             "several classes": tuple(p.name for p in problems if p.classes > 2),
         },
-        notes=(DATA_NOTE, REPLICATES_NOTE),
+        notes=(
+            *SETTINGS_NOTES,
+            DATA_NOTE,
+            REPLICATES_NOTE,
+            "Breast cancer has 94 examples to observe: there chance decides.",
+        ),
     )
 
 

@@ -27,6 +27,8 @@ from benchmarks.tables.ours.fitted_tables import (
     DATA_NOTE,
     NAMES,
     REPLICATES_NOTE,
+    SETTINGS_NOTES,
+    SIXTH,
     UNTOUCHED,
     estimators_at,
     standing,
@@ -154,7 +156,7 @@ def tuned_bounds(tier: str) -> Table:
         ],
         order=(*SEARCHED[:-1], *FAIR.rows[-2:]),
         title="Decisions tuned under a bound",
-        caption=CAPTION.format(observed=OBSERVED),
+        caption=CAPTION.format(observed=SIXTH.format(most=f"{OBSERVED:,}")),
         convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
         blocks=tuple(
             Block(problem.name, f"{problem.label}: {_in_words(problem)}")
@@ -168,7 +170,7 @@ def tuned_bounds(tier: str) -> Table:
         ),
         untouched_row=UNTOUCHED.name,
         query_budgets=(),
-        notes=(*NOTES, DATA_NOTE, REPLICATES_NOTE),
+        notes=(*NOTES, *SETTINGS_NOTES, DATA_NOTE, REPLICATES_NOTE),
     )
 
 
