@@ -83,8 +83,8 @@ ROOMS = {
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given finetune tuned",
     "metricopt.label_metrics": "errors reading metrics",
-    "metricopt.metric_tuned": "estimate reading.meaning label_metrics metrics tune "
-    "tuned",
+    "metricopt.metric_tuned": "errors estimate reading.meaning label_metrics metrics "
+    "tune tuned",
     "metricopt.tuned_regressor": "reading.meaning label_metrics metrics metric_tuned",
     "metricopt.sklearn": "reading.meaning label_metrics metrics metric_tuned "
     "tuned_regressor",

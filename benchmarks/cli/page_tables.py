@@ -285,7 +285,7 @@ def _committed_table(
 def tuned_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:
     """Return how tools do over all tables of fitted classifiers, as Markdown."""
     lines = standing_lines(layout, records)
-    return to_markdown(text_table(lines, ["tables of", *HEADINGS]))
+    return to_markdown(text_table(lines, ["tables of", *HEADINGS, "lost"]))
 
 
 def claims_table(layout: TableLayout, records: Sequence[RunRecord]) -> str:

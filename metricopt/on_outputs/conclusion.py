@@ -147,13 +147,7 @@ def _proposed(
         reason = "No small step from phi = 0 changes what is known of the outputs."
         return unexplained(best, replace(evidence, reason=reason))
     if search.is_hopeless and not (settings.second and _only_fits(search, archive)):
-        reason = "No statistics of the outputs that are known here explain the metric."
-        if search.untried:
-            reason = (
-                f"{queries} queries are too few to tell what explains the metric: "
-                f"{search.untried} more predictions have to come true first."
-            )
-        return unexplained(best, replace(evidence, reason=reason))
+        return unexplained(best, replace(evidence, reason=_unexplained_why(search)))
     known = search.explained()
     if bounds is not None:
         return _within(search, known, settings, generator, bounds)
@@ -194,6 +188,17 @@ def _within(
     proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen)
     reason = objection(chosen, evidence, bounds, settings.level)
     return proposal.refused(f"{evidence.reason} {reason}") if reason else proposal
+
+
+def _unexplained_why(search: OutputsSearch) -> str:
+    """Return why it is not known how the metric depends on the outputs."""
+    if search.untried:
+        more = "prediction" if search.untried == 1 else "predictions"
+        return (
+            "The queries were too few to tell what explains the metric: with "
+            f"{search.untried} more {more} to try, it might be known."
+        )
+    return "No statistics of the outputs that are known here explain the metric."
 
 
 def unexplained(phi: Tensor, evidence: Evidence) -> Proposal:

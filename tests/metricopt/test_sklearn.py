@@ -332,3 +332,17 @@ def test_the_library_does_not_import_it():
         "assert 'sklearn' not in sys.modules, 'sklearn'"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_weights_that_a_step_of_a_pipeline_would_lose_are_refused():
+    inputs, labels = tumours()
+    tuned = MetricTunedClassifier(make_pipeline(StandardScaler(), LOGISTIC))
+    with pytest.raises(ValueError, match="takes no sample_weight in fit"):
+        tuned.fit(inputs, labels, sample_weight=np.ones(len(labels)))
+
+
+def test_a_bound_that_is_none_is_told():
+    inputs, labels = tumours()
+    tuned = MetricTunedClassifier(LOGISTIC, constraints=[("precision", 0.9)])
+    with pytest.raises(ConfigError, match="must be at_least"):
+        tuned.fit(inputs, labels)

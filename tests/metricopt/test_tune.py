@@ -302,3 +302,10 @@ def test_a_figure_shows_the_queries():
     pytest.importorskip("matplotlib")
     assert tuned_digits().plot().axes
     assert metricopt.Tuned is type(tuned_digits())
+
+
+def test_too_few_queries_are_called_so():
+    outputs, targets = rare_digits()[0]
+    found = tune(outputs, targets, "f-macro", queries=12, progress=False)
+    assert "queries were too few to tell" in found.evidence.reason
+    assert repr(found) == found.summary()

@@ -45,6 +45,14 @@ ESTIMATORS: tuple[Estimator, ...] = ("logistic", "boosting")
 ROWS = (UNTOUCHED, OURS)
 ASKS = "this table asks whether claims hold"
 
+NOTES = (
+    *SETTINGS_NOTES,
+    DATA_NOTE,
+    REPLICATES_NOTE,
+    "Of one classifier the 300 observed examples are among the 1,000, and "
+    "these among the 3,000, so that calls are not independent.",
+)
+
 
 def coverage(tier: str) -> Table:
     """Return the table of claims at a tier."""
@@ -84,13 +92,7 @@ def coverage(tier: str) -> Table:
         query_budgets=(),
         observed_of=observed_of,
         claims_row=OURS.name,
-        notes=(
-            *SETTINGS_NOTES,
-            DATA_NOTE,
-            REPLICATES_NOTE,
-            "Of one classifier the 300 observed examples are among the 1,000, and "
-            "these among the 3,000, so that calls are not independent.",
-        ),
+        notes=NOTES,
     )
 
 

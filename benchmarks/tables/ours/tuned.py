@@ -46,6 +46,12 @@ TOOLS = (
     OURS,
 )
 """Rows of the table; each stands where it suits."""
+NOTES = (
+    *SETTINGS_NOTES,
+    DATA_NOTE,
+    REPLICATES_NOTE,
+    "Breast cancer has 94 examples to observe: there chance decides.",
+)
 
 
 def tuned(tier: str) -> Table:
@@ -85,12 +91,7 @@ def tuned(tier: str) -> Table:
             "two classes": tuple(p.name for p in problems if p.classes == 2),
             "several classes": tuple(p.name for p in problems if p.classes > 2),
         },
-        notes=(
-            *SETTINGS_NOTES,
-            DATA_NOTE,
-            REPLICATES_NOTE,
-            "Breast cancer has 94 examples to observe: there chance decides.",
-        ),
+        notes=NOTES,
     )
 
 

@@ -30,10 +30,17 @@ def test_shares_regret_and_harm_by_hand(tuned):
     lines = standing_lines(*tuned)
     two = {line[1]: line[3:] for line in lines if line[0] == "two classes"}
     assert two["MetricOpt on outputs (ours)"] == (
-        ["15", ".0000", "100 %", "100 %", "100 %", ".0000"]
+        ["15", ".0000", "100 %", "100 %", "100 %", ".0000", "0 of 1"]
     )
-    assert two["logit adjustment"][1:] == [".1000", "50 %", "50 %", "50 %", ".0000"]
-    assert two["threshold grid"][-1] == ".1000"
+    assert two["logit adjustment"][1:] == [
+        ".1000",
+        "50 %",
+        "50 %",
+        "50 %",
+        ".0000",
+        "0 of 1",
+    ]
+    assert two["threshold grid"][-2:] == [".1000", "1 of 1"]
     assert two["threshold grid"][2] == "-50 %"
     assert [line[1] for line in lines[:2]] == [
         "MetricOpt on outputs (ours)",
