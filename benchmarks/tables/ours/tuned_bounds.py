@@ -123,8 +123,8 @@ FAIR = Aim(
 NOTES = (
     "An objective counts only where its bound is met: look at Bounds. There "
     "are no signs, since a better objective beyond the bound is no gain.",
-    "Bounds were chosen on observe of the first replicate, so that they bind: "
-    "few classifiers meet them as fitted.",
+    "Bounds are round numbers, chosen on one observe split so that they bind: a "
+    "quarter of the classifiers meet theirs as fitted.",
     "Searches take feasibility first: what meets the bound is better than what "
     "does not. They see observe alone, and nothing keeps a margin for them.",
     "MetricOpt on outputs asks for a probability of 95 % that the bound is met "
