@@ -96,7 +96,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             params = {**params, "sample_weight": sample_weight}
         routed = self._routed(params, scored)
         self.classes_ = np.unique(y)
-        if isinstance(self.cv, str) and self.cv == "prefit":
+        if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
         outputs, places = self._held_out(X, y, routed)

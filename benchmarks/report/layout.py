@@ -211,8 +211,9 @@ def check_records(layout: TableLayout, records: Sequence[RunRecord]) -> None:
     _check_one("tier", {record.spec.tier for record in records})
     for column in layout.columns:
         _check_metric(column, records)
-        for block in layout.blocks:
-            own = [r for r in records if r.spec.block == block.name]
+    for block in layout.blocks:
+        own = [r for r in records if r.spec.block == block.name]
+        for column in layout.columns:
             what = f"data variant in {block.name!r}, column {column.name!r}"
             _check_one(what, data_variants(own, column))
     for name, thetas in _network_digests(layout, records).items():

@@ -14,19 +14,15 @@ from metricopt.metrics.confusion import (
     ratio,
 )
 from metricopt.metrics.constrained import BoundedMetric, ConstrainedMetric
+from metricopt.metrics.counted import LegacyJaccard
 from metricopt.reading.columns import Columned
 
 
 @SUITE_METRICS.register("accuracy")
-class Accuracy(CountMetric):
-    """Share of right labels, in [0, 1]."""
+class Accuracy(LegacyJaccard):
+    """Share of right labels, in [0, 1], under its own name."""
 
     name = "accuracy"
-    higher_is_better = True
-
-    def _scores(self, counts: Counts) -> Tensor:
-        hits = counts.true_positives.sum(-1)
-        return hits / (hits + counts.false_negatives.sum(-1))
 
 
 @SUITE_METRICS.register("balanced-accuracy")
@@ -37,8 +33,7 @@ class BalancedAccuracy(CountMetric):
     higher_is_better = True
 
     def _scores(self, counts: Counts) -> Tensor:
-        hits = counts.true_positives
-        return mean_over_present(ratio(hits, hits + counts.false_negatives), counts)
+        return mean_over_present(_recalls(counts), counts)
 
 
 @SUITE_METRICS.register("precision")
@@ -63,8 +58,7 @@ class Sensitivity(CountMetric):
     binary = True
 
     def _scores(self, counts: Counts) -> Tensor:
-        hits = counts.true_positives
-        return ratio(hits, hits + counts.false_negatives)[:, 1]
+        return _recalls(counts)[:, 1]
 
 
 @SUITE_METRICS.register("least-recall")
@@ -75,9 +69,14 @@ class LeastRecall(CountMetric):
     higher_is_better = True
 
     def _scores(self, counts: Counts) -> Tensor:
-        hits = counts.true_positives
-        labelled = hits + counts.false_negatives
-        return torch.where(labelled > 0, ratio(hits, labelled), 1.0).amin(-1)
+        present = counts.true_positives + counts.false_negatives > 0
+        return torch.where(present, _recalls(counts), 1.0).amin(-1)
+
+
+def _recalls(counts: Counts) -> Tensor:
+    """Return TP / (TP + FN) of every class, [B, C]."""
+    hits = counts.true_positives
+    return ratio(hits, hits + counts.false_negatives)
 
 
 @SUITE_METRICS.register("equalized-odds")

@@ -28,6 +28,7 @@ from benchmarks.runs.codec import decode
 from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.ours.fitted_tables import (
     CAPTION,
+    CONVENTION,
     DATA_NOTE,
     METRICS,
     NAMES,
@@ -78,7 +79,7 @@ def coverage(tier: str) -> Table:
         caption=CAPTION.format(
             observed="As many further ones as the block says are observed."
         ),
-        convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
+        convention=CONVENTION,
         blocks=tuple(_block(*each) for each in product(sizes, problems)),
         columns=tuple(
             Column(

@@ -27,6 +27,7 @@ CAPTION = (
     f"all, {TRAINED:,} at most. {{observed}} Every query of a metric counts, on "
     "whatever labels."
 )
+CONVENTION = "Threshold 0.5 and the likeliest class where nothing is tuned."
 SIXTH = "A further sixth, {most} at most, is observed."
 SETTINGS_NOTES = (
     "Logistic regression takes up to 1,000 steps; boosting has scikit-learn's "

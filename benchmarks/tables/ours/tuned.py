@@ -21,6 +21,7 @@ from benchmarks.runs.spec import Unit
 from benchmarks.tables.ours.fitted_tables import (
     ASKS,
     CAPTION,
+    CONVENTION,
     DATA_NOTE,
     METRICS,
     NAMES,
@@ -75,7 +76,7 @@ def tuned(tier: str) -> Table:
         order=TOOLS,
         title="Tuned decisions of fitted classifiers",
         caption=CAPTION.format(observed=SIXTH.format(most=f"{OBSERVED:,}")),
-        convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
+        convention=CONVENTION,
         blocks=tuple(Block(problem.name, problem.label) for problem in problems),
         columns=tuple(
             Column(

@@ -24,6 +24,7 @@ from benchmarks.runs.spec import Unit
 from benchmarks.tables.ours.fitted_tables import (
     ASKS,
     CAPTION,
+    CONVENTION,
     DATA_NOTE,
     NAMES,
     REPLICATES_NOTE,
@@ -157,7 +158,7 @@ def tuned_bounds(tier: str) -> Table:
         order=(*SEARCHED[:-1], *FAIR.rows[-2:]),
         title="Decisions tuned under a bound",
         caption=CAPTION.format(observed=SIXTH.format(most=f"{OBSERVED:,}")),
-        convention="Threshold 0.5 and the likeliest class where nothing is tuned.",
+        convention=CONVENTION,
         blocks=tuple(
             Block(problem.name, f"{problem.label}: {_in_words(problem)}")
             for problem in problems
