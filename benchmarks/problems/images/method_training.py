@@ -122,11 +122,12 @@ class MethodTraining:
         known = NETWORK_METHODS.get(method.name)(on_epoch=self._look)
         validation = Validation(metric_of(self.by.metric), self.observe)
         # The first calls of a process take seconds that belong to no method.
+        network.to(self.batches.targets.device)
         predict(copy.deepcopy(network), self.batches.plain(2))
         self.ledger.start()
         try:
             result = changed(known, method.settings).train(
-                network.to(self.batches.targets.device),
+                network,
                 self.batches,
                 validation,
                 training=training,
