@@ -142,6 +142,14 @@ WHOLE = SIZES | {
             "reloss": {"recorded": 500_000},
         },
         children=3,
+        # By `trials`; all others have the usual settings.
+        tuned={
+            "self-paced": Tuned(settings={"start": 0.8}),
+            "self-paced-global": Tuned(settings={"start": 0.8}),
+            "ala-literal": Tuned(rate=0.4),
+            "reloss": Tuned(rate=0.4),
+            "reloss-anchored": Tuned(rate=0.1),
+        },
     ),
 }
 """The sizes at which cross-entropy is near its error in the papers."""

@@ -6,6 +6,7 @@ a line of a file; what is chosen stands in `method_networks`, and a test compare
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
@@ -28,6 +29,8 @@ from metricopt.files import read_text, write_atomically
 FILE = ROOT / "results" / "learned-losses" / "trials.jsonl"
 SHARE = 3
 """A trial lasts one epoch in so many."""
+OBSERVED = 5_000
+"""Images of the observe split at tier local, where settings are chosen."""
 RATES = (0.5, 1.0, 2.0)
 """Rates that are tried, in units of the usual one."""
 PAPERS_ALA = Tuned(settings={"period": 200, "measured": 4, "updates": 1})
@@ -116,9 +119,21 @@ def keep(trial: Trial, path: Path = FILE) -> None:
 
 
 def best(method: str, tried: Sequence[Mapping[str, Any]]) -> Tuned | None:
-    """Return what had the least error of a method; None where none was tried."""
+    """Return what is chosen for a method; None where none was tried.
+
+    That is what had the least error, if the usual settings had more by over a standard
+    error. Otherwise it is the usual settings: of differences that small, most are
+    chance, and the greatest rates gain most from a training that is cut short.
+    """
     own = [line for line in tried if line["method"] == method]
     if not own:
         return None
-    line = min(own, key=itemgetter("observe_mcr"))
-    return Tuned(line["rate"], line["settings"])
+    least = min(own, key=itemgetter("observe_mcr"))
+    usual = WHOLE["local"].pretraining.rate
+    for line in own:
+        error = line["observe_mcr"]
+        chance = math.sqrt(error * (1 - error) / OBSERVED)
+        gain = error - least["observe_mcr"]
+        if (line["rate"], line["settings"]) == (usual, {}) and gain <= chance:
+            return Tuned()
+    return Tuned(least["rate"], least["settings"])

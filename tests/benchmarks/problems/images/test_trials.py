@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
 from benchmarks.problems.images.trials import best, keep, read_trials, trials
 from benchmarks.tables.learned_losses.learned_losses import TABLE
@@ -47,6 +49,13 @@ def test_what_trials_reached_is_kept_line_by_line(tmp_path, monkeypatch):
     assert 0 < done["observe_mcr"] < 1 and done["core_seconds"] > 0
     assert diverged["diverged"] == "the loss became nan"
     assert best("ce", [diverged, done]) == first.tuned
+
+
+@pytest.mark.parametrize(("least", "rate"), [(0.125, None), (0.124, 0.4)])
+def test_usual_settings_are_left_for_more_than_a_standard_error(least, rate):
+    usual = {"method": "ce", "rate": 0.2, "settings": {}, "observe_mcr": 0.129}
+    other = usual | {"rate": 0.4, "observe_mcr": least}
+    assert best("ce", [other, usual]) == Tuned(rate)
 
 
 def test_settings_of_the_table_are_those_of_the_best_trials():
