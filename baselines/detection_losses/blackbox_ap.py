@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from baselines.losses.blackbox_ranking import ap_loss, standardise
-from metricopt.detection.packed import RegionOutputs
+from metricopt.detection.region_outputs import RegionOutputs
 from metricopt.errors import require_ranges
 from metricopt.losses.detection import DetectionLoss
 

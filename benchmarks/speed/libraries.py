@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from benchmarks.speed.measurement import Line, as_table, interleaved
 from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections, matched
-from metricopt.detection.packed import pack_truths
+from metricopt.detection.truths import pack_truths
 from metricopt.errors import MetricOptError
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import make_metric

@@ -21,7 +21,8 @@ from metricopt.detection.detections import (
     matched,
     rank_within,
 )
-from metricopt.detection.packed import counted, region_outputs
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import counted
 from metricopt.reading.outputs import Remembered
 
 SMALL = 1e-12

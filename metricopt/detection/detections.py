@@ -11,12 +11,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from metricopt.detection.packed import (
-    DIFFICULT,
-    are_crowds,
-    region_outputs,
-    single,
-)
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import DIFFICULT, are_crowds, single
 
 SIZES = (3, 6, 12, 24, 48, 96)
 """Boxes of a group up to which groups are padded and compared together."""

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from metricopt.detection.detections import intersection_over_union
-from metricopt.detection.packed import are_truths, counted, present, region_outputs
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import are_truths, counted, present
 from metricopt.errors import DataError
 from metricopt.reading.outputs import Outputs, Targets
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from metricopt.detection.forms import check_inside
-from metricopt.detection.packed import RegionOutputs, pack_truths
+from metricopt.detection.region_outputs import RegionOutputs
+from metricopt.detection.truths import pack_truths
 from metricopt.errors import ConfigError
 
 GEOMETRY = 8

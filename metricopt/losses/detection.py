@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, smooth_l1_loss
 
 from metricopt.detection.detections import intersection_over_union
-from metricopt.detection.packed import RegionOutputs, region_outputs, single
+from metricopt.detection.region_outputs import RegionOutputs, region_outputs
+from metricopt.detection.truths import single
 from metricopt.errors import DataError
 
 FOREGROUND = 0.5

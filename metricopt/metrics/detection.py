@@ -8,7 +8,7 @@ from torch import Tensor
 
 from metricopt.detection.curves import Curves, judged
 from metricopt.detection.detections import USUAL, Kept, Rule, detections
-from metricopt.detection.packed import CROWD, DIFFICULT, are_truths, present
+from metricopt.detection.truths import CROWD, DIFFICULT, are_truths, present
 from metricopt.errors import ConfigError, DataError, MetricError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.outputs import Targets
@@ -17,7 +17,7 @@ from metricopt.reading.outputs import Targets
 class AveragePrecision50(Metric):
     """Mean over the classes of the average precision at an overlap of 0.5, in [0, 1].
 
-    Outputs are those of regions, packed; see `metricopt.detection.packed`.
+    Outputs are those of regions, packed; see `metricopt.detection.region_outputs`.
     They become detections as in torchvision: scores above 0.05, non-maximum suppression
     at 0.5, at most 100 of an image. A class without an object that counts is left out.
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from metricopt.detection.curves import ELEVEN, Curves, judged
 from metricopt.detection.detections import Detections
-from metricopt.detection.packed import are_truths, counted, present, region_outputs
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import are_truths, counted, present
 from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 

@@ -6,7 +6,7 @@ import torch
 from metricopt import FiLM, FinetuneOptions, finetune
 from metricopt.detection.detections import detections
 from metricopt.detection.head import DetectorHead, Regions
-from metricopt.detection.packed import region_outputs
+from metricopt.detection.region_outputs import region_outputs
 from metricopt.errors import ConfigError, DataError
 from metricopt.losses.detection import DetectionLoss
 from metricopt.metrics.detection import DetectionMetric

@@ -10,7 +10,7 @@ from benchmarks.data.detection.voc import VOC07
 from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.listed.contract import listed
 from benchmarks.data.listed.sop import StanfordOnlineProducts
-from metricopt.detection.packed import pack_truths
+from metricopt.detection.truths import pack_truths
 from tests.benchmarks.data.detection.devkit import (
     CLASSES,
     YEAR,

@@ -15,7 +15,7 @@ from benchmarks.data.detection.annotations import Annotation, read_annotation
 from benchmarks.data.files.decoded import ReadImages
 from benchmarks.data.files.readers import MORE, Reader, named
 from benchmarks.data.read_source import ReadSource
-from metricopt.detection.packed import COLUMNS
+from metricopt.detection.truths import COLUMNS
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
@@ -33,7 +33,7 @@ class DetectionImages(ReadImages):
     Attributes:
         classes: names of the classes; the first one has label 1.
         sizes: height and width of every image, as its annotation says, int64, [N, 2].
-        truths: objects, float32, shape [N, G, 6]; see `metricopt.detection.packed`.
+        truths: objects, float32, shape [N, G, 6]; see `metricopt.detection.truths`.
         parts: places of the images of `train` and `test`, int64.
     """
 

@@ -30,7 +30,8 @@ from benchmarks.runs.record import PROPOSAL_RECALL
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.detection.detections import intersection_over_union
 from metricopt.detection.head import Regions
-from metricopt.detection.packed import counted, region_outputs
+from metricopt.detection.region_outputs import region_outputs
+from metricopt.detection.truths import counted
 from metricopt.errors import DataError, require_ranges
 from metricopt.losses.contract import Loss
 from metricopt.losses.detection import DetectionLoss

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from baselines.training.batches import WHOLE
 from benchmarks.data.detection.contract import DetectionImages
-from metricopt.detection.packed import counted
+from metricopt.detection.truths import counted
 
 Sighting = tuple[Tensor, dict[str, Tensor]]
 """An image [3, H, W] in [0, 1], and its `boxes` and `labels` without difficult ones."""

@@ -5,7 +5,7 @@ import torch
 
 from baselines.detection_losses.blackbox_ap import DetectionAP
 from metricopt.detection.head import DetectorHead, Regions
-from metricopt.detection.packed import RegionOutputs, region_outputs
+from metricopt.detection.region_outputs import RegionOutputs, region_outputs
 from metricopt.errors import DataError
 from metricopt.losses.detection import DetectionLoss
 from tests.metricopt.detection.detectors import CLASSES, detector, images

@@ -5,7 +5,8 @@ import torch
 
 from metricopt.detection import Regions
 from metricopt.detection.forms import check_found, check_inside
-from metricopt.detection.packed import RegionOutputs, pack_truths
+from metricopt.detection.region_outputs import RegionOutputs
+from metricopt.detection.truths import pack_truths
 from metricopt.errors import DataError
 from tests.metricopt.drawn import seeded
 

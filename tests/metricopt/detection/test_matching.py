@@ -12,7 +12,8 @@ from torchvision.ops import batched_nms
 from metricopt.detection import DetectionLoss, detections
 from metricopt.detection.curves import curves, objects_of
 from metricopt.detection.detections import Detections, matched, suppressed
-from metricopt.detection.packed import RegionOutputs, pack_truths, single
+from metricopt.detection.region_outputs import RegionOutputs
+from metricopt.detection.truths import pack_truths, single
 from metricopt.errors import DataError
 from tests.golden import assert_golden, load_golden
 from tests.metricopt.drawn import seeded

@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.networks.detection.contract import build_detector
 from metricopt.detection.detections import detections
-from metricopt.detection.packed import region_outputs
+from metricopt.detection.region_outputs import region_outputs
 from metricopt.errors import ConfigError
 
 # torchvision publishes 41,755,286 for 90 classes and the background.

@@ -13,7 +13,7 @@ from benchmarks.networks.detection.detectron2_back_end import check_installed
 from benchmarks.problems.pretrained.base_weights import assign
 from metricopt import FiLM
 from metricopt.detection.detections import Kept, detections
-from metricopt.detection.packed import region_outputs
+from metricopt.detection.region_outputs import region_outputs
 from metricopt.errors import ConfigError
 from metricopt.reading.callables import make_metric
 
