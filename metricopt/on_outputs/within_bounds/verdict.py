@@ -12,8 +12,8 @@ from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.choice import Chosen
 
 LIKELY, MORE_PROBABLE = 0.5, 0.05
-"""Where nothing meets the bounds surely enough: how probably they have to be met, and
-by how much more probably than by the untouched network."""
+"""Where nothing meets the bounds surely enough: how probably they have to be met at any
+price, and by how much more probably than by the untouched network."""
 
 
 def evidence_of(
@@ -56,16 +56,18 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     """Return why the untouched network is better than a choice; empty if it is not.
 
     A gain has to exceed its standard error by `level`, unless the untouched network
-    does not meet the bounds. Where nothing meets them, a gain is taken that goes no
-    further beyond any.
+    does not meet the bounds. Where nothing meets them surely, a choice is taken that
+    more probably does and is likely to, or costs less of the objective than it adds to
+    the probability; and a gain that goes no further beyond any bound.
     """
     before, after = chosen.untouched.all_met, chosen.best.all_met
     was_enough, is_enough = bounds.is_enough(before), bounds.is_enough(after)
     assert evidence.gain is not None and evidence.error is not None
     is_shown = evidence.gain > level * evidence.error
     if not is_enough:
-        likely = after >= LIKELY and after > before + MORE_PROBABLE
-        better = likely or (is_shown and _is_no_further(chosen))
+        worth = after >= LIKELY or after - before >= -evidence.gain
+        nearer = worth and after > before + MORE_PROBABLE
+        better = nearer or (is_shown and _is_no_further(chosen))
         return "It is no improvement on phi = 0." if was_enough or not better else ""
     if was_enough and not is_shown:
         return "That is no evidence of a gain."

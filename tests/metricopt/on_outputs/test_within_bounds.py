@@ -12,9 +12,14 @@ from sklearn.metrics import precision_score, recall_score
 
 import metricopt
 from metricopt import ConfigError, at_least
+from metricopt.methods.result import Evidence
+from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
+from metricopt.on_outputs.within_bounds.choice import Chosen
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
+from metricopt.on_outputs.within_bounds.held import Held
 from metricopt.on_outputs.within_bounds.value import CHARGE, ConstrainedValueFunction
+from metricopt.on_outputs.within_bounds.verdict import objection
 from metricopt.statistics.contract import Family
 from tests.metricopt.drawn import seeded
 from tests.metricopt.hard_tables import hard_table
@@ -152,6 +157,29 @@ def test_what_exceeds_a_bound_is_charged_by_what_is_expected():
     tighter, _ = value.with_margin(torch.tensor([0.4])).predict(asked)
     assert tighter[0].item() == pytest.approx(0.3 + CHARGE * 0.1, abs=0.02)
     torch.testing.assert_close(value.means(asked), means)
+
+
+def held(probability, excess):
+    """A phi that meets one bound with a probability."""
+    each, one = torch.tensor([0.2, excess]), torch.tensor([probability])
+    return Held(torch.zeros(1), "offsets", each, each[None], one, one, probability)
+
+
+@pytest.mark.parametrize(
+    ("probability", "gain", "is_taken"),
+    [
+        (0.55, -0.30, True),  # likely, at any price
+        (0.40, -0.30, True),  # dearer than nothing, and worth it
+        (0.40, -0.41, False),
+        (0.04, 0.00, False),  # hardly more probable
+        (0.04, 0.20, True),  # no nearer, and no further: a gain
+    ],
+)
+def test_a_bound_that_nothing_surely_meets_has_its_price(probability, gain, is_taken):
+    chosen = Chosen(held(probability, 0.1), held(0.0, 0.1), None)
+    bounds = Bounds(("gap at most 0.05",), (0, 1))
+    evidence = Evidence("", gain, 0.01)
+    assert (objection(chosen, evidence, bounds, 2 / 3) == "") == is_taken
 
 
 def least_recall(outputs, targets):
