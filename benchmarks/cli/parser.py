@@ -85,6 +85,8 @@ STORE = {"--store": _folder("folder of the run records (or METRICOPT_STORE)")}
 TIER = {"--tier": _one_of("tier", lambda: TIERS, help=", ".join(TIERS))}
 REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
 WORKERS = _number("--workers", "number of processes (default: one per core)")
+AT_ONCE = _number("--workers", "networks trained at once (default: 1)")
+AT_ONCE["--workers"]["default"] = 1
 OFFLINE = {"--offline": _flag("never download")}
 FRESH = {
     "--fresh": _flag(
@@ -159,7 +161,7 @@ def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     add("plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
     wanted = {"experiments": {**named, "nargs": "+"}}
-    options = TIER, REPLICATES, RELEASE, MISSING, IDLE, TRIALS
+    options = TIER, REPLICATES, RELEASE, MISSING, IDLE, TRIALS, AT_ONCE
     add("pretrain", about, "pretrain", wanted, *options)
     about = "fetch, verify or show data sets"
     actions = _one_of("action", lambda: DATA_ACTIONS, help=", ".join(DATA_ACTIONS))

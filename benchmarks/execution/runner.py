@@ -1,29 +1,22 @@
 """Runs specs: seeds, timing, the test split and records; done runs are skipped.
 
-Before them it trains the networks they start from: convolutions use all cores, and runs
-do not.
-
 Small networks leave a second thread idle, so two processes with one thread each are
 faster than one with two. A worker takes a group of runs that share a pipeline.
 """
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import torch
-from tabulate import tabulate
 from torch import Tensor
 from tqdm import tqdm
 
-from baselines.training.team import team
 from benchmarks.arms.contract import ARMS, run_arm
 from benchmarks.execution.processes import run_groups
 from benchmarks.problems.choices import Chosen
 from benchmarks.problems.contract import PIPELINES, Pipeline, make_pipeline
-from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.runs.codec import canonical, encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.record import DIGITS, RunRecord, TracePoint
@@ -177,69 +170,3 @@ def _values(values: Mapping[str, Tensor]) -> dict[str, list[float]]:
 
 def _rounded(values: Iterable[float]) -> list[float]:
     return [round(value, DIGITS) for value in values]
-
-
-def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
-    """Return the networks that specs need, each after the one it goes on from.
-
-    Raises:
-        ConfigError: if the settings of a pipeline do not go together.
-    """
-    found: dict[str, Prerequisite] = {}
-    for pipeline in pipelines_of(specs):
-        for needed in pipeline.prerequisites:
-            found.setdefault(needed.digest, needed)
-    return list(found.values())
-
-
-def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
-    """Return the pipelines of specs, and those they transfer from, each once."""
-    found = {
-        (canonical(encode(unit)), spec.replicate): unit
-        for spec in specs
-        for unit in (spec.pipeline, spec.arm.source)
-        if unit is not None
-    }
-    return [make_pipeline(unit, replicate) for (_, replicate), unit in found.items()]
-
-
-def prepare(specs: Sequence[RunSpec]) -> None:
-    """Train the networks of specs that are neither here nor released."""
-    train_all([network for network in networks_of(specs) if not network.is_ready])
-
-
-def train_all(networks: Sequence[Prerequisite], *, released: bool = False) -> None:
-    """Train networks that were not trained here yet, one after the other.
-
-    Args:
-        networks: in the order of their trainings.
-        released: whether each is written to the released weights once it is trained.
-    """
-    missing = [network for network in networks if not network.is_made]
-    threads, own = torch.get_num_threads(), team()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // own.size))
-    try:
-        for number, network in enumerate(missing, start=1):
-            if own.leads:
-                tqdm.write(f"network {number} of {len(missing)}: {network.name}")
-            if _make(network) and released and own.leads:
-                network.release()
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _make(network: Prerequisite) -> bool:
-    """Make a network; return whether there is one."""
-    try:
-        network.make()
-    except DivergedError as error:
-        # Its runs are recorded as diverged; the others go on.
-        tqdm.write(f"{network.name}: {error}")
-        return False
-    return True
-
-
-def release_all(networks: Sequence[Prerequisite]) -> str:
-    """Write networks trained here to the released weights, and list them."""
-    lines = [network.release() for network in networks]
-    return tabulate(lines, headers="keys", tablefmt="plain", disable_numparse=True)

@@ -1,6 +1,7 @@
 """What is made before any run, and what it takes: pre-trained networks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,9 +36,17 @@ class Prerequisite(ABC):
     def is_made(self) -> bool:
         """Whether it was made on this machine."""
 
+    @property
+    def warm(self) -> "Sequence[Prerequisite]":
+        """The one that this one goes on from; empty if it begins by itself."""
+        return []
+
     @abstractmethod
-    def make(self) -> None:
-        """Make it if it is missing, with progress on the terminal.
+    def make(self, *, quiet: bool = False) -> None:
+        """Make it if it is missing.
+
+        Args:
+            quiet: whether no progress is shown on the terminal.
 
         Raises:
             DivergedError: if it cannot be made.

@@ -215,7 +215,8 @@ def _mention(text: str) -> None:
 
 def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> None:
     # Imported here so that the checks above come at once.
-    from benchmarks.execution.runner import prepare, run_all
+    from benchmarks.execution.networks import prepare
+    from benchmarks.execution.runner import run_all
     from benchmarks.report.page import terminal_page
 
     started = time.perf_counter()

@@ -8,7 +8,7 @@ from benchmarks.cli.verbs.experiments import (
     default_workers,
     jobs_of,
 )
-from benchmarks.execution.runner import networks_of, pipelines_of
+from benchmarks.execution.networks import networks_of, pipelines_of
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
 from benchmarks.runs.store import RunStore

@@ -5,11 +5,12 @@ from operator import attrgetter
 
 from baselines.training.team import joined
 from benchmarks.cli.verbs.experiments import jobs_of
+from benchmarks.execution.networks import networks_of, release_all, train_all
 from benchmarks.execution.processes import give_way
-from benchmarks.execution.runner import networks_of, release_all, train_all
 from benchmarks.problems.images.trials import keep, read_trials, trials
 from benchmarks.problems.pretrained.weights import RELEASED
 from benchmarks.runs.paths import cache_root, ensure_writable
+from metricopt.errors import ConfigError
 
 
 def run(options: Namespace) -> int:
@@ -24,8 +25,13 @@ def run(options: Namespace) -> int:
     if options.idle:
         give_way()
     with joined() as team:
+        if options.workers > 1 and team.size > 1:
+            raise ConfigError(
+                f"--workers must be 1 under torchrun, got {options.workers}: all its "
+                "processes train one network together"
+            )
         if options.trials:
-            _run_trials()
+            _run_trials(options.workers)
             return 0
         jobs = jobs_of(options, offline=False)
         specs = [spec for job in jobs for spec in job.specs]
@@ -33,16 +39,20 @@ def run(options: Namespace) -> int:
         networks = networks_of(sorted(specs, key=attrgetter("replicate")))
         if options.missing:
             networks = [network for network in networks if not network.is_ready]
-        train_all(networks, released=options.release)
+        train_all(networks, released=options.release, workers=options.workers)
         if options.release and team.leads:
             print(release_all(networks))
     return 0
 
 
-def _run_trials() -> None:
+def _run_trials(workers: int) -> None:
     """Train what was not tried yet, and keep what each trial reached."""
     done = {line["spec"] for line in read_trials()}
-    for trial in trials():
-        if trial.network.digest not in done:
-            train_all([trial.network])
-            keep(trial)
+    missing = {t.network.digest: t for t in trials() if t.network.digest not in done}
+    networks = [trial.network for trial in missing.values()]
+    for network in networks:
+        if network.is_made:  # and the process ended before it was kept
+            keep(missing[network.digest])
+    train_all(
+        networks, workers=workers, ended=lambda network: keep(missing[network.digest])
+    )

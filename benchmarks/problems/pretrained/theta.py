@@ -272,9 +272,9 @@ class ThetaSpec(Prerequisite):
         judge = partial(self.judge, observe=observe)
         return kept(run.network, run.loss, judge, facts)
 
-    def make(self) -> None:
-        """Train it, with a bar of its epochs."""
-        epochs, hidden = self.recipe.epochs, not team().leads
+    def make(self, *, quiet: bool = False) -> None:
+        """Train it, with a bar of its epochs unless it is to be quiet."""
+        epochs, hidden = self.recipe.epochs, quiet or not team().leads
         with tqdm(total=epochs, unit="epoch", desc=self.name, disable=hidden) as bar:
 
             def show(epoch: Epoch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from benchmarks.data.detection.voc import VOC07, VOC0712
 from benchmarks.data.folders.imagenet import ImageNet
 from benchmarks.data.listed.sop import ARCHIVE, UNPACKED, StanfordOnlineProducts
-from benchmarks.execution.runner import networks_of, run_all
+from benchmarks.execution.networks import networks_of
+from benchmarks.execution.runner import run_all
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.pretrained.pipeline import network_of

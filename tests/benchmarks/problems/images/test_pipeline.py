@@ -7,7 +7,8 @@ import torch
 
 from baselines.network_methods.surrogate_loss import SurrogateLoss
 from benchmarks.arms.contract import run_arm
-from benchmarks.execution.runner import judge, prepare
+from benchmarks.execution.networks import prepare
+from benchmarks.execution.runner import judge
 from benchmarks.problems.choices import Adapted, Trained
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.images.pipeline import ImagePipeline, OnLogits

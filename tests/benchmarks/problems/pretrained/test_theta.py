@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.execution.runner import networks_of, prepare, run_all
+from benchmarks.execution.networks import networks_of, prepare
+from benchmarks.execution.runner import run_all
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.pretrained import theta as pretrained
 from benchmarks.problems.pretrained import weights as released

@@ -1,0 +1,152 @@
+"""Trains the networks that runs start from, before any run.
+
+One after the other each has all cores, which convolutions use. Small networks leave a
+GPU idle most of the time: there several are trained at once, by a process each.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import torch
+from tabulate import tabulate
+from tqdm import tqdm
+
+from baselines.training.team import team
+from benchmarks.execution.processes import run_groups
+from benchmarks.problems.contract import Pipeline, make_pipeline
+from benchmarks.problems.prerequisite import Prerequisite
+from benchmarks.runs.codec import canonical, encode
+from benchmarks.runs.spec import RunSpec
+from metricopt.errors import DivergedError
+
+
+def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
+    """Return the networks that specs need, each after the one it goes on from.
+
+    Raises:
+        ConfigError: if the settings of a pipeline do not go together.
+    """
+    found: dict[str, Prerequisite] = {}
+    for pipeline in pipelines_of(specs):
+        for needed in pipeline.prerequisites:
+            found.setdefault(needed.digest, needed)
+    return list(found.values())
+
+
+def pipelines_of(specs: Sequence[RunSpec]) -> list[Pipeline]:
+    """Return the pipelines of specs, and those they transfer from, each once."""
+    found = {
+        (canonical(encode(unit)), spec.replicate): unit
+        for spec in specs
+        for unit in (spec.pipeline, spec.arm.source)
+        if unit is not None
+    }
+    return [make_pipeline(unit, replicate) for (_, replicate), unit in found.items()]
+
+
+def prepare(specs: Sequence[RunSpec]) -> None:
+    """Train the networks of specs that are neither here nor released."""
+    train_all([network for network in networks_of(specs) if not network.is_ready])
+
+
+Ended = Callable[[Prerequisite], None]
+
+
+def train_all(
+    networks: Sequence[Prerequisite],
+    *,
+    released: bool = False,
+    workers: int = 1,
+    ended: Ended = lambda network: None,
+) -> None:
+    """Train networks that were not trained here yet.
+
+    Args:
+        networks: in the order of their trainings.
+        released: whether each is written to the released weights once it is trained.
+        workers: processes, each of which trains one network at a time; 1 trains in
+            this one, on all cores.
+        ended: called here with each, as soon as its training is over; with one that
+            diverged, too.
+
+    Raises:
+        MetricOptError: if a process is killed.
+    """
+    missing = [network for network in networks if not network.is_made]
+    if workers > 1:
+        _train_at_once(missing, released, workers, ended)
+        return
+    threads, own = torch.get_num_threads(), team()
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // own.size))
+    try:
+        for number, network in enumerate(missing, start=1):
+            if own.leads:
+                tqdm.write(f"network {number} of {len(missing)}: {network.name}")
+            if _make(network) and released and own.leads:
+                network.release()
+            ended(network)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train_at_once(
+    missing: Sequence[Prerequisite], released: bool, workers: int, ended: Ended
+) -> None:
+    """Train several networks at a time, and show how many are done."""
+    by_digest = {network.digest: network for network in missing}
+    with tqdm(total=len(missing), unit="network", smoothing=0.05) as bar:
+
+        def report(digest: str) -> None:
+            network = by_digest[digest]
+            ended(network)
+            bar.set_description(network.name)
+            bar.update()
+
+        groups: dict[str, list[Prerequisite]] = defaultdict(list)
+        for network in missing:
+            groups[_first(network).digest].append(network)
+        place = released, max(1, (os.cpu_count() or 1) // workers)
+        run_groups(list(groups.values()), place, workers, _train_group, report)
+
+
+def _first(network: Prerequisite) -> Prerequisite:
+    """Return what a network goes back to; one process trains all that does."""
+    return _first(network.warm[0]) if network.warm else network
+
+
+def _train_group(
+    group: Sequence[Prerequisite],
+    place: tuple[bool, int],
+    report: Callable[[str], None],
+) -> None:
+    """Train networks in a process of its own.
+
+    Args:
+        group: the networks.
+        place: whether they are released, and the threads of the process.
+        report: called with the digest of each that has ended.
+    """
+    released, threads = place
+    torch.set_num_threads(threads)
+    for network in group:
+        if _make(network, quiet=True) and released:
+            network.release()
+        report(network.digest)
+
+
+def _make(network: Prerequisite, *, quiet: bool = False) -> bool:
+    """Make a network; return whether there is one."""
+    try:
+        network.make(quiet=quiet)
+    except DivergedError as error:
+        # Its runs are recorded as diverged; the others go on.
+        tqdm.write(f"{network.name}: {error}")
+        return False
+    return True
+
+
+def release_all(networks: Sequence[Prerequisite]) -> str:
+    """Write networks trained here to the released weights, and list them."""
+    lines = [network.release() for network in networks]
+    return tabulate(lines, headers="keys", tablefmt="plain", disable_numparse=True)
