@@ -354,6 +354,11 @@ class FinetuneCall:
                 f"{self._watch.reason} ended the search; {self.task.measured} of "
                 f"{self.options.queries} queries were made."
             )
+        if self._watch.cut:
+            doubts.append(
+                f"{self._watch.cut} ended computations between queries early; the "
+                "choice is from what was found until then."
+            )
         if self._given.dear:
             doubts.append(self._given.dear)
         elif self._given.network:

@@ -101,8 +101,9 @@ class FinetuneOptions:
             split, in the metric's own unit. If it returns True, the search ends there.
         timeout: seconds after which the call should have ended. The search stops asking
             before, and "metricopt-outputs" concludes from what it knows then; any other
-            method returns the best phi it observed. Where the network is too slow for
-            that, the automatic adapter is output offsets alone.
+            method returns the best phi it observed. A long conclusion ends early, too.
+            Where the network is too slow for that, the automatic adapter is output
+            offsets alone.
         known: what a call for another network learned of the same metric, `known` of
             its result; see `metricopt.methods.known` for what it is good for.
         checkpoint: a file in which every answer of the metric is kept as soon as it is

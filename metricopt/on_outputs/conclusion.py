@@ -15,7 +15,12 @@ from metricopt.methods.attempts import Attempt
 from metricopt.methods.result import Archive, Checkpoint, Evidence, FinetuneResult
 from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.coordinates import reaches
-from metricopt.on_outputs.cross_fitting import CrossFitted, CrossFitting, cross_fit
+from metricopt.on_outputs.cross_fitting import (
+    Clock,
+    CrossFitted,
+    CrossFitting,
+    cross_fit,
+)
 from metricopt.on_outputs.folds import FEWEST_QUERIES, check, lacking
 from metricopt.on_outputs.obvious import attempts
 from metricopt.on_outputs.search import OutputsSearch
@@ -148,11 +153,11 @@ def _proposed(
         return unexplained(best, replace(evidence, reason=reason))
     if search.is_hopeless and not (settings.second and _only_fits(search, archive)):
         return unexplained(best, replace(evidence, reason=_unexplained_why(search)))
-    known = search.explained()
+    known, is_late = search.explained(), archive.task.is_late
     if bounds is not None:
-        return _within(search, known, settings, generator, bounds)
+        return _within(search, known, settings, generator, bounds, is_late)
     found = reaches(known.statistics, search.along.scale, search.fine_tuned)
-    fitted = cross_fit(known.value, found, settings, generator)
+    fitted = cross_fit(known.value, found, settings, generator, is_late)
     proposal = _promise(search, known, fitted, settings, archive.task.unit)
     if settings.second and archive.remaining > FEWEST_QUERIES:
         least = search.costs.min().item()
@@ -170,9 +175,10 @@ def _within(
     settings: CrossFitting,
     generator: torch.Generator,
     bounds: Bounds,
+    is_late: Clock,
 ) -> Proposal:
     """Return what is best within bounds, or phi = 0 where that is no worse."""
-    chosen = Choice(search, known, settings, generator, bounds).made()
+    chosen = Choice(search, known, settings, generator, bounds, is_late).made()
     best, evidence = chosen.best, evidence_of(chosen, search, known, bounds)
     assert evidence.gain is not None and evidence.error is not None
     predicted = best.each[0].item()

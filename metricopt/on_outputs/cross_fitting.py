@@ -7,10 +7,10 @@ observe split; this says when to stop, and whether to start at all.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ from metricopt.on_outputs.looks import (
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.statistics.contract import anchored
 
+Clock = Callable[[], bool]
+"""Says whether what takes long has to end where it is."""
 SHARES = (1.0, 0.5)
 """Shares of the offsets of an exact search that are looked at. More looks would differ
 by chance, and folds that choose differently are worse together than each of them."""
@@ -114,16 +116,17 @@ def cross_fit(
     found: list[Reach],
     settings: CrossFitting,
     generator: torch.Generator,
+    is_late: Clock,
 ) -> CrossFitted:
     """Descend a value function for as long as held-out folds gain.
 
     Of all that may be moved, `found`, the simplest is taken that is as good as the
     best; it stands before the others. The value function says what statistics are
-    worth.
+    worth. A call that is late chooses from what was looked at until then.
     """
     statistics = found[0].statistics
     folds = folds_of(statistics, settings.folds, generator)
-    fits = [_CrossFit(value, reach, settings, folds) for reach in found]
+    fits = [_CrossFit(value, reach, settings, folds, is_late) for reach in found]
     descents = _race(fits, settings, generator)
     weights = bootstrap(statistics, settings.samples, generator)
     after = torch.stack([fits[0].costs(each.held_out, weights) for each in descents])
@@ -154,9 +157,10 @@ def followed(
     settings: CrossFitting,
     folds: Tensor,
     generator: torch.Generator,
+    is_late: Clock,
 ) -> list[Followed]:
     """Return the descents of a value function, as folds [N] have seen them."""
-    fits = [_CrossFit(value, reach, settings, folds) for reach in found]
+    fits = [_CrossFit(value, reach, settings, folds, is_late) for reach in found]
     return _race(fits, settings, generator)
 
 
@@ -165,16 +169,19 @@ def _race(
 ) -> list[Followed]:
     """Follow descents, half of which end at every rung.
 
-    Those that need not run the network are cheap, and go on to the end.
+    Those that need not run the network are cheap, and go on to the end. A call that is
+    late follows none further, and begins none but the first.
 
     Source: successive halving, Jamieson and Talwalkar, AISTATS 2016.
     """
     exact = [fit.exact_looks() for fit in fits if fit.is_exact]
     descents = [*exact, *(fit.looks(generator) for fit in fits)]
-    found = [Followed(next(each), fits[0].folds) for each in descents]
-    running = list(zip(found, descents, strict=True))
+    is_late, found = fits[0].is_late, [Followed(next(descents[0]), fits[0].folds)]
+    for each in takewhile(lambda _: not is_late(), descents[1:]):
+        found.append(Followed(next(each), fits[0].folds))
+    running = list(zip(found, descents, strict=False))
     for step in range(settings.every, settings.steps + 1, settings.every):
-        for followed, descent in running:
+        for followed, descent in takewhile(lambda _: not is_late(), running):
             look = next(descent, None)
             if look is not None:
                 followed.add(look)
@@ -194,6 +201,7 @@ class _CrossFit:
     reach: Reach
     settings: CrossFitting
     folds: Tensor
+    is_late: Clock
 
     @property
     def kept(self) -> Tensor:
@@ -229,6 +237,8 @@ class _CrossFit:
         yield self._look(0, start)
         average = start
         for step, moved in enumerate(path, 1):
+            if self.is_late():
+                return
             average = average.lerp(moved, 1 - settings.memory)
             if step % settings.every == 0:
                 yield self._look(step, average)

@@ -5,6 +5,7 @@ candidates. A query tells which of them suits the metric.
 """
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ def snapshots(
     """Return the candidates of R independent fine-tunings under every loss.
 
     Shape [R, losses * marks, d], the marks of a loss together; a loss that diverges
-    gives none.
+    gives none. A call that is late gets those of the losses before.
     """
     start = torch.zeros(rows, task.size)
     found = [start[:, None, :][:, :0]]
@@ -61,8 +62,10 @@ def snapshots(
             steps=settings.marks[-1],
         )
         try:
-            visited = list(path)
+            visited = list(takewhile(lambda _: not task.is_late(), path))
         except DivergedError:
             continue
+        if len(visited) < settings.marks[-1]:
+            break
         found.append(torch.stack([visited[mark - 1] for mark in settings.marks], 1))
     return torch.cat(found, 1)

@@ -14,6 +14,8 @@ SEARCHED = 0.7
 """Share of the time in which the search asks; the rest is for the conclusion."""
 CONCLUDING = 3
 """Queries that the conclusion takes at least."""
+CONCLUDED = 0.9
+"""Share of the time after which nothing long is begun; the rest is for a last query."""
 Callback = Callable[[int, float, float], object]
 """Called with the number of queries, the value of the last one, and the best value."""
 
@@ -35,6 +37,7 @@ class Watch:
     Attributes:
         queries: queries made.
         reason: what ended the search before its queries were spent; "" if nothing did.
+        cut: what ended computations between queries early; "" if nothing did.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Watch:
         self._bar, self._total = bar, total
         self._callback, self._timeout = callback, timeout
         self.began = time.perf_counter()
-        self.queries, self.reason = 0, ""
+        self.queries, self.reason, self.cut = 0, "", ""
         self._seen, self._ends, self._asked_to_end = 0, False, False
         self._first, self._last = 0.0, 0.0
 
@@ -112,6 +115,13 @@ class Watch:
         elif self._timeout is not None and self._is_late(self._timeout):
             self.reason = f"timeout={self._timeout:g}"
         return bool(self.reason)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what takes long has to end; whoever asks is taken to end it then."""
+        if self._timeout is not None and self.seconds > CONCLUDED * self._timeout:
+            self.cut = f"timeout={self._timeout:g}"
+        return bool(self.cut)
 
     def searching(self, *, looks: bool) -> AbstractContextManager[object]:
         """Let `queried` end a search that does not look at `is_over`."""

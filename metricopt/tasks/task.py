@@ -118,6 +118,10 @@ class Task(ABC):
         """Whether a search has to end now, before its queries are spent."""
         return self.watch is not None and self.watch.is_over
 
+    def is_late(self) -> bool:
+        """Return whether what takes long between queries has to end where it is."""
+        return self.watch is not None and self.watch.is_late
+
     def stage(self, what: str) -> None:
         """Say what a method does until its next query, to whoever watches."""
         if self.watch is not None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from metricopt import ConfigError, FinetuneOptions, finetune, tune
+from metricopt import ConfigError, FinetuneOptions, at_least, finetune, tune
 from metricopt.process import query_bar
 from metricopt.process.query_bar import QueryBar
 from metricopt.process.watch import Watch
@@ -105,6 +105,71 @@ def test_time_that_is_long_enough_changes_nothing():
     assert torch.equal(plain.offsets, timed.offsets)
     assert plain.spent.queries == timed.spent.queries
     assert timed.warnings == ()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until a stage, then ticks when it is looked at."""
+    seen = {"from": "", "runs": False, "ticks": 0}
+    begins = Watch.stage
+
+    def stage(self, what):
+        seen["runs"] = seen["runs"] or what == seen["from"]
+        begins(self, what)
+
+    def seconds(self):
+        seen["ticks"] += seen["runs"]
+        return float(seen["ticks"])
+
+    def run_from(stage):
+        seen.update({"from": stage, "runs": False, "ticks": 0})
+        return seen
+
+    monkeypatch.setattr(Watch, "stage", stage)
+    monkeypatch.setattr(Watch, "seconds", property(seconds))
+    return run_from
+
+
+CUT = "ended computations between queries early; the choice is from what was found"
+
+
+def timed(timeout, **settings):
+    train, observe, _ = splits()
+    given = {"train": train, "observe": observe, "loss": nn.CrossEntropyLoss()}
+    given = given | {"metric": "f1_macro", "timeout": timeout} | QUICK | settings
+    return finetune(pretrained(), **given)
+
+
+def test_cross_fitting_within_bounds_ends_where_time_is_up(clock):
+    seen = clock("cross-fitting")
+    found = timed(5.0, constraints=[at_least("mcr", 0.5)])
+    assert 5 < seen["ticks"] < 40  # each of 100 steps of every descent looks
+    assert CUT in found.warnings[-1]
+    assert found.bounds[0].before < 0.5 <= found.bounds[0].after
+
+
+def test_what_is_known_when_time_is_up_is_chosen_from(clock):
+    clock("cross-fitting")
+    none = timed(1e-9)
+    assert not none.phi.any()
+    assert none.metric_after == none.metric_before
+    assert "That is no evidence of a gain." in none.evidence.reason
+    # The exact search of output offsets is over after the first looks.
+    seen = clock("cross-fitting")
+    some = timed(10.0)
+    assert 10 < seen["ticks"] < 40
+    assert "Moved: output offsets." in some.evidence.reason
+    assert some.metric_after > some.metric_before == none.metric_before
+    assert CUT in some.warnings[-1]
+
+
+def test_fine_tuning_under_other_losses_ends_where_time_is_up(clock):
+    seen = clock("fine-tuning under other losses")
+    found = timed(70.0)
+    assert seen["ticks"] < 100  # five losses take 50 steps each
+    assert any(CUT in each for each in found.warnings)
+    assert "timeout=70 ended the search" in " ".join(found.warnings)
+    assert found.metric_after >= found.metric_before
 
 
 class Slow(nn.Module):

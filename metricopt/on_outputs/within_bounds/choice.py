@@ -14,7 +14,7 @@ from torch import Tensor
 from metricopt.methods.bounds import Front
 from metricopt.metrics.constrained import Bounds, constrained_cost
 from metricopt.on_outputs.coordinates import Reach, reaches
-from metricopt.on_outputs.cross_fitting import CrossFitting, followed
+from metricopt.on_outputs.cross_fitting import Clock, CrossFitting, followed
 from metricopt.on_outputs.looks import chance_of, simplest
 from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
@@ -57,7 +57,9 @@ class Choice:
         settings: CrossFitting,
         generator: torch.Generator,
         bounds: Bounds,
+        is_late: Clock,
     ) -> None:
+        self._is_late = is_late
         self._search, self._known, self._bounds = search, known, bounds
         self._settings, self._generator = settings, generator
         self._found = reaches(known.statistics, search.along.scale, search.fine_tuned)
@@ -107,7 +109,8 @@ class Choice:
         if any(not reach.is_cheap for reach in found) and self._offsets() is not None:
             found = [reach for reach in found if not reach.is_cheap]
         settings, generator = self._settings, self._generator
-        for each in followed(value, found, settings, self._elsewhere.folds, generator):
+        folds, is_late = self._elsewhere.folds, self._is_late
+        for each in followed(value, found, settings, folds, generator, is_late):
             best, statistics = each.best, each.best.reach.statistics
             seen = statistics.views(best.moved[None])
             phi = best.reach.whole(best.moved)
