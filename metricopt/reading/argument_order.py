@@ -31,8 +31,8 @@ def order_of(function: Callable[..., object], name: str) -> Order:
     """Return the order of arguments that the names of parameters tell.
 
     Raises:
-        ConfigError: if one of the names is that of the other's place, and the other
-            name says nothing.
+        ConfigError: if it cannot take two arguments, or if one of the names is that of
+            the other's place, and the other name says nothing.
     """
     if isinstance(function, nn.Module):
         function = function.forward
@@ -42,6 +42,12 @@ def order_of(function: Callable[..., object], name: str) -> Order:
         return OUTPUTS_FIRST
     placed = [each.name for each in parameters if each.kind in PLACED][:2]
     if len(placed) < 2:
+        if all(each.kind != inspect.Parameter.VAR_POSITIONAL for each in parameters):
+            taken = f"one, {placed[0]!r}" if placed else "none by its place"
+            raise ConfigError(
+                f"metric {name!r} must take two arguments, outputs and targets, but "
+                f"takes {taken}: wrap it in a function of (outputs, targets)"
+            )
         return OUTPUTS_FIRST
     first, second = placed
     roles = _role(first), _role(second)

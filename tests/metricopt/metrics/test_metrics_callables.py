@@ -234,6 +234,23 @@ def test_half_a_name_is_asked_about(form):
     assert found.value(TRUE, PREDICTED) == 0.5
 
 
+def test_a_function_without_room_for_outputs_and_targets_is_refused():
+    def compute_metrics(eval_pred):
+        return share(*eval_pred)
+
+    def by_name(*, y_pred, y_true):
+        return share(y_pred, y_true)
+
+    with pytest.raises(ConfigError, match="takes one, 'eval_pred': wrap it in"):
+        make_metric(compute_metrics, higher_is_better=False)
+    with pytest.raises(ConfigError, match="takes none by its place: wrap it"):
+        make_metric(by_name, higher_is_better=False)
+    # The advice is right, and whatever takes any number of arguments takes two.
+    for taken in (lambda o, t: compute_metrics((o, t)), lambda *both: share(*both)):
+        metric = make_metric(taken, higher_is_better=False)
+        assert metric.value(PREDICTED, TRUE) == share(PREDICTED, TRUE)
+
+
 def test_the_order_of_a_module_is_that_of_its_forward():
     class Share(torch.nn.Module):
         def forward(self, y_true, y_pred):
