@@ -45,6 +45,9 @@ MULTI_LABEL = (
     "label_ranking_average_precision_score",
     "label_ranking_loss",
 )
+PLURAL = ("_curve", "_matrix", "_ratios", "_report", "_support", "_thresholds")
+"""Ends of the names of functions of scikit-learn that give several numbers."""
+GIVES_SEVERAL = f"gives several numbers, but a metric is one: {WRAP}"
 _REGRESSION_MODULE = "sklearn.metrics._regression"
 
 
@@ -61,11 +64,14 @@ def from_sklearn(
     It gets the predictions that it is for, unless others are asked for.
 
     Raises:
-        ConfigError: if it is no function of true and predicted targets alone.
+        ConfigError: if it is no function of true and predicted targets alone, or gives
+            several numbers, as its name tells.
     """
     inner = unwrapped(spec)
     name = inner.__name__
     check_arguments(f"scikit-learn's {name}", spec, SKLEARN_ARGUMENTS)
+    if name.endswith(PLURAL):
+        raise ConfigError(f"scikit-learn's {name} {GIVES_SEVERAL}")
     expected = expected_by_sklearn(inner)
     if predictions is not None:
         expected = replace(expected, predictions=predictions)
@@ -149,6 +155,8 @@ FAMILIES = ("classification", "regression", "segmentation")
 TASKS = ("binary", "multiclass", "multilabel")
 ENSEMBLES = ("continuousrankedprobabilityscore",)
 """Metrics of several predictions of one number."""
+SEVERAL = ("confusionmatrix", "precisionrecallcurve", "roc", "statscores")
+"""Metrics that give several numbers, whatever their task."""
 _PARTS = ("update", "compute", "reset")
 
 
@@ -246,6 +254,8 @@ def _expected_by_torchmetrics(
     plain = name.lower().replace("_", "")
     if plain in ENSEMBLES:
         raise ConfigError(f"{name} compares several predictions of a number: {WRAP}")
+    if plain.removeprefix(task or "") in SEVERAL:
+        raise ConfigError(f"torchmetrics' {name} {GIVES_SEVERAL}")
     if family == "regression":
         return Expected(name, truths=NUMBERS)
     if task == "binary":

@@ -29,6 +29,7 @@ EXACT = {"rel": 1e-9, "abs": 1e-9}
 REFUSALS = (
     r"expects [\w -]+ as targets, but here|is for \d+ classes, but the outputs have|"
     r"must return (a|one) number, got|also needs|takes \(p, q\)|compares several|"
+    r"gives several numbers|"
     r"^metric .\w+. raised ValueError: "
 )
 TASKS = {"Binary": "binary", "Multiclass": "multiclass", "Multilabel": "multilabel"}

@@ -119,20 +119,24 @@ def test_functions_of_scikit_learn_that_compare_something_else(name):
 
 
 SEVERAL_NUMBERS = [
-    (sk.confusion_matrix, "return one number, got ndarray of shape"),
-    (sk.roc_curve, "return a number, got tuple"),
-    (sk.classification_report, "return a number, got str"),
-    (partial(sk.f1_score, average=None), "return one number, got ndarray of shape"),
-    (tc.BinaryConfusionMatrix(), r"return one number, got Tensor of shape \[2, 2\]"),
-    (tc.BinaryROC(), "return a number, got tuple"),
-    (tfc.binary_stat_scores, r"return one number, got Tensor of shape \[5\]"),
+    *(sk.confusion_matrix, sk.roc_curve, sk.classification_report),
+    partial(sk.precision_recall_fscore_support, average="macro"),
+    sk.make_scorer(sk.confusion_matrix),
+    *(tc.BinaryConfusionMatrix(), tc.BinaryROC(), tfc.binary_stat_scores),
+    partial(tfc.precision_recall_curve, task="multiclass", num_classes=3),
 ]
 
 
-@pytest.mark.parametrize(("spec", "text"), SEVERAL_NUMBERS)
-def test_what_is_no_single_number(spec, text):
-    with pytest.raises(MetricError, match=f"must {text}"):
-        measured(spec, "two logits")
+@pytest.mark.parametrize("spec", SEVERAL_NUMBERS, ids=str)
+def test_what_gives_several_numbers_is_asked_for_no_direction(spec):
+    with pytest.raises(ConfigError, match="gives several numbers, but a metric is one"):
+        make_metric(spec)
+
+
+def test_what_gives_several_numbers_by_an_argument_is_told_by_them():
+    f1 = partial(sk.f1_score, average=None)
+    with pytest.raises(MetricError, match="must return one number, got ndarray of sha"):
+        measured(f1, "two logits")
 
 
 UNSUITED = [
