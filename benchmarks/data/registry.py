@@ -2,6 +2,7 @@
 
 from benchmarks.data.contract import DATASETS, Dataset, DataSource
 from benchmarks.data.detection.contract import DETECTION
+from benchmarks.data.few_shot.contract import FEW_SHOT
 from benchmarks.data.folders.contract import FOLDERS
 from benchmarks.data.listed.contract import LISTED
 from benchmarks.data.read_source import ReadSource
@@ -67,7 +68,7 @@ def find_any(name: str) -> DataSource | ReadSource:
         ConfigError: if there is no such data set; the message lists the known names of
             one kind.
     """
-    for kind in (LISTED, FOLDERS, DETECTION):
+    for kind in (LISTED, FOLDERS, DETECTION, FEW_SHOT):
         if name in kind:
             found: ReadSource = kind.get(name)()
             return found
@@ -76,4 +77,4 @@ def find_any(name: str) -> DataSource | ReadSource:
 
 def all_names() -> list[str]:
     """Return the names of all data sets, kind by kind."""
-    return [*DATASETS, *LISTED, *FOLDERS, *DETECTION]
+    return [*DATASETS, *LISTED, *FOLDERS, *DETECTION, *FEW_SHOT]

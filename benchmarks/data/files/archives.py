@@ -20,7 +20,8 @@ class ZipReader(Reader):
 
     Args:
         path: the file.
-        marker: a file in the data set, whose folder paths are relative to.
+        marker: a file in the data set, whose folder paths are relative to; or that
+            folder itself, with a slash at its end.
         remedy: what to do where it is damaged.
 
     Raises:
@@ -32,10 +33,10 @@ class ZipReader(Reader):
         self._opened: tuple[int, zipfile.ZipFile] | None = None
         names = self._archive.namelist()
         _refuse_twice(path, names, remedy)
-        found = [name for name in names if name.endswith(marker)]
-        if not found:
+        inner = _root(names, marker)
+        if inner is None:
             raise DataError(f"{path} must hold {marker}, got none; {remedy}")
-        self._inner = min(found, key=len).removesuffix(marker)
+        self._inner = inner
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything but the open file, for other processes."""
@@ -86,6 +87,14 @@ class ZipReader(Reader):
             except Exception as error:  # zipfile raises many kinds
                 raise _unread(self._path, error, self.remedy) from error
         return self._opened[1]
+
+
+def _root(names: Sequence[str], marker: str) -> str | None:
+    """Return what the paths of a data set begin with; None without the marker."""
+    if marker.endswith("/"):
+        return marker if any(name.startswith(marker) for name in names) else None
+    found = [name for name in names if name.endswith(marker)]
+    return min(found, key=len).removesuffix(marker) if found else None
 
 
 class TarReader(Reader):

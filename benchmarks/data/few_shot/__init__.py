@@ -1,0 +1,1 @@
+"""Images of many classes, a few of each, for few-shot learning."""

@@ -1,0 +1,120 @@
+"""What an episode is, and the contract of a source that makes it by its number."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from benchmarks.data.few_shot.contract import PARTS, TEST
+from metricopt.errors import ConfigError
+from metricopt.process.seeding import Seeds
+
+TEST_EPISODES = 600
+"""Episodes to test, as in the published tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """B episodes of one shape, stacked; S and Q are all examples of an episode.
+
+    Attributes:
+        support_inputs: what a learner adapts to, float32 [B, S, ...].
+        support_targets: classes, int64 in [0, ways), [B, S]; or numbers [B, S, 1].
+        query_inputs: what an adapted learner is judged on, float32 [B, Q, ...].
+        query_targets: the same as of the support, [B, Q] or [B, Q, 1].
+    """
+
+    support_inputs: Tensor
+    support_targets: Tensor
+    query_inputs: Tensor
+    query_targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.support_inputs)
+
+    def to(self, device: torch.device | str) -> "Episodes":
+        """Return the episodes on a device."""
+        return Episodes(*(part.to(device) for part in _tensors(self)))
+
+
+class EpisodeSource(ABC):
+    """Episodes of one problem and replicate, as many as wanted.
+
+    An episode depends on its part and number, the settings and the replicate alone, bit
+    for bit. So a training that goes on after a stop needs no state of a generator, and
+    all learners meet the same episodes.
+
+    Args:
+        seeds: seeds of everything random here, by problem and replicate.
+        test_episodes: episodes to test, numbers 0 to `test_episodes` - 1.
+
+    Raises:
+        ConfigError: if `test_episodes` is no positive integer.
+    """
+
+    def __init__(self, seeds: Seeds, test_episodes: int = TEST_EPISODES) -> None:
+        require_counts(test_episodes=test_episodes)
+        self.seeds, self.test_episodes = seeds, test_episodes
+
+    @property
+    @abstractmethod
+    def data(self) -> dict[str, str]:
+        """What records say of the data: `variant` and `digest`."""
+
+    def batch(self, part: str, numbers: Sequence[int]) -> Episodes:
+        """Return the episodes of some numbers.
+
+        Args:
+            part: `train`, `val` or `test`: no two share a class.
+            numbers: from 0 on, at least one.
+
+        Raises:
+            ConfigError: if there is no such part, or a number is negative.
+        """
+        if part not in PARTS:
+            raise ConfigError(f"expected a part of {', '.join(PARTS)}, got {part!r}")
+        if not numbers or min(numbers) < 0:
+            raise ConfigError(
+                f"expected at least one episode, numbered from 0 on, got {[*numbers]}"
+            )
+        made = [self._episode(part, number) for number in numbers]
+        parts = zip(*map(_tensors, made), strict=True)
+        return Episodes(*(torch.stack(each) for each in parts))
+
+    def tests(self, at_once: int = 1) -> Iterator[Episodes]:
+        """Yield all episodes to test, in their order.
+
+        Args:
+            at_once: episodes in a batch; the last one may have fewer.
+
+        Raises:
+            ConfigError: if `at_once` is no positive integer.
+        """
+        require_counts(at_once=at_once)
+        for start in range(0, self.test_episodes, at_once):
+            stop = min(start + at_once, self.test_episodes)
+            yield self.batch(TEST, range(start, stop))
+
+    @abstractmethod
+    def _episode(self, part: str, number: int) -> Episodes:
+        """Return one episode, without the dimension B."""
+
+
+def require_counts(**counts: object) -> None:
+    """Check numbers that count something.
+
+    Args:
+        counts: by their names.
+
+    Raises:
+        ConfigError: if one is no integer of 1 or more.
+    """
+    for name, count in counts.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ConfigError(f"{name} must be an integer of 1 or more, got {count!r}")
+
+
+def _tensors(episodes: Episodes) -> list[Tensor]:
+    return [getattr(episodes, field.name) for field in fields(episodes)]
