@@ -229,7 +229,8 @@ def meaning_of(
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
         doubt = MIXED if mixed else _doubt(counted, classes, truth, same)
-        return replace(meaning, doubt=doubt)
+        void = _void(counted, classes) if doubt and meaning.is_dense else ""
+        return replace(meaning, doubt=doubt + void)
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
 
@@ -278,6 +279,18 @@ def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:
         f"targets are whole numbers from {low} to {high}, no labels of {classes} "
         f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
         "own can read them."
+    )
+
+
+def _void(targets: Tensor, classes: int) -> str:
+    """Return a sentence if all targets but those of one number are labels."""
+    others = targets[(targets < 0) | (targets >= classes)].unique()
+    if len(others) != 1:
+        return ""
+    (void,) = others.tolist()
+    return (
+        f" If {void} marks what is left out, let the loss say so: loss.ignore_index = "
+        f"{void}."
     )
 
 

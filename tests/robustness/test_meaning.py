@@ -191,6 +191,35 @@ def test_dense_outputs(given, make, axis):
     assert found.adapter.outputs == 3
 
 
+def test_an_own_loss_says_which_label_it_leaves_out():
+    """A label of void pixels was refused, with no way but to wrap the metric."""
+    model, inputs, targets = pixels()
+    targets[:, 0] = 255
+    kept = targets != 255
+    right = sk.accuracy_score(targets[kept], model(inputs).argmax(1)[kept])
+
+    def loss(outputs, truth):
+        return cross_entropy(outputs, truth, ignore_index=255)
+
+    data = (inputs, targets)
+    said = "from 0 to 255, no labels of 3 .* left out, let the loss say so: loss.ignore"
+    with pytest.raises(DataError, match=f"{said}_index = 255. Give labels"):
+        run(model, data, loss, sk.accuracy_score)
+    loss.ignore_index = 255
+    found = run(model, data, loss, sk.accuracy_score)
+    assert found.metric_before == pytest.approx(right, abs=1e-9)
+    assert not any("no labels" in each for each in found.warnings)
+
+
+@pytest.mark.parametrize("outside", [(255, 254), (-1, 3)])
+def test_two_numbers_that_are_no_labels_mark_nothing(outside):
+    model, inputs, targets = pixels()
+    targets[:, 0, :2] = torch.tensor(outside)
+    found = meaning_of(model(inputs), targets, loss=cross_entropy)
+    assert "no labels of 3 classes" in found.doubt
+    assert "ignore_index" not in found.doubt
+
+
 @pytest.mark.parametrize("name", ["softmax", "sigmoid", "several sigmoids"])
 def test_probabilities_stay_probabilities(name):
     """Offsets were added to probabilities, which left [0, 1]."""
