@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from numbers import Number, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
@@ -98,16 +99,27 @@ def tensor_pair(examples: object, name: str) -> tuple[Inputs, Tensor]:
         inputs, targets = as_inputs(pair[0]), as_tensor(pair[1])
         if inputs is not None and targets is not None:
             return inputs, targets
-    several = isinstance(examples, tuple | list) and len(examples) > 2
-    remedy = (
-        "; give several inputs as ((first, second), targets), and what stands beside "
-        "the labels as (inputs, targets, {'name': values})"
-    )
+    remedy = ""
+    if pair is not None and _are_names(pair[1]):
+        remedy = (
+            "; give classes as whole numbers from 0 to C - 1, as scikit-learn's "
+            "LabelEncoder makes them of names"
+        )
+    elif isinstance(examples, tuple | list) and len(examples) > 2:
+        remedy = (
+            "; give several inputs as ((first, second), targets), and what stands "
+            "beside the labels as (inputs, targets, {'name': values})"
+        )
     raise DataError(
         f"the {name} split must be a pair of tensors (inputs, targets), or a data set "
-        f"or loader of such pairs, got {described_examples(examples)}"
-        f"{remedy if several else ''}"
+        f"or loader of such pairs, got {described_examples(examples)}{remedy}"
     )
+
+
+def _are_names(targets: object) -> bool:
+    """Return whether targets are names, such as those of classes."""
+    listed = targets.ravel().tolist() if isinstance(targets, np.ndarray) else targets
+    return isinstance(listed, list | tuple) and isinstance([*listed, None][0], str)
 
 
 def one_input(given: Any) -> Inputs:

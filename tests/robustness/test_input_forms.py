@@ -190,6 +190,7 @@ def test_arrays_that_torch_cannot_share_are_copied() -> None:
 # What is refused.
 
 THREE = "of (Tensor, Tensor, Tensor); give several inputs as ((first, second), targets)"
+NAMES = "; give classes as whole numbers from 0 to C - 1, as scikit-learn's LabelEnc"
 SHORT, WORDS = of_all(lambda x: x[:, :5], TEXT), {"text": ["a"] * 90, "labels": LABELS}
 REFUSED: dict[str, tuple[Any, str]] = {
     "three tensors": ((*HALVES, LABELS), THREE),
@@ -201,6 +202,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a dict alone": (TEXT, "got dict of (input_ids: Tensor, attention_mask: Tensor)"),
     "texts": (WORDS, "got dict of (text: list, labels: Tensor)"),
     "objects": ((np.array([object()] * 90), LABELS), "got tuple of (ndarray, Tensor)"),
+    "names": ((PIXELS, np.array(["a", "b"] * 45)), f"of (Tensor, ndarray){NAMES}"),
+    "listed names": ((PIXELS, ["a", "b"] * 45), f"got tuple of (Tensor, list){NAMES}"),
+    "names by name": ({"x": PIXELS, "labels": ["a"] * 90}, f"labels: list){NAMES}"),
+    "one name": ((PIXELS, np.array("a")), f"of (Tensor, ndarray){NAMES}"),
+    "no names": ((PIXELS, []), "got tuple of (Tensor, list)"),
     "no inputs": (((), LABELS), "got tuple of (tuple, Tensor)"),
     "labels alone": ({"labels": LABELS}, "got dict of (labels: Tensor)"),
     "lengths": (({"a": TOKENS, "b": MASK[:50]}, LABELS), "50 inputs and 90 targets"),
