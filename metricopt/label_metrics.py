@@ -17,7 +17,13 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
 from metricopt.reading.callables import make_metric
-from metricopt.reading.expected import Predictions, unwrapped
+from metricopt.reading.expected import (
+    ANY,
+    Limits,
+    Predictions,
+    limits_of,
+    unwrapped,
+)
 from metricopt.reading.other_packages import (
     expected_by_sklearn,
     from_sklearn,
@@ -48,6 +54,7 @@ class LabelMetric:
             classes, else [N, C]), or decision values.
         higher_is_better: direction of the value; None if nobody says.
         sign: what the value is multiplied by.
+        limits: least and greatest value, with its sign; infinite where not known.
         scorer: the scorer it is from, which may request metadata; None if it is a
             function.
     """
@@ -57,6 +64,7 @@ class LabelMetric:
     reads: Predictions
     higher_is_better: bool | None
     sign: int = 1
+    limits: Limits = ANY
     scorer: Any = None
 
     @classmethod
@@ -77,18 +85,23 @@ class LabelMetric:
         inner = unwrapped(metric)
         name = str(getattr(inner, "__name__", type(inner).__name__))
         if is_sklearn(metric):
-            better = from_sklearn(metric).higher_is_better
-            return cls(name, metric, expected_by_sklearn(inner).predictions, better)
+            known = from_sklearn(metric)
+            better, limits = known.higher_is_better, known.limits
+            reads = expected_by_sklearn(inner).predictions
+            return cls(name, metric, reads, better, limits=limits)
         return cls(name, metric, "labels", None)
 
     @classmethod
     def _of_scorer(cls, scorer: Any, name: str) -> Self:
         reads, inner = predictions_of(scorer), scorer._score_func
+        known, limits = is_sklearn(inner), ANY
         if reads is None:
-            known = is_sklearn(inner)
             reads = expected_by_sklearn(inner).predictions if known else "scores"
         function = partial(inner, **scorer._kwargs)
-        return cls(name, function, reads, True, scorer._sign, scorer)
+        if known:
+            low, high = limits_of(inner.__name__, scorer._kwargs)
+            limits = (low, high) if scorer._sign > 0 else (-high, 0 - low)
+        return cls(name, function, reads, True, scorer._sign, limits, scorer)
 
     @property
     def takes(self) -> tuple[str, ...]:

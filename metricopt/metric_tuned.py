@@ -102,7 +102,16 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def _routed(self, params: dict[str, Any], scored: LabelMetric | None) -> Routed:
-        """Return what goes to whom; ValueError for what nobody takes."""
+        """Return what goes to whom; ValueError for what nobody takes.
+
+        Raises:
+            ConfigError: if there is a bound on no metric, or outside of its range.
+        """
+        for bound in self.constraints or ():
+            require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
+            bounded = LabelMetric.of(bound.metric)
+            if bounded is not None:
+                bound.check(bounded.name, bounded.limits)
         if get_config()["enable_metadata_routing"]:
             found = process_routing(self, "fit", **params)
             score = found.scorer.score if "scorer" in found else {}
@@ -116,8 +125,6 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
                 'enable_metadata_routing=True) and requests, or cv="prefit"'
             )
         fit = fit if weighs else {}
-        for bound in self.constraints or ():
-            require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
         read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
         score = named_for(read, params)
         lost = [name for name in params if name not in fit and name not in score]

@@ -18,6 +18,7 @@ Sense = Literal["at least", "at most"]
 CONFIDENCE = 0.95
 """Probability with which all bounds are to be met on other data, by default."""
 
+PERCENT = 100
 TIE = 1e-6
 FURTHER = 2
 """Most metrics of a front beside the objective."""
@@ -44,8 +45,32 @@ class Bound:
         if not isinstance(value, Real) or not math.isfinite(value):
             raise ConfigError(
                 f"a bound must be a finite number, got {described(value)}; write "
-                f"{self.sense.replace(' ', '_')}(metric, 0.9)"
+                f"{self._function}(metric, 0.9)"
             )
+
+    def check(self, name: str, limits: tuple[float, float]) -> None:
+        """Raise ConfigError for a bound that a metric can never be near.
+
+        The metric has a name, and values between two limits.
+        """
+        low, high = limits
+        value = self.value
+        if low <= value <= high:
+            return
+        hint = ""
+        if high == 1 < value <= PERCENT:
+            meant = f"{self._function}({name!r}, {value / PERCENT:g})"
+            hint = f": if {value:g} % is meant, write {meant}"
+        elif high <= 0 < value and -value >= low:
+            hint = f": its values are negated, so write at_least({name!r}, {-value:g})"
+        raise ConfigError(
+            f"the bound {value:g} on {name!r} is outside of its range "
+            f"[{low:g}, {high:g}]{hint}"
+        )
+
+    @property
+    def _function(self) -> str:
+        return self.sense.replace(" ", "_")
 
 
 def at_least(metric: object, value: float) -> Bound:

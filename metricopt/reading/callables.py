@@ -15,7 +15,7 @@ from metricopt.errors import ConfigError, require_choice, require_kind, unknown_
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
 from metricopt.reading.columns import Columns, apart, copied
-from metricopt.reading.expected import probabilities, unwrapped
+from metricopt.reading.expected import Limits, probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
     from_accumulator,
@@ -82,6 +82,9 @@ class CallableMetric(Metric):
         high: greatest possible native value; None for no promise.
         least: low end of the scale of values where no `low` is promised.
 
+    Attributes:
+        limits: least and greatest value that it can have; infinite where not known.
+
     Raises:
         ConfigError: if `low` and `high` are not finite with low < high.
     """
@@ -109,6 +112,10 @@ class CallableMetric(Metric):
                 f"metric {name!r} needs a finite range low < high, "
                 f"got low={low}, high={high}"
             )
+        self.limits: Limits = (
+            -math.inf if low is None else low,
+            math.inf if high is None else high,
+        )
         self._function = function
         self._meaning: Meaning | None = None
         self.name = name
@@ -279,6 +286,8 @@ def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
     make = partial(ForeignMetric, least=found.low)
     metric = _declared(make, found.function, spec, declared, found.higher_is_better)
     metric.takes = found.takes
+    (low, high), (least, most) = metric.limits, found.limits
+    metric.limits = max(low, least), min(high, most)
     return metric
 
 

@@ -191,10 +191,6 @@ def _bounded(bound: Bound, keys: _Keys | None) -> BoundedMetric:
     # The side of the bound is the direction of a function that does not say it.
     known = isinstance(spec, str | Metric)
     metric = make_metric(spec) if known else make_metric(spec, higher_is_better=least)
-    open_ended = isinstance(metric, CallableMetric)
-    if not open_ended and not metric.low <= bound.value <= metric.high:
-        raise ConfigError(
-            f"the bound {bound.value:g} on {metric.name!r} is outside of its range "
-            f"[{metric.low:g}, {metric.high:g}]"
-        )
+    own = metric if isinstance(metric, CallableMetric) else None
+    bound.check(metric.name, own.limits if own else (metric.low, metric.high))
     return BoundedMetric(metric, bound.sense, float(bound.value))

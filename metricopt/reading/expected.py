@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -93,6 +94,37 @@ WRAP = "wrap it in a function of (outputs, targets)"
 """The remedy where a metric cannot be given what it expects."""
 
 
+Limits = tuple[float, float]
+"""Least and greatest value that a metric can have; infinite where not known."""
+ANY: Limits = (-math.inf, math.inf)
+SHARES = (
+    *("accuracy", "precision", "recall", "sensitivity", "specificity", "f1", "fbeta"),
+    *("jaccard", "iou", "dice", "rocauc", "auroc", "hamming", "zeroone", "ndcg"),
+    "exactmatch",
+)
+"""What the names of metrics contain that are shares, in [0, 1]."""
+WITHIN_ONE = ("corrcoef", "kappa")
+"""What the names of metrics contain whose values are in [-1, 1]."""
+AT_MOST_ONE = ("r2", "d2", "explainedvariance")
+"""How the names of metrics begin that are 1 at best."""
+ERRORS = ("loss", "error", "deviance")
+"""How the names of metrics end that are 0 at best."""
+
+
+def limits_of(name: str, settings: Mapping[str, object]) -> Limits:
+    """Return the limits of a metric of another package, by its name and settings."""
+    plain = name.lower().replace("_", "")
+    if settings.get("normalize") is False:  # a count
+        return 0.0, math.inf
+    if plain.startswith(AT_MOST_ONE):
+        return -math.inf, 1.0
+    if settings.get("adjusted") or any(part in plain for part in WITHIN_ONE):
+        return -1.0, 1.0
+    if any(part in plain for part in SHARES):
+        return 0.0, 1.0
+    return (0.0, math.inf) if plain.endswith(ERRORS) else ANY
+
+
 class Foreign(NamedTuple):
     """A metric of another package.
 
@@ -101,12 +133,14 @@ class Foreign(NamedTuple):
         higher_is_better: direction of the metric; None if its package does not say.
         low: least value of the metric.
         takes: which columns the metric takes.
+        limits: what its values can be.
     """
 
     function: ForeignFunction
     higher_is_better: bool | None
     low: float = 0.0
     takes: Takes = NOTHING
+    limits: Limits = ANY
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from metricopt.errors import DataError, LossError, MetricOptError, described, said
-from metricopt.reading.meaning import OF_SHARES, ignored_label
+from metricopt.reading.meaning import OF_LOGITS, OF_SHARES, ignored_label
 from metricopt.reading.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import Loss, RowLosses, loss_name
 
@@ -135,8 +135,18 @@ FUNCTIONS = {
     functional.binary_cross_entropy: OF_SHARES,
 }
 """The same losses as functions."""
+READ_CLASSES = (*OF_LOGITS, *OF_CLASSES, *OF_SHARES)
+"""Losses that take outputs for scores of classes."""
 NUMBERS = 2**22
 """Targets looked at at a time."""
+
+
+def reads_classes(loss: object) -> bool:
+    """Return whether a loss of torch takes outputs for scores of classes."""
+    function = loss.func if isinstance(loss, partial) else loss
+    return isinstance(function, READ_CLASSES) or any(
+        each is function for each in FUNCTIONS
+    )
 
 
 def check_targets(loss: Loss, outputs: Outputs, targets: Targets, name: str) -> None:

@@ -7,12 +7,15 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
-from metricopt.metrics.retrieval import Recall
+from metricopt.metrics.constrained import metrics_of
+from metricopt.metrics.retrieval import MeanRecall, Recall
 from metricopt.reading.columns import Column, apart, columns_of, is_weight, levels
 from metricopt.reading.expected import perfect_outputs
-from metricopt.reading.meaning import OF_LOGITS, Kind, Meaning
+from metricopt.reading.loss import reads_classes
+from metricopt.reading.meaning import Kind, Meaning
 from metricopt.reading.outputs import Targets, are_labels
 from metricopt.tasks.examples import Examples
+from metricopt.tasks.row_losses import loss_name
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
@@ -84,37 +87,51 @@ OF_LABELS = (
     "for the recall of labels, pass 'recall_macro', 'recall_micro' or "
     "'recall_weighted', or sklearn.metrics.recall_score for two classes"
 )
+OF_ALL_CLASSES = (
+    "for the mean of the recalls of all classes, pass 'balanced_accuracy' or "
+    "'recall_macro'"
+)
 
 
 def meant_for_labels(metric: Metric) -> str:
-    """Return what to do if labels were meant; "" unless it is `recall`.
+    """Return what to do if labels were meant; "" unless the name may mean them.
 
-    scikit-learn has a scorer of this name; here it is short for `recall@1`.
+    scikit-learn has a scorer `recall`, which here is short for `recall@1`. A mean
+    recall is often one over classes; here `mean-recall` is one over neighbours.
     """
-    return OF_LABELS if type(metric) is Recall and metric.k == 1 else ""
+    if type(metric) is Recall and metric.k == 1:
+        return OF_LABELS
+    return OF_ALL_CLASSES if type(metric) is MeanRecall else ""
 
 
 def refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
     """Refuse scores of classes for a metric that compares embeddings.
 
-    They are scores if the user says so. For `recall` alone, the loss tells, too.
+    They are scores if the user says so. For a name that may mean labels, the loss
+    tells, too.
 
     Raises:
         ConfigError: if the outputs are no embeddings.
     """
+    for each in metrics_of(metric):
+        _refuse_scores(each, loss, said)
+
+
+def _refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
+    """Refuse scores for one metric; see `refuse_scores`."""
     if metric.reads != "embeddings" or said in ("embeddings", "raw"):
         return
     remedy = meant_for_labels(metric)
     if said is not None:
         reason = f"outputs={said!r} says that there are none"
-    elif remedy and isinstance(loss, OF_LOGITS):
-        reason = f"{type(loss).__name__} reads the outputs as logits"
+    elif remedy and reads_classes(loss):
+        reason = f"{loss_name(loss)} reads the outputs as logits or probabilities"
     else:
         return
     other = f"{remedy}; for" if remedy else "for"
     raise ConfigError(
         f"metric {metric.name!r} compares embeddings, but {reason}: {other} "
-        f"embeddings, pass metric={metric.name!r} and leave outputs= out"
+        f"embeddings, pass metric={metric.name!r} with outputs='embeddings'"
     )
 
 

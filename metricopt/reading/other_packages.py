@@ -24,6 +24,7 @@ from metricopt.reading.expected import (
     check_arguments,
     keywords,
     least_value,
+    limits_of,
     unwrapped,
 )
 from metricopt.reading.maps import Maps
@@ -84,8 +85,8 @@ def from_sklearn(
     if name.endswith(("_loss", "_error", "_deviance")):
         better = False
     function = functools.partial(call_sklearn, spec, expected, fills=fills)
-    takes = takes_of(spec, only=WEIGHTS)
-    return Foreign(function, better, least_value(name), takes)
+    takes, limits = takes_of(spec, only=WEIGHTS), limits_of(name, keywords(spec))
+    return Foreign(function, better, least_value(name), takes, limits)
 
 
 def expected_by_sklearn(inner: Any) -> Expected:
@@ -195,14 +196,15 @@ def from_accumulator(spec: Any) -> Foreign:
     if family == "segmentation":
         maps = Maps(name, spec.num_classes, spec.input_format)
         own = copy.deepcopy(spec)
-        return Foreign(functools.partial(_accumulate, own, maps), better)
+        function = functools.partial(_accumulate, own, maps)
+        return Foreign(function, better, limits=limits_of(name, {}))
     task = next((task for task in TASKS if name.lower().startswith(task)), None)
     classes = getattr(spec, "num_classes", None)
     expected = _expected_by_torchmetrics(name, family, task, classes)
     function = functools.partial(_accumulate, copy.deepcopy(spec), expected)
     if better is None and _is_fixed(name):
         better = True
-    return Foreign(function, better, least_value(name))
+    return Foreign(function, better, least_value(name), limits=limits_of(name, {}))
 
 
 def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
@@ -229,8 +231,11 @@ def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
     better = _direction(family, name if family == "regression" else title)
     if better is None and _is_fixed(name):
         better = True
-    function = functools.partial(_call_torchmetrics, spec, expected)
-    return Foreign(function, better, least_value(name))
+    function, limits = (
+        functools.partial(_call_torchmetrics, spec, expected),
+        limits_of(name, given),
+    )
+    return Foreign(function, better, least_value(name), limits=limits)
 
 
 def _check_family(name: str, family: str) -> None:

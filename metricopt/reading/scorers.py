@@ -105,8 +105,8 @@ def from_scorer(scorer: Any) -> Foreign:
         found = Foreign(call, None, least_value(name), takes_of(function))
     if scorer._sign > 0:
         return found._replace(higher_is_better=True)
-    negated = functools.partial(_negated, found.function)
-    return Foreign(negated, True, -1.0, found.takes)
+    negated, (low, high) = functools.partial(_negated, found.function), found.limits
+    return Foreign(negated, True, -1.0, found.takes, (-high, 0 - low))
 
 
 def predictions_of(scorer: Any) -> Predictions | None:

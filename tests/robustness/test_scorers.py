@@ -1,5 +1,6 @@
 """Scorers of scikit-learn, by name or as objects: the number that the scorer gives."""
 
+import functools
 from functools import cache
 
 import numpy as np
@@ -16,12 +17,14 @@ from sklearn.metrics import (
     recall_score,
 )
 from torch import nn
+from torch.nn import functional
 
 from metricopt import (
     METRICS,
     ConfigError,
     DataError,
     MetricError,
+    at_least,
     finetune,
     make_metric,
     tune,
@@ -29,7 +32,9 @@ from metricopt import (
 from metricopt.reading.meaning import meaning_of
 from metricopt.tasks.judge import bound_metric
 from tests.metricopt.digits_network import pretrained, splits
+from tests.metricopt.drawn import draw, labels
 from tests.robustness.foreign_tables import MARGINS, measured, prepared, returned
+from tests.robustness.refused import given, refusal
 
 CASES = ("two logits", "logits", "several logits", "number")
 CLUSTERS = {
@@ -302,6 +307,32 @@ def test_recall_of_scores_asks_which_one_is_meant(settings):
     # Who names it in full, or has a loss of embeddings, gets it.
     assert called("recall@1").meaning.kind == "embeddings"
     assert called("recall", lambda o, t: o.square().mean()).meaning.kind == "embeddings"
+
+
+LOSSES = {
+    "an object": nn.CrossEntropyLoss(),
+    "a function": functional.cross_entropy,
+    "settings": functools.partial(functional.cross_entropy, label_smoothing=0.1),
+    "of probabilities": nn.NLLLoss(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mean_recall_of_scores_is_refused_before_any_query(name):
+    text = (
+        "metric 'mean-recall' compares embeddings, but .* reads the outputs as logits "
+        "or probabilities: for the mean of the recalls of all classes, pass "
+        "'balanced_accuracy' or 'recall_macro'; for embeddings, pass "
+        "metric='mean-recall' with outputs='embeddings'$"
+    )
+    own = {"metric": "mean-recall", "loss": LOSSES[name]}
+    assert refusal(ConfigError, text, **own).partial is None
+    bounded = own | {"metric": "recall@1", "constraints": [at_least("mean-recall", 1)]}
+    refusal(ConfigError, text, **bounded)
+    with pytest.raises(ConfigError, match="reads embeddings: for the mean of the rec"):
+        tune(draw(60, 3).numpy(), labels(60).numpy(), "mean-recall", progress=False)
+    found = finetune(**given(**own), outputs="embeddings")
+    assert found.meaning.kind == "embeddings"
 
 
 def test_embeddings_are_not_what_the_user_calls_otherwise():
