@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.figures.panels import (
     ALL_BLOCKS,
-    draw_mark,
+    draw_point,
     finish,
     make_free_panels,
     row_styles,
@@ -32,8 +32,8 @@ def regret_over_queries(
     styles = row_styles(layout)
     for panel, (name, found) in zip(panels, groups.items(), strict=True):
         for each in found:
-            point = ([max(1, each.queries)], [each.regret], [0.0])
-            draw_mark(panel, point, label=each.row.label, style=styles[each.row.label])
+            label, x = each.row.label, max(1, each.queries)
+            draw_point(panel, x, each.regret, label=label, style=styles[label])
         panel.set_xscale("log")
         panel.set_ylim(bottom=0)
         panel.set_title(name, fontsize="medium")

@@ -80,6 +80,8 @@ SINGLE_INCHES = (8.8, 5.0)
 PANELS_PER_LINE = 3
 ALL_BLOCKS = Block("all", "all blocks")
 """Stands in the title of a figure of all blocks."""
+SEEN_THROUGH = 0.35
+"""How opaque the inside of a point is."""
 NARROW = 78
 """Characters in a line of the title beside one or two panels."""
 HEADINGS = {word: f"sees {word}" for word in SEES}
@@ -205,6 +207,22 @@ def draw_mark(
     # A marker may be a tuple, which `fmt` does not take.
     bars: dict[str, Any] = {"linestyle": "none", "marker": marker, "capsize": 2}
     panel.errorbar(*point, color=colour, label=label, **bars)
+
+
+def draw_point(panel: "Axes", x: float, y: float, *, label: str, style: Style) -> None:
+    """Draw one point, through which those below it are seen."""
+    colour, _, marker = style
+    panel.plot(
+        [x],
+        [y],
+        linestyle="none",
+        marker=marker,
+        markersize=8,
+        markerfacecolor=(colour, SEEN_THROUGH),
+        markeredgecolor=colour,
+        markeredgewidth=1.5,
+        label=label,
+    )
 
 
 def finish(figure: "Figure", layout: TableLayout, block: Block, what: str) -> "Figure":

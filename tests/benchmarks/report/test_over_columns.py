@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.report.figures.over_columns import regret_over_queries
 from benchmarks.report.page import build
-from benchmarks.report.sections.over_columns import OVER_COLUMNS, standing_lines
+from benchmarks.report.sections.over_columns import (
+    OVER_COLUMNS,
+    standing_lines,
+    standings_by_group,
+)
 from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.runs.record_cases import make_record
 from tests.benchmarks.tables.test_layouts import specs_of
@@ -55,3 +60,23 @@ def test_a_page_has_it_where_its_layout_asks_for_it(tuned):
     assert OVER_COLUMNS in page
     without = build(replace(layout, summed={}), records)["table.md"].decode()
     assert OVER_COLUMNS not in without
+
+
+def test_a_figure_has_a_point_without_error_bars_for_every_row(tuned):
+    figure = regret_over_queries(*tuned)
+    titles = [panel.get_title() for panel in figure.axes]
+    assert titles == ["two classes", "several classes"]
+    for panel in figure.axes:
+        found = standings_by_group(*tuned)[panel.get_title()]
+        points = {line.get_label(): line.get_xydata()[0] for line in panel.lines}
+        assert points == {
+            each.row.label: pytest.approx([max(1, each.queries), each.regret])
+            for each in found
+        }
+        assert not panel.containers and not panel.collections
+    (legend,) = figure.legends
+    shown = [type(handle).__name__ for handle in legend.legend_handles]
+    assert set(shown) == {"Line2D"}
+    # What is drawn later hides nothing that was drawn before.
+    inside = {line.get_markerfacecolor()[1] for line in figure.axes[0].lines}
+    assert max(inside) < 1
