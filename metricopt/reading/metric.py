@@ -15,7 +15,7 @@ from metricopt.reading.loss import reads_classes
 from metricopt.reading.meaning import Kind, Meaning
 from metricopt.reading.outputs import Targets, are_labels
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.row_losses import loss_name
+from metricopt.tasks.row_losses import Loss, loss_name
 
 
 def check_targets(metric: Metric, targets: Targets) -> None:
@@ -104,7 +104,7 @@ def meant_for_labels(metric: Metric) -> str:
     return OF_ALL_CLASSES if type(metric) is MeanRecall else ""
 
 
-def refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
+def refuse_scores(metric: Metric, loss: Loss, said: Kind | None) -> None:
     """Refuse scores of classes for a metric that compares embeddings.
 
     They are scores if the user says so. For a name that may mean labels, the loss
@@ -117,7 +117,7 @@ def refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
         _refuse_scores(each, loss, said)
 
 
-def _refuse_scores(metric: Metric, loss: object, said: Kind | None) -> None:
+def _refuse_scores(metric: Metric, loss: Loss, said: Kind | None) -> None:
     """Refuse scores for one metric; see `refuse_scores`."""
     if metric.reads != "embeddings" or said in ("embeddings", "raw"):
         return
