@@ -111,14 +111,14 @@ ERRORS = ("loss", "error", "deviance")
 """How the names of metrics end that are 0 at best."""
 
 
-def limits_of(name: str, settings: Mapping[str, object]) -> Limits:
-    """Return the limits of a metric of another package, by its name and settings."""
+def limits_of(name: str, arguments: Mapping[str, object]) -> Limits:
+    """Return the limits of a metric of another package, by its name and arguments."""
     plain = name.lower().replace("_", "")
-    if settings.get("normalize") is False:  # a count
+    if arguments.get("normalize") is False:  # a count
         return 0.0, math.inf
     if plain.startswith(AT_MOST_ONE):
         return -math.inf, 1.0
-    if settings.get("adjusted") or any(part in plain for part in WITHIN_ONE):
+    if arguments.get("adjusted") or any(part in plain for part in WITHIN_ONE):
         return -1.0, 1.0
     if any(part in plain for part in SHARES):
         return 0.0, 1.0
