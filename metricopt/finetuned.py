@@ -296,23 +296,22 @@ class Finetuned:
         found = self.expected
         if found is None:
             return ["phi was chosen on the observe split: judge it on other data."]
+        unsure = found.low <= 0 <= found.high and not self.bounds
+        said = "phi is moved although this interval holds 0"
         if found.is_of_choice:
-            return [
+            lines = [
                 f"On parts of the observe split {self.metric.name} is "
                 f"{found.describe()}. These examples have chosen phi, too: expect less "
                 "on other data."
             ]
+            return [*lines, f"{said}."] if unsure else lines
         kind = f", with {self.kind}," if self.kind else ""
         lines = [
             f"On other data of this kind{kind} {self.metric.name} is expected to be "
             f"{found.describe()}."
         ]
-        if found.low <= 0 <= found.high and not self.bounds:
-            lines.append(
-                "phi is moved although this interval holds 0; level=1.96 asks for a "
-                "significant gain."
-            )
-        return lines
+        asks = "level=1.96 asks for a significant gain"
+        return [*lines, f"{said}; {asks}."] if unsure else lines
 
     def plot(self) -> "Figure":
         """Return a figure: all queries, predictions, and predictions of each class."""

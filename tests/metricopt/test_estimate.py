@@ -43,6 +43,17 @@ def test_what_parts_gained_is_expected_and_said_to_be_of_the_choice(found):
     assert "level=1.96" not in found.summary()
 
 
+def test_what_chance_may_have_gained_on_parts_is_said(found):
+    said = "phi is moved although this interval holds 0."
+    assert (said in found.summary()) == (found.expected.low <= 0)
+    seen = replace(found.evidence.seen, error=found.evidence.seen.gain / 2)
+    unsure = replace(found, evidence=replace(found.evidence, seen=seen))
+    assert unsure.expected.low < 0 and said in unsure.summary()
+    seen = replace(seen, error=seen.gain / 4)
+    sure = replace(found, evidence=replace(found.evidence, seen=seen))
+    assert sure.expected.low > 0 and said not in sure.summary()
+
+
 def test_the_gain_is_about_what_the_whole_split_gained(found):
     gain = found.metric_after - found.metric_before
     assert found.expected.low < gain < found.expected.high
