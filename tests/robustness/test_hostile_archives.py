@@ -241,7 +241,9 @@ def test_garbage_of_other_tests_is_not_collected_on_a_full_stack(tmp_path, monke
     assert len(Cycle.ended) > 100
 
 
-@pytest.mark.parametrize("name", ["imagenette-subset", "voc2007-subset"])
+@pytest.mark.parametrize(
+    "name", ["imagenette-subset", "tinyimagenet-fewshot100", "voc2007-subset"]
+)
 def test_a_damaged_subset_names_the_way_out(tmp_path, name):
     source = find_any(name)
     path = tmp_path / source.folder / source.archive

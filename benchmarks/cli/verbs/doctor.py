@@ -12,6 +12,7 @@ import tomllib
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.cli import catalogue
@@ -128,12 +129,15 @@ def _folders() -> str:
 
 
 def _data_sets() -> str:
-    """Return each data set with the state of its variants."""
+    """Return each data set with the state of its variants, two on a line."""
     from benchmarks.data.registry import find_any
     from benchmarks.report.render import align
 
-    rows = [("data set", "state")]
+    rows = []
     for name in catalogue.data_sets():
         states = [(s.variant.name, s.state) for s in find_any(name).status()]
         rows.append((name, ", ".join(f"{part} {state}" for part, state in states)))
-    return align(rows)
+    half = (len(rows) + 1) // 2
+    pairs = zip_longest(rows[:half], rows[half:], fillvalue=("", ""))
+    heading = ("data set", "state") * 2
+    return align([heading, *((*left, *right) for left, right in pairs)])
