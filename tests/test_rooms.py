@@ -53,6 +53,7 @@ ROOMS = {
     "metricopt.tasks": "errors registry process reading reading.columns "
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
+    "metricopt.geometry": "errors",
     "metricopt.algorithm1": "errors ranking process tasks",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks algorithm1",
@@ -112,7 +113,12 @@ ROOMS = {
     "benchmarks.__main__": "runs cli",
 }
 BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt baselines"}
-FACES = ("metricopt", "metricopt.detection", "metricopt.sklearn")
+FACES = (
+    "metricopt",
+    "metricopt.detection",
+    "metricopt.geometry",
+    "metricopt.sklearn",
+)
 """What users import from."""
 
 
@@ -229,6 +235,7 @@ def test_pages_name_what_users_can_import():
     assert ("metricopt.detection", "DetectionMetric") in named
     for face, name in {*taken, *named} - {
         ("metricopt", "detection"),
+        ("metricopt", "geometry"),
         ("metricopt", "sklearn"),
     }:
         assert name in offered[face], f"{face}.{name}"

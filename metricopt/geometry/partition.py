@@ -1,0 +1,57 @@
+"""The block partition: which parameters a map takes together, and in which order."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from metricopt.errors import ConfigError, require_ranges, require_whole
+from metricopt.geometry.parameters import ParameterShapes
+
+Blocks = tuple[tuple[str, ...], ...]
+"""Names of the tensors of every block; the first block is the input layer's."""
+
+
+def consecutive_blocks(shapes: ParameterShapes, tensors: int = 4) -> Blocks:
+    """Return blocks of consecutive tensors, the last one with what remains.
+
+    Four are a convolution and its batch norm: weight, bias, scale, shift.
+
+    Args:
+        shapes: the parameters of a task.
+        tensors: how many a block has, at least 1.
+
+    Raises:
+        ConfigError: if the number is below 1.
+
+    Source: released code of Zhang et al., arXiv 2312.13486. Differs: nothing.
+    """
+    count = require_whole("tensors", tensors)
+    require_ranges("a block", {"tensors": count}, tensors=">= 1")
+    names = shapes.names
+    return tuple(names[i : i + count] for i in range(0, len(names), count))
+
+
+def checked_blocks(shapes: ParameterShapes, blocks: Sequence[Sequence[str]]) -> Blocks:
+    """Return a partition if every parameter is in it exactly once.
+
+    Raises:
+        ConfigError: if a block is empty or no sequence of names, if a name is unknown,
+            or if a parameter is in no block or in two.
+    """
+    if isinstance(blocks, str) or any(isinstance(block, str) for block in blocks):
+        raise ConfigError("blocks must be a sequence of sequences of parameter names")
+    partition = tuple(tuple(block) for block in blocks)
+    if not all(partition):
+        empty = partition.index(())
+        raise ConfigError(f"every block needs a parameter; block {empty} has none")
+    counts = Counter(name for block in partition for name in block)
+    unknown = [name for name in counts if name not in shapes.by_name]
+    if unknown:
+        known = ", ".join(shapes.names)
+        raise ConfigError(f"blocks name {unknown[0]!r}; the parameters are {known}")
+    wrong = [name for name in shapes.names if counts[name] != 1]
+    if wrong:
+        found = "no block" if not counts[wrong[0]] else f"{counts[wrong[0]]} places"
+        raise ConfigError(
+            f"blocks must hold every parameter exactly once; {wrong[0]!r} is in {found}"
+        )
+    return partition
