@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -18,19 +19,26 @@ from metricopt.adapters.output_offsets import (
     Unmodulated,
 )
 from metricopt.adapters.output_offsets import columns as columns_of
-from metricopt.errors import ConfigError, DataError, require_kind
+from metricopt.errors import ConfigError, DataError, described, require_kind
 from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, attach, improved
 from metricopt.finetuned import Finetuned
 from metricopt.given import Given
 from metricopt.methods.bounds import is_worse, reports
 from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric
-from metricopt.metrics.constrained import ConstrainedMetric
+from metricopt.metrics.constrained import ConstrainedMetric, metrics_of
 from metricopt.on_outputs.folds import stratified_folds
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
-from metricopt.reading.columns import GroupNames, columns_at, levels
-from metricopt.reading.inputs import tensors_of
+from metricopt.reading.callables import CallableMetric
+from metricopt.reading.columns import (
+    Columns,
+    GroupNames,
+    as_columns,
+    columns_at,
+    levels,
+)
+from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
 from metricopt.reading.metric import meant_for_labels
 from metricopt.reading.outputs import are_labels
@@ -87,8 +95,8 @@ def tune(
 
     Raises:
         ConfigError: if a setting or name is not valid, or outputs are embeddings.
-        DataError: if there is no example, outputs and targets differ in length, or
-            there is no such column of groups.
+        DataError: if there is no example, outputs and targets are no numbers or differ
+            in length, or there is no such column of groups.
         MetricError: see `finetune`.
     """
     began = time.perf_counter()
@@ -198,20 +206,77 @@ def _read(
 ) -> Given:
     """Read metric, outputs and targets, and decide what they mean."""
     black_box = asked_metric(metric, options)
-    split = as_split((outputs, targets, beside), name="observe", device=CPU)
-    held = split.batch(slice(None))
-    if not isinstance(held, Tensor):
-        raise DataError("outputs must be one tensor or array, got several")
-    if not held.is_floating_point():
-        raise DataError(
-            f"outputs must be scores or values, got {held.dtype} of shape "
-            f"{list(held.shape)}: labels that are decided cannot be shifted"
-        )
+    held, truth = _numbers("outputs", outputs), _numbers("targets", targets)
+    _check(held, truth)
+    own_columns = as_columns(beside, len(held), "these outputs")
+    _require_columns(black_box, own_columns)
+    split = as_split((held, truth, own_columns), name="observe", device=CPU)
     meaning = _meaning(held, split.targets, black_box, options.outputs)
+    if meaning.truth == "numbers":
+        _require_finite("targets", truth)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
     loss = _ProperLoss(meaning)
     return Given(split, split, loss, black_box, meaning, network=False)
+
+
+def _numbers(name: str, given: object) -> Tensor:
+    """Return outputs or targets, as they are called, as one tensor.
+
+    Raises:
+        DataError: if they are anything else.
+    """
+    require_unmasked(given, name)
+    held = as_tensor(given)
+    if held is not None and held.ndim:
+        return held
+    got, remedy = described(given), "pass those of all examples as one array"
+    if isinstance(given, np.ndarray):
+        got = f"an array of {given.dtype.name} {list(given.shape)}"
+        remedy = "numpy.unique(names, return_inverse=True)[1] numbers names of classes"
+    raise DataError(
+        f"{name} must be one tensor or array of numbers, got {got}: {remedy}"
+    )
+
+
+def _check(outputs: Tensor, targets: Tensor) -> None:
+    """Raise DataError for outputs that cannot be shifted, or do not fit the targets."""
+    if len(outputs) != len(targets):
+        raise DataError(
+            f"outputs and targets must have the same length, got {len(outputs)} "
+            f"outputs and {len(targets)} targets"
+        )
+    if not len(outputs):
+        raise DataError("outputs and targets must have at least one example, got none")
+    if not outputs.is_floating_point():
+        raise DataError(
+            f"outputs must be scores or values, got {outputs.dtype} of shape "
+            f"{list(outputs.shape)}: labels that are decided cannot be shifted"
+        )
+    _require_finite("outputs", outputs)
+
+
+def _require_finite(name: str, values: Tensor) -> None:
+    """Raise DataError for NaN or infinity in values [N, ...]."""
+    wrong = ~values.isfinite().reshape(len(values), -1).all(1)
+    if bool(wrong.any()):
+        raise DataError(
+            f"{name} must be finite numbers, got NaN or infinity for "
+            f"{int(wrong.sum())} of {len(wrong)} examples, first for example "
+            f"{int(wrong.nonzero()[0])}"
+        )
+
+
+def _require_columns(metric: Metric, columns: Columns) -> None:
+    """Raise ConfigError if a metric needs what is no column."""
+    for each in metrics_of(metric):
+        needed = each.takes.needed if isinstance(each, CallableMetric) else each.columns
+        lacking = [name for name in needed if name not in columns]
+        if lacking:
+            raise ConfigError(
+                f"metric {each.name!r} also needs {', '.join(map(repr, lacking))}: "
+                f"give it as columns={{{lacking[0]!r}: values}}"
+            )
 
 
 def _meaning(

@@ -1,5 +1,6 @@
 """Offsets of known outputs, without a network."""
 
+import re
 import sys
 from functools import cache, partial
 
@@ -11,7 +12,15 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, f1_score, mean_absolute_error
 
 import metricopt
-from metricopt import ConfigError, DataError, MetricError, ShapeError, tune
+from metricopt import (
+    ConfigError,
+    DataError,
+    MetricError,
+    MetricOptError,
+    ShapeError,
+    at_least,
+    tune,
+)
 
 QUICK = {"queries": 16, "progress": False}
 macro_f1 = partial(f1_score, average="macro")
@@ -268,11 +277,62 @@ def test_answers_are_kept_in_a_file(tmp_path, monkeypatch):
 ODDS = np.linspace(-2, 2, 60)
 LABELS = (np.arange(60) % 3 == 0).astype(int)
 REFUSED = {
-    "lengths": ((ODDS[1:], LABELS), {}, DataError, "as many inputs as targets, got 59"),
+    "lengths": (
+        (ODDS[1:], LABELS),
+        {},
+        DataError,
+        "outputs and targets must have the same length, got 59 outputs and 60 targets",
+    ),
     "decided": ((LABELS, LABELS), {}, DataError, "labels that are decided cannot be s"),
-    "names": ((ODDS, np.array(["a", "b"] * 30)), {}, DataError, "a pair of tensors"),
-    "several": (((ODDS, ODDS), LABELS), {}, DataError, "must be one tensor or array"),
-    "nothing": ((ODDS[:0], LABELS[:0]), {}, DataError, "split is empty"),
+    "names": (
+        (ODDS, np.array(["a", "b"] * 30)),
+        {},
+        DataError,
+        r"^targets must be one .* got an array of str32 \[60\]: numpy.unique\(names",
+    ),
+    "several": (
+        ((ODDS, ODDS), LABELS),
+        {},
+        DataError,
+        "^outputs must be one tensor or array of numbers, got a tuple of 2: ndarray, n",
+    ),
+    "lists": (
+        (ODDS.tolist(), LABELS),
+        {},
+        DataError,
+        "^outputs must be one .* got a list of 60: .*: pass those of all",
+    ),
+    "one target": ((ODDS, 3), {}, DataError, "^targets must be one .* got 3: pass"),
+    "masked": (
+        (np.ma.masked_greater(ODDS, 1), LABELS),
+        {},
+        DataError,
+        "^outputs must hold numbers, got 15 masked values",
+    ),
+    "strange outputs": (
+        (np.where(ODDS > 1.9, np.nan, ODDS), LABELS),
+        {},
+        DataError,
+        "^outputs must be finite .*, got NaN or infinity for 2 of 60 examples, first f",
+    ),
+    "strange targets": (
+        (ODDS, np.where(ODDS > 1.9, np.inf, ODDS)),
+        {"outputs": "values"},
+        DataError,
+        "^targets must be finite .* for 2 of 60 examples, first for example 58",
+    ),
+    "columns": (
+        (ODDS, LABELS),
+        {"columns": {"sample_weight": ODDS[1:]}},
+        DataError,
+        "^column 'sample_weight' of these outputs needs one value .* 60 examp.*got 59",
+    ),
+    "nothing": (
+        (ODDS[:0], LABELS[:0]),
+        {},
+        DataError,
+        "^outputs and targets must have at least one example",
+    ),
     "adapter": ((ODDS, LABELS), {"sites": "stages"}, ConfigError, "tune has none, and"),
     "option": ((ODDS, LABELS), {"query": 9}, ConfigError, "unknown option 'query'"),
     "embedded": (
@@ -289,6 +349,26 @@ def test_what_cannot_be_tuned_is_refused(name):
     given, settings, kind, text = REFUSED[name]
     with pytest.raises(kind, match=text):
         tune(*given, "accuracy", **settings)
+
+
+def test_no_refusal_speaks_of_a_network_or_its_splits():
+    for given, settings, _, _ in REFUSED.values():
+        with pytest.raises(MetricOptError) as caught:
+            tune(*given, "accuracy", **settings)
+        text = str(caught.value)
+        assert not re.search(r"\b(observe|train|inputs|split)\b", text), text
+
+
+def test_a_column_that_a_metric_needs_is_asked_for():
+    def paid(outputs, targets, amount):
+        return float((amount * targets).sum())
+
+    text = "'paid' also needs 'amount': give it as columns={'amount': values}"
+    with pytest.raises(ConfigError, match=text):
+        tune(ODDS, LABELS, paid, higher_is_better=True)
+    bound = at_least(paid, 1)
+    with pytest.raises(ConfigError, match=text):
+        tune(ODDS, LABELS, "accuracy", constraints=[bound])
 
 
 def test_outputs_of_another_form_are_refused():
