@@ -1,12 +1,6 @@
 """Few-shot data sets: what is in them, and what is said where something is wrong."""
 
-import io
-import zipfile
-import zlib
-
-import numpy as np
 import pytest
-from PIL import Image
 
 from benchmarks.data.few_shot.contract import FEW_SHOT, PARTS, in_part_folders
 from benchmarks.data.few_shot.omniglot import Omniglot, OmniglotSmall
@@ -15,33 +9,12 @@ from benchmarks.data.files.readers import FolderReader
 from benchmarks.data.registry import all_names, find_any
 from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
-
-
-def png(seed):
-    """The bytes of a drawing of one bit a pixel."""
-    ink = np.random.default_rng(seed).random((105, 105)) < 0.1
-    content = io.BytesIO()
-    Image.fromarray(~ink).save(content, "PNG")
-    return content.getvalue()
-
-
-def archive(path, members):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-
-
-def characters(top, alphabets, *, drawings=2):
-    """The members of an archive of Omniglot: two characters of every alphabet."""
-    return {
-        f"{top}/{alphabet}/character{place:02}/{place:04}_{number:02}.png": png(
-            zlib.crc32(f"{alphabet} {place} {number}".encode())
-        )
-        for alphabet in alphabets
-        for place in (1, 2)
-        for number in range(1, drawings + 1)
-    }
+from tests.benchmarks.data.few_shot.miniature import (
+    archive,
+    characters,
+    png,
+    write_omniglot,
+)
 
 
 @pytest.fixture
@@ -111,13 +84,7 @@ def test_an_archive_of_another_kind_is_refused(small_sets):
 
 
 def test_the_whole_set_gives_no_parts(tmp_path, monkeypatch):
-    for top, alphabet in (
-        ("images_background", "Balinese"),
-        ("images_evaluation", "Angelic"),
-    ):
-        path = tmp_path / "omniglot" / f"{top}.zip"
-        archive(path, characters(top, [alphabet]))
-    monkeypatch.setattr(Omniglot, "expected", (8, 4))
+    write_omniglot(tmp_path, monkeypatch)
     images = Omniglot().load(tmp_path, offline=True)
     assert (len(images), len(images.classes), images.parts) == (8, 4, ())
     assert Omniglot().status(tmp_path)[0].variant.note == ""

@@ -7,42 +7,25 @@ import pytest
 from benchmarks.data.few_shot.miniimagenet import MiniImageNet
 from benchmarks.data.folders.imagenet import ImageNet
 from metricopt.errors import DataError
+from tests.benchmarks.data.few_shot.miniature import (
+    lines,
+    write_list,
+    write_miniimagenet,
+)
 from tests.benchmarks.data.folders.class_folders import jpeg
 
 CLASSES = {"train": ("n01532829", "n01558993"), "val": ("n01855672",)}
 CLASSES |= {"test": ("n01930112",)}
 NUMBERS = (3, 20, 100, 7)
 """Numbers of the images of a class in ImageNet; as text, they have another order."""
-TAKEN = (1, 3)
-
-
-def write_list(root, part, lines, monkeypatch):
-    """Write a list, which becomes the published one."""
-    text = "filename,label\n" + "".join(f"{line}\n" for line in lines)
-    (root / "miniimagenet").mkdir(exist_ok=True)
-    (root / "miniimagenet" / f"{part}.csv").write_text(text)
-    md5 = hashlib.md5(text.encode()).hexdigest()
-    monkeypatch.setattr(MiniImageNet, "lists", MiniImageNet.lists | {part: md5})
-
-
-def lines(name, places=TAKEN):
-    return [f"{name}{place:08}.jpg,{name}" for place in places]
+PLACES = (1, 3)
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A data root with four classes of four images, of which two are listed."""
-    monkeypatch.setattr(MiniImageNet, "expected", (8, 2, 1, 1))
-    monkeypatch.setattr(MiniImageNet, "each", 2)
-    monkeypatch.setattr(ImageNet, "expected", (16, 0, 4))
-    for part, names in CLASSES.items():
-        listed = [line for name in names for line in lines(name)]
-        write_list(tmp_path, part, listed, monkeypatch)
-        for name in names:
-            folder = tmp_path / "imagenet" / "train" / name
-            folder.mkdir(parents=True)
-            for number in NUMBERS:
-                (folder / f"{name}_{number}.JPEG").write_bytes(jpeg(seed=number))
+    """A data root with four classes of four images, two of them listed."""
+    files = {"numbers": NUMBERS, "places": PLACES}
+    write_miniimagenet(tmp_path, monkeypatch, CLASSES, **files)
     return tmp_path
 
 
@@ -79,7 +62,7 @@ def test_missing_lists_are_named_with_the_command(root):
 
 def test_another_list_is_refused(root):
     path = root / "miniimagenet" / "val.csv"
-    path.write_text(path.read_text() + lines("n01532829")[0])
+    path.write_text(path.read_text() + lines("n01532829", PLACES)[0])
     assert_refused(root, r"val.csv is not the expected file: expected md5 .*; delete")
 
 
@@ -133,7 +116,7 @@ def test_images_of_other_names_are_refused(root):
 @pytest.mark.parametrize(
     ("listed", "said"),
     [
-        (lines("n01532829"), r"1 classes in more than one list \(n01532829\)"),
+        (lines("n01532829", PLACES), r"1 classes in more than one list \(n01532829\)"),
         (lines("n01855672", (1, 2, 3)), r"not listed with 2 images \(n01855672: 3\)"),
         (["bird.jpg,n01855672"], r"line 2 of val.csv must name .* got 'bird.jpg,n0"),
         (["n0185567200000001.jpg,n01532829"], "line 2 of val.csv must name an image"),
@@ -146,7 +129,7 @@ def test_wrong_lists_are_refused(root, listed, said, monkeypatch):
 
 
 def test_a_list_without_its_header_is_refused(root, monkeypatch):
-    write_list(root, "val", lines("n01855672"), monkeypatch)
+    write_list(root, "val", lines("n01855672", PLACES), monkeypatch)
     path = root / "miniimagenet" / "val.csv"
     path.write_text(path.read_text().removeprefix("filename,label\n"))
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
