@@ -5,7 +5,7 @@ the labels they know, so it gets these.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -24,6 +24,7 @@ from metricopt.reading.expected import (
     limits_of,
     unwrapped,
 )
+from metricopt.reading.metric import meant_for_labels
 from metricopt.reading.other_packages import (
     expected_by_sklearn,
     from_sklearn,
@@ -108,6 +109,17 @@ class LabelMetric:
         """Names of further arguments that may be given."""
         return takes_of(self.function).names
 
+    def require(self, given: Collection[str]) -> None:
+        """Raise ConfigError if the function needs more than is given by name."""
+        needed = takes_of(self.function).needed
+        lacking = [name for name in needed if name not in given]
+        if lacking:
+            raise ConfigError(
+                f"metric {self.name!r} also needs {', '.join(map(repr, lacking))}: "
+                f"pass it to fit(X, y, {lacking[0]}=values), or a functools.partial "
+                "that gives it"
+            )
+
     def of_codes(self, classes: Array, higher_is_better: bool | None = None) -> Metric:
         """Return the metric of logits and of labels that are places in `classes` [C].
 
@@ -175,6 +187,28 @@ class LabelMetric:
 
 def _array(values: Any) -> Array:
     return values.cpu().numpy() if isinstance(values, torch.Tensor) else values
+
+
+def named(name: str) -> Metric:
+    """Return the metric of a name, which has to be one of predictions.
+
+    Raises:
+        ConfigError: if there is none, or it is one of embeddings or detections.
+    """
+    found = make_metric(name)
+    if found.reads in ("embeddings", "detections"):
+        remedy = meant_for_labels(found) or "pass a metric of labels or values"
+        raise ConfigError(
+            f"metric {found.name!r} reads {found.reads}, which an estimator does not "
+            f"predict: {remedy}"
+        )
+    return found
+
+
+def check_name(metric: object) -> None:
+    """Raise ConfigError for the name of no metric of predictions; see `named`."""
+    if isinstance(metric, str) and LabelMetric.of(metric) is None:
+        named(metric)
 
 
 def named_for(

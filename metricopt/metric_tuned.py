@@ -19,14 +19,17 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from metricopt.errors import require_kind
+from metricopt.errors import ConfigError, require_kind
 from metricopt.estimate import Estimate
-from metricopt.label_metrics import Array, LabelMetric, named_for
+from metricopt.label_metrics import Array, LabelMetric, check_name, named, named_for
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
+
+SETTLED = ("outputs", "columns", "queries", "constraints")
+"""Settings of `tune` that are no options."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,9 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         """Return what goes to whom; ValueError for what nobody takes.
 
         Raises:
-            ConfigError: if there is a bound on no metric, or outside of its range.
+            ConfigError: if a setting is not valid, or a metric needs what is not given.
         """
-        for bound in self.constraints or ():
-            require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
-            bounded = LabelMetric.of(bound.metric)
-            if bounded is not None:
-                bound.check(bounded.name, bounded.limits)
+        self._check_settings()
         if get_config()["enable_metadata_routing"]:
             found = process_routing(self, "fit", **params)
             score = found.scorer.score if "scorer" in found else {}
@@ -127,6 +126,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         fit = fit if weighs else {}
         read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
         score = named_for(read, params)
+        for each in filter(None, read):
+            each.require(score)
         lost = [name for name in params if name not in fit and name not in score]
         if lost:
             raise ValueError(
@@ -136,24 +137,63 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
             )
         return Routed(fit=fit, score=score)
 
+    def _check_settings(self) -> None:
+        """Raise ConfigError for what `tune` would refuse after the training."""
+        own = [name for name in SETTLED if name in (self.options or {})]
+        if own:
+            raise ConfigError(
+                f"options cannot hold {', '.join(own)}, which a "
+                f"{type(self).__name__} settles itself"
+            )
+        check_name(self.metric)
+        for bound in self.constraints or ():
+            require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
+            bounded = LabelMetric.of(bound.metric)
+            if bounded is not None:
+                bound.check(bounded.name, bounded.limits)
+
     @property
     def _is_fitted_before(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
     def _held_out(self, X: Any, y: Array, routed: Routed) -> tuple[Array, Array]:  # noqa: N803
         """Fit, and return outputs of examples that were not trained on, and places."""
+        _check_lengths(routed.score, len(y))
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return self._outputs(self.estimator_, X), np.arange(len(y))
+            whole = np.arange(len(y))
+            return self._finite(self._outputs(self.estimator_, X), whole), whole
+        _check_lengths(routed.fit, len(y))
         outputs, places = [], []
         for train, held_out in self._splits(X, y, routed):
             part = at_places(X, train), at_places(y, train)
             fitted = clone(self.estimator).fit(*part, **cut(routed.fit, train))
-            outputs.append(self._outputs(fitted, at_places(X, held_out)))
+            found = self._outputs(fitted, at_places(X, held_out))
+            outputs.append(self._finite(found, np.asarray(held_out)))
             places.append(np.asarray(held_out))
         self.estimator_ = clone(self.estimator).fit(X, y, **routed.fit)
         return np.concatenate(outputs), np.concatenate(places)
+
+    def _finite(self, outputs: Array, places: Array) -> Array:
+        """Return outputs of examples at places [n]; ValueError if they are not finite.
+
+        Also if there is not one row of them for each example.
+        """
+        of = f"outputs of the {type(self.estimator).__name__}"
+        if len(outputs) != len(places):
+            raise ValueError(
+                f"{of} must have one row for each of {len(places)} examples of X, got "
+                f"{len(outputs)}"
+            )
+        wrong = ~np.isfinite(outputs).reshape(len(outputs), -1).all(1)
+        if wrong.any():
+            raise ValueError(
+                f"{of} must be finite numbers, got NaN or infinity for {wrong.sum()} "
+                f"of {len(places)} examples, first for example "
+                f"{places[wrong.argmax()]} of X"
+            )
+        return outputs
 
     def _splits(self, X: Any, y: Array, routed: Routed) -> Iterator[Any]:  # noqa: N803
         cv, seed = self.cv, dict(self.options or {}).get("seed", 0)
@@ -189,6 +229,9 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _bound(self, bound: Bound) -> Bound:
         """Return a bound on a metric of (y_true, y_pred) as one of outputs."""
         scored = LabelMetric.of(bound.metric)
+        if scored is None and isinstance(bound.metric, str):
+            keyed = "objective" in (self.options or {})
+            return bound if keyed else replace(bound, metric=named(bound.metric))
         if scored is None:
             return bound
         least = bound.sense == "at least"
@@ -198,6 +241,18 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         found: Array = getattr(self.estimator_, method)(X)
         return found
+
+
+def _check_lengths(params: dict[str, Any], count: int) -> None:
+    """Raise ValueError for values that are not one for each of N examples."""
+    for name, values in params.items():
+        shape = np.asarray(values).shape
+        if shape[:1] != (count,):
+            got = shape[0] if shape else "one"
+            raise ValueError(
+                f"{name} needs one value for each of the {count} examples of X, got "
+                f"{got}"
+            )
 
 
 def cut(params: dict[str, Any], places: Any) -> dict[str, Any]:

@@ -163,6 +163,12 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         found = np.asarray(getattr(fitted, method)(X), dtype=float)
         classes = len(self.classes_)
         if method == "predict_proba":
+            known = len(fitted.classes_)
+            if found.ndim != 2 or found.shape[1] != known:
+                raise ValueError(
+                    f"predict_proba of a {type(fitted).__name__} must have one column "
+                    f"for each of {known} classes, got shape {list(found.shape)}"
+                )
             return _logits(self._in_place(found, fitted.classes_))
         if found.shape[1:] not in ([(), (1,)] if classes == 2 else [(classes,)]):
             raise ValueError(
