@@ -11,6 +11,7 @@ from tests.source_tree import ROOT
 README = (ROOT / "README.md").read_text()
 EXAMPLES = (ROOT / "docs" / "examples.md").read_text()
 USING = (ROOT / "docs" / "using.md").read_text()
+FEW_SHOT = (ROOT / "docs" / "few-shot.md").read_text()
 WHEN_NOT = (ROOT / "docs" / "when-not-to-use-it.md").read_text()
 NUMBER = re.compile(r"\d+\.\d+|\d+")
 MEASURE = re.compile(r"\d\.\d+")
@@ -64,6 +65,19 @@ def test_the_obvious_stands_where_the_page_says(capsys):
     # One network of five, so the order of the others may be another one.
     assert min(found, key=found.get) == "as trained"
     assert found == pytest.approx(told, abs=0.06)
+
+
+def test_a_learned_geometry_learns_a_sine_in_fewer_meta_steps(capsys):
+    with torch.random.fork_rng():
+        exec(compile(only(FEW_SHOT, "python"), "few-shot.md", "exec"), {})
+    found, shown = (
+        dict(line.split() for line in text.splitlines())
+        for text in (capsys.readouterr().out, only(FEW_SHOT, "text"))
+    )
+    assert list(found) == list(shown) == ["identity", "blockIAF"]
+    assert float(found["blockIAF"]) < float(found["identity"]) / 2
+    for name, error in found.items():
+        assert float(error) == pytest.approx(float(shown[name]), rel=0.2)
 
 
 def only(page, language):

@@ -121,7 +121,7 @@ def small(kind):
     blocks = [["0"], ["1"], ["2"]]
     g = {
         "blockIAF": lambda: BlockIAF(
-            shapes, blocks, conditioner=Dense(7, 5), generator=seeded()
+            shapes, blocks, conditioner=Dense(4, 3), generator=seeded()
         ),
         "exact potential": lambda: ExactPotential(shapes, 4, generator=seeded()),
         "kronecker product": lambda: KroneckerProduct(shapes),
