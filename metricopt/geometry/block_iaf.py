@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from metricopt.errors import require_choice
+from metricopt.errors import require_choice, require_kind
 from metricopt.geometry.conditioners import Conditioner, Dense, Kronecker
 from metricopt.geometry.mirror_map import MirrorMap
 from metricopt.geometry.parameters import Parameters
@@ -56,7 +56,7 @@ class BlockIAF(MirrorMap):
 
     Raises:
         ConfigError: if the blocks do not hold every parameter exactly once, or the
-            scale is not known.
+            scale or the conditioner is not known.
 
     Source: Zhang, Li, Giannakis, arXiv 2312.13486, "Learning inverse mirror map with a
     NN model". Differs: heads of two or more modes can learn, the default scale is
@@ -83,6 +83,8 @@ class BlockIAF(MirrorMap):
         if conditioner is None:
             small = self.shapes.size <= DENSE_UP_TO
             conditioner = Dense() if small else Kronecker()
+        expected = "Kronecker(...) or Dense(...)"
+        require_kind("conditioner", conditioner, Conditioner, expected)
         self._condition(conditioner, generator)
 
     def _condition(

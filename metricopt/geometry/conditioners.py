@@ -4,9 +4,9 @@ Two families: Kronecker layers for tensors of any size, dense layers for few par
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +18,16 @@ Shapes = Sequence[tuple[int, ...]]
 """Shapes of the tensors of one block."""
 
 
-class Conditioner(Protocol):
+class Conditioner(ABC):
     """Makes the encoders and decoders of blockIAF, modules both."""
 
+    @abstractmethod
     def encoder(
         self, shapes: Shapes, generator: torch.Generator | None
     ) -> tuple[nn.Module, int]:
         """Return the encoder of a block, and the size of its embedding."""
 
+    @abstractmethod
     def decoder(
         self, context: int, shapes: Shapes, generator: torch.Generator | None
     ) -> nn.Module:
@@ -33,7 +35,7 @@ class Conditioner(Protocol):
 
 
 @dataclass(frozen=True)
-class Kronecker:
+class Kronecker(Conditioner):
     """Mode-wise layers, for tensors of any size.
 
     Attributes:
@@ -78,7 +80,7 @@ class Kronecker:
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Conditioner):
     """Perceptrons of one hidden layer, for up to some thousand parameters.
 
     Attributes:

@@ -55,12 +55,16 @@ class MirrorMap(nn.Module, ABC):
             ShapeError: if phi does not fit the parameters of a task.
             DivergedError: if the map cannot be inverted in this precision.
         """
-        z = self._dual(self.shapes.flat(phi))
+        refused = DivergedError(
+            f"{type(self).__name__} cannot be inverted at this phi: a scale or a "
+            "matrix is singular or not finite; use a bounded scale or double precision"
+        )
+        try:
+            z = self._dual(self.shapes.flat(phi))
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            raise refused from error
         if is_finite(phi) and not is_finite(z):
-            raise DivergedError(
-                f"{type(self).__name__} cannot be inverted at this phi: a scale is "
-                "zero or not finite; use a bounded scale or double precision"
-            )
+            raise refused
         return self.shapes.like(phi, z)
 
     def log_det(self, z: Tensor | Mapping[str, Tensor]) -> Tensor:
@@ -85,20 +89,17 @@ class MirrorMap(nn.Module, ABC):
             self._refuse(self._primal(flat), "g(z) of {} is {}", positive=False)
 
     def _refuse(self, values: Tensor, text: str, *, positive: bool) -> None:
-        values = torch.func.debug_unwrap(values)
-        wrong = ~values.isfinite() | (positive & (values <= 0))
-        wrong = wrong.reshape(-1, self.shapes.size).any(0)
-        if not wrong.any():
-            return
-        first = int(wrong.nonzero()[0])
-        values = values.reshape(-1, self.shapes.size)[:, first]
-        ends = torch.tensor(self.shapes.sizes()).cumsum(0)
-        name = self.shapes.names[int((ends <= first).sum())]
-        found = text.format(repr(name), f"{values[0].item():g}")
-        raise DivergedError(
-            f"{type(self).__name__} needs finite parameters and positive scales, but "
-            f"{found}; use a bounded scale, or a lower rate where z comes from training"
-        )
+        for name, piece in self.shapes.pieces(values).items():
+            # The values alone are read here, never what a transform makes of them.
+            numbers = torch.func.debug_unwrap(piece)
+            wrong = numbers[~numbers.isfinite() | (positive & (numbers <= 0))]
+            if wrong.numel():
+                found = text.format(repr(name), f"{wrong[0].item():g}")
+                raise DivergedError(
+                    f"{type(self).__name__} needs finite parameters and positive "
+                    f"scales, but {found}; use a bounded scale, or a lower rate where "
+                    "z comes from training"
+                )
 
     @abstractmethod
     def _primal(self, z: Tensor) -> Tensor:

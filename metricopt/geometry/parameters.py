@@ -7,7 +7,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError, described, require_kind
+from metricopt.errors import (
+    ConfigError,
+    ShapeError,
+    described,
+    require_kind,
+    require_whole,
+)
 
 Point = TypeVar("Point", Tensor, Mapping[str, Tensor])
 """Parameters in either form; what a function returns has the form of what it got."""
@@ -25,15 +31,13 @@ class ParameterShapes:
         size: number of coordinates d of the flat vector, at least 1.
 
     Raises:
-        ConfigError: if there is no parameter, or a tensor has no element.
+        ConfigError: if there is no parameter, or one that is no tensor or shape, or
+            has no element.
     """
 
     def __init__(self, given: Mapping[str, Tensor | Sequence[int]]) -> None:
         require_kind("parameters", given, Mapping, "a mapping of named tensors")
-        self.by_name = {
-            name: tuple(value.shape if isinstance(value, Tensor) else value)
-            for name, value in given.items()
-        }
+        self.by_name = {name: _shape(name, value) for name, value in given.items()}
         empty = [name for name, shape in self.by_name.items() if not math.prod(shape)]
         if empty or not self.by_name:
             raise ConfigError(
@@ -96,6 +100,13 @@ class ParameterShapes:
     def like(self, point: Point, vector: Tensor) -> Point:
         """Return a flat vector [d] in the form of some other parameters."""
         return vector if isinstance(point, Tensor) else self.named(vector)
+
+
+def _shape(name: str, value: Tensor | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    require_kind(f"parameter {name!r}", value, Sequence, "a tensor or a shape")
+    return tuple(require_whole(f"a size of {name!r}", size) for size in value)
 
 
 Parameters = ParameterShapes | Mapping[str, Tensor | Sequence[int]]

@@ -249,6 +249,19 @@ def test_partitions_that_do_not_cover_every_parameter_once_are_refused(blocks, m
         (lambda: BlockIAF({}), "at least one named tensor with an element, got none"),
         (lambda: BlockIAF({"e": (0, 3)}), "got e without any"),
         (lambda: BlockIAF(torch.zeros(3)), "must be a mapping of named tensors"),
+        (
+            lambda: BlockIAF({"w": 3}),
+            "parameter 'w' must be a tensor or a shape, got 3",
+        ),
+        (
+            lambda: BlockIAF({"w": (1.5,)}),
+            "size of 'w' must be a whole number, got 1.5",
+        ),
+        (
+            lambda: BlockIAF(SHAPES, conditioner="dense"),
+            r"conditioner must be Kronecker\(...\) or Dense\(...\), got 'dense'",
+        ),
+        (lambda: BlockIAF(SHAPES, conditioner=Dense), r"pass Dense\(...\)"),
     ],
 )
 def test_settings_out_of_range_are_refused(make, message):

@@ -163,6 +163,22 @@ def test_a_scale_that_vanishes_has_no_inverse():
         g.inverse(z)
 
 
+@pytest.mark.parametrize("name", ["block-diagonal", "kronecker product"])
+def test_a_singular_matrix_has_no_inverse(name):
+    g = built(name)
+    next(g.parameters()).data[0] = 0
+    with pytest.raises(DivergedError, match="a scale or a matrix is singular"):
+        g.inverse(point())
+
+
+def test_under_vmap_the_tensor_with_the_wrong_scale_is_named():
+    g = built("diagonal", ONE)
+    columns = torch.stack([point(seed, dtype=ONE) for seed in range(3)], dim=1)
+    columns[40, 1] = torch.inf
+    with pytest.raises(DivergedError, match=r"g\(z\) of 'c' is inf"):
+        torch.func.vmap(lambda z: (g.check(z), z)[1], in_dims=1)(columns)
+
+
 def test_bounded_scales_do_not_overflow():
     for name in ("blockIAF, dense", "blockIAF, clamped"):
         g, z = built(name, ONE), point(dtype=ONE)
