@@ -40,6 +40,11 @@ def test_a_bound_is_a_number(name):
         at_most(*arguments)
 
 
+def hits(outputs, targets):
+    """How many decisions are right."""
+    return (outputs.argmax(1) == targets).sum()
+
+
 REFUSED = {
     "no list": ({"constraints": at_least("f1", 0.5)}, "constraints must be a list of"),
     "pairs": ({"constraints": [("f1", 0.5)]}, "constraints must be a list of at_least"),
@@ -78,10 +83,10 @@ REFUSED = {
         {
             "metric": "mcr",
             "constraints": [
-                at_most(make_metric(len, higher_is_better=True, low=0, high=50), 60)
+                at_most(make_metric(hits, higher_is_better=True, low=0, high=50), 60)
             ],
         },
-        r"the bound 60 on 'len' is outside of its range \[0, 50\]",
+        r"the bound 60 on 'hits' is outside of its range \[0, 50\]",
     ),
     "key or metric": (
         {"constraints": [at_least("f-macro", 0.5)]},
