@@ -252,8 +252,8 @@ def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
 
 MIXED = (
     "targets hold labels beside other numbers, and only the loss and a metric of your "
-    "own can read them: give the labels as targets and the rest as columns, as "
-    "{'amount': amounts}; if all are predicted, say outputs='values'."
+    "own can read them: give the labels as targets and the rest as columns, observe=("
+    "inputs, labels, {'amount': amounts}); if all are predicted, say outputs='values'."
 )
 """What is doubtful in targets that are labels and, say, amounts."""
 
