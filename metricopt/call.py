@@ -274,7 +274,7 @@ class FinetuneCall:
     def _try_direction(self, initial: float) -> None:
         outputs = each(lambda part: part[0], self._plain.untouched())
         observe = self.observe
-        targets = columned(observe.targets, columns_of(observe), self.metric.columns)
+        targets = columned(observe.targets, columns_of(observe), self._asked.columns)
         assert isinstance(outputs, Tensor)
         self.task.count(self._tried)
         check_direction(self._asked, self.meaning, outputs, targets, initial)

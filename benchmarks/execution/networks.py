@@ -7,6 +7,7 @@ GPU idle most of the time: there several are trained at once, by a process each.
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 from tabulate import tabulate
@@ -147,6 +148,12 @@ def _make(network: Prerequisite, *, quiet: bool = False) -> bool:
 
 
 def release_all(networks: Sequence[Prerequisite]) -> str:
-    """Write networks trained here to the released weights, and list them."""
-    lines = [network.release() for network in networks]
+    """Write networks trained here to the released weights, and list them.
+
+    One that diverged has no weights, and is left out.
+    """
+    lines = []
+    for network in networks:
+        with suppress(DivergedError):
+            lines.append(network.release())
     return tabulate(lines, headers="keys", tablefmt="plain", disable_numparse=True)

@@ -70,7 +70,10 @@ def test_a_bound_that_cannot_be_met_is_said_not_to_be():
     )
     assert max(result.feasible.values()) < 0.95
     assert result.notes["feasible"] <= min(result.feasible.values())
-    assert "Nothing meets them with probability 0.95" in result.evidence.reason
+    assert (
+        "Nothing that was tried meets them with probability 0.95"
+        in result.evidence.reason
+    )
     (bound,) = result.bounds
     assert bound.after <= bound.before and result.metric_after >= result.metric_before
     assert "on other data with probability 0.0" in result.summary()

@@ -85,6 +85,29 @@ def test_a_later_example_is_shifted_by_the_offsets_of_its_group():
     assert np.allclose(found.shifted(odds[thin], group[thin]), moved[thin], atol=1e-5)
 
 
+def test_a_bound_may_read_a_column_that_the_objective_does_not_take():
+    (odds, labels, group), _ = digits()
+
+    def accuracy(outputs, targets):
+        return ((outputs > 0).flatten() == targets).float().mean().item()
+
+    def gap(outputs, targets, group):
+        called = (outputs > 0).flatten().numpy()
+        return abs(called[group == "thin"].mean() - called[group == "bold"].mean())
+
+    found = metricopt.tune(
+        odds,
+        labels,
+        accuracy,
+        columns={"group": group},
+        higher_is_better=True,
+        constraints=[metricopt.at_most(gap, 0.5)],
+        **QUICK,
+    )
+    assert found.metric_after >= found.metric_before
+    assert found.spent.queries <= 20
+
+
 def test_groups_are_asked_for_where_they_are_needed_and_only_there():
     _, (odds, _, group) = digits()
     with pytest.raises(ConfigError, match="offsets differ by 'group': pass groups="):

@@ -78,13 +78,13 @@ class Choice:
             spread = self._search.each[:, 1:].std(0, correction=0)
             margins = (k * spread for k in WITHOUT_OFFSETS)
             held = [each for margin in margins for each in self._descended(margin)]
-            best = self._best([untouched, *held])
+            best = self._best([untouched, *held], untouched)
             return Chosen(best, untouched, self._front_of_queried())
         sweep = OffsetsWithin(self._elsewhere, offsets, self._bounds, untouched.errors)
         held = [sweep.within()]
         if "adapter" in statistics.parts or not sweep.is_exhaustive:
             held += self._descended(sweep.margin * sweep.scale)
-        return Chosen(self._best(held), untouched, sweep.front())
+        return Chosen(self._best(held, untouched), untouched, sweep.front())
 
     def _offsets(self) -> Reach | None:
         """Return output offsets alone, if there are any that can be swept."""
@@ -94,11 +94,15 @@ class Choice:
         # Where there is nothing else to move, all of phi are offsets.
         return alone or replace(self._found[0], name="output offsets")
 
-    def _best(self, held: list[Held]) -> Held:
-        """Return the simplest that is as good as the best of those within bounds."""
+    def _best(self, held: list[Held], untouched: Held) -> Held:
+        """Return the simplest that is as good as the best of those within bounds.
+
+        Where none is, the most probable, which may be the untouched network.
+        """
         enough = [each for each in held if self._bounds.is_enough(each.all_met)]
         if not enough:
-            return max(held, key=lambda one: (one.all_met, -_cost(one)))
+            either = [*held, untouched]
+            return max(either, key=lambda one: (one.all_met, -_cost(one)))
         costs = torch.stack([each.objective for each in enough])
         return enough[simplest(costs[:, 0], chance_of(costs))]
 

@@ -112,8 +112,13 @@ class Sweeps:
         without, once = base.clone(), torch.zeros_like(base)
         without[place], once[place] = 0, 1
         change = self._outputs_at(once[None]) - self._outputs
-        column = int(change.abs().sum(0).argmax())
-        outputs = self._outputs_at(without[None])[change[:, column].abs() > 0.5]
+        column = int(change.sum(0).argmax())
+        moved = change[:, column]
+        if not self._apart:
+            # Rows of log-probabilities are normalised again, so all columns change.
+            others = change.sum(1) - moved
+            moved = moved - others / (self._columns - 1)
+        outputs = self._outputs_at(without[None])[moved > 0.5]
         needed = -outputs[:, column]
         if not self._apart:
             outputs[:, column] = -torch.inf

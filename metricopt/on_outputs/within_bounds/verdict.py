@@ -39,7 +39,10 @@ def evidence_of(
     )
     if not bounds.is_enough(best.all_met):
         other = " else" if bounds.is_enough(untouched.all_met) else ""
-        reason += f" Nothing{other} meets them with probability {bounds.confidence:g}."
+        reason += (
+            f" Nothing{other} that was tried meets them with probability "
+            f"{bounds.confidence:g}."
+        )
     return Evidence(
         reason,
         gain,

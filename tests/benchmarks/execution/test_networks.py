@@ -35,6 +35,8 @@ class Network(Prerequisite):
         self.made[self.name] = torch.get_num_threads()
 
     def release(self):
+        if self.error is not None:
+            raise self.error
         self.made[f"{self.name} released"] = True
         return {"network": self.name, "MB": "0.10"}
 
@@ -92,7 +94,8 @@ def test_an_interrupt_gives_the_threads_back():
 
 
 def test_released_networks_are_listed():
-    lines = release_all([Network("one", {}), Network("two", {})]).splitlines()
+    wild = Network("wild", {}, error=DivergedError("the loss became nan"))
+    lines = release_all([Network("one", {}), wild, Network("two", {})]).splitlines()
     assert [line.split() for line in lines] == [
         ["network", "MB"],
         ["one", "0.10"],

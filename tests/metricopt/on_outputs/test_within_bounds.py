@@ -9,6 +9,9 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import metricopt
 from metricopt import ConfigError, at_least
@@ -222,3 +225,27 @@ def test_a_least_recall_that_no_offset_alone_raises_is_raised():
     assert least_recall(outputs, targets) == 0.0
     assert least_recall(shifted, targets) >= 0.15
     assert accuracy(shifted, targets) > accuracy(outputs, targets)
+
+
+def test_thresholds_of_probabilities_are_those_of_their_logits():
+    inputs, labels = load_breast_cancer(return_X_y=True)
+    inputs, labels = inputs[::2, [0, 1, 4, 5]], 1 - labels[::2]
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    shares = cross_val_predict(model, inputs, labels, method="predict_proba")
+    given = {
+        "log-probabilities": np.log(shares),
+        "logits": np.log(shares / shares[:, :1]),
+    }
+    decided = []
+    for outputs, rows in given.items():
+        found = metricopt.tune(
+            rows,
+            labels,
+            recall_score,
+            constraints=[at_least(precision_score, 0.9)],
+            outputs=outputs,
+            progress=False,
+        )
+        decided.append(np.asarray(found.predict(rows)))
+        assert min(found.feasible.values()) > 0.9
+    assert (decided[0] == decided[1]).all()
