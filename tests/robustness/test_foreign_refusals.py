@@ -127,7 +127,7 @@ SEVERAL_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("spec", SEVERAL_NUMBERS, ids=str)
+@pytest.mark.parametrize("spec", SEVERAL_NUMBERS)
 def test_what_gives_several_numbers_is_asked_for_no_direction(spec):
     with pytest.raises(ConfigError, match="gives several numbers, but a metric is one"):
         make_metric(spec)
