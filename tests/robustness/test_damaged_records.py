@@ -259,7 +259,7 @@ def test_whatever_ends_the_preparation_keeps_all_records(
     def broken(specs):
         raise error
 
-    module = sys.modules["benchmarks.execution.runner"]
+    module = sys.modules["benchmarks.execution.networks"]
     monkeypatch.setattr(module, "prepare", broken)
     with nullcontext() if error is not MemoryError else pytest.raises(MemoryError):
         assert main([verb, "--fresh"]) == (130 if error is KeyboardInterrupt else 2)

@@ -88,9 +88,10 @@ def install(monkeypatch, folder):
     monkeypatch.setattr(EXPERIMENTS, "_filled", True)
     report = SimpleNamespace(write_report=suite.write_report, terminal_page=str)
     for name, part in (
+        ("execution.networks", SimpleNamespace(prepare=suite.prepare)),
         (
             "execution.runner",
-            SimpleNamespace(prepare=suite.prepare, run_all=suite.run_all),
+            SimpleNamespace(run_all=suite.run_all),
         ),
         ("report.page", report),
     ):
