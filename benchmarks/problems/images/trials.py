@@ -26,7 +26,7 @@ from benchmarks.runs.paths import ROOT
 from metricopt.errors import DivergedError
 from metricopt.files import read_text, write_atomically
 
-FILE = ROOT / "results" / "learned-losses" / "trials.jsonl"
+FILE = ROOT / "results" / "weights" / "learned-losses-trials.jsonl"
 SHARE = 3
 """A trial lasts one epoch in so many."""
 OBSERVED = 5_000
