@@ -22,6 +22,7 @@ from metricopt.reading.expected import (
     Limits,
     Predictions,
     limits_of,
+    negated,
     unwrapped,
 )
 from metricopt.reading.metric import meant_for_labels
@@ -100,8 +101,8 @@ class LabelMetric:
             reads = expected_by_sklearn(inner).predictions if known else "scores"
         function = partial(inner, **scorer._kwargs)
         if known:
-            low, high = limits_of(inner.__name__, scorer._kwargs)
-            limits = (low, high) if scorer._sign > 0 else (-high, 0 - low)
+            limits = limits_of(inner.__name__, scorer._kwargs)
+            limits = limits if scorer._sign > 0 else negated(limits)
         return cls(name, function, reads, True, scorer._sign, limits, scorer)
 
     @property

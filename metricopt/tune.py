@@ -41,7 +41,7 @@ from metricopt.reading.columns import (
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
 from metricopt.reading.metric import meant_for_labels
-from metricopt.reading.outputs import are_labels
+from metricopt.reading.outputs import are_labels, of_examples
 from metricopt.tasks.encoding import encoded
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import Judge, bound_metric
@@ -262,8 +262,7 @@ def _require_finite(name: str, values: Tensor) -> None:
     if bool(wrong.any()):
         raise DataError(
             f"{name} must be finite numbers, got NaN or infinity for "
-            f"{int(wrong.sum())} of {len(wrong)} examples, first for example "
-            f"{int(wrong.nonzero()[0])}"
+            f"{of_examples(wrong)}"
         )
 
 

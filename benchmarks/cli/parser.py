@@ -69,7 +69,7 @@ def _flag(about: str) -> Settings:
     return {"action": "store_true", "help": about}
 
 
-def _number(option: str, about: str) -> Option:
+def _number(option: str, about: str, **more: Any) -> Option:
     def checked(text: str) -> int:
         if not text.isdecimal() or int(text) < 1:
             raise UsageError(
@@ -77,7 +77,7 @@ def _number(option: str, about: str) -> Option:
             )
         return int(text)
 
-    return {option: {"type": checked, "metavar": "N", "help": about}}
+    return {option: {"type": checked, "metavar": "N", "help": about, **more}}
 
 
 DATA = {"--data": _folder("folder of the data sets (or METRICOPT_DATA)")}
@@ -85,8 +85,7 @@ STORE = {"--store": _folder("folder of the run records (or METRICOPT_STORE)")}
 TIER = {"--tier": _one_of("tier", lambda: TIERS, help=", ".join(TIERS))}
 REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
 WORKERS = _number("--workers", "number of processes (default: one per core)")
-AT_ONCE = _number("--workers", "networks trained at once (default: 1)")
-AT_ONCE["--workers"]["default"] = 1
+AT_ONCE = _number("--workers", "networks trained at once (default: 1)", default=1)
 OFFLINE = {"--offline": _flag("never download")}
 FRESH = {
     "--fresh": _flag(

@@ -68,13 +68,18 @@ def train_all(
         released: whether each is written to the released weights once it is trained.
         workers: processes, each of which trains one network at a time; 1 trains in
             this one, on all cores.
-        ended: called here with each, as soon as its training is over; with one that
-            diverged, too.
+        ended: called here with each, as soon as its training is over, which may have
+            been before this call; with one that diverged, too.
 
     Raises:
         MetricOptError: if a process is killed.
     """
-    missing = [network for network in networks if not network.is_made]
+    missing = []
+    for network in networks:
+        if network.is_made:
+            ended(network)
+        else:
+            missing.append(network)
     if workers > 1:
         _train_at_once(missing, released, workers, ended)
         return

@@ -125,6 +125,12 @@ def limits_of(name: str, arguments: Mapping[str, object]) -> Limits:
     return (0.0, math.inf) if plain.endswith(ERRORS) else ANY
 
 
+def negated(limits: Limits) -> Limits:
+    """Return the limits of the negated metric."""
+    low, high = limits
+    return -high, 0 - low  # not -low, which is -0.0 for 0
+
+
 class Foreign(NamedTuple):
     """A metric of another package.
 

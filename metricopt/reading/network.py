@@ -14,7 +14,7 @@ from metricopt.adapters.network_cut import TRACE_ERRORS
 from metricopt.adapters.output_offsets import untouched_outputs
 from metricopt.errors import ConfigError, DataError, MetricOptError, described
 from metricopt.reading.inputs import Inputs, described_inputs, tensors_of
-from metricopt.reading.outputs import Outputs, parts_of
+from metricopt.reading.outputs import Outputs, of_examples, parts_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
@@ -114,9 +114,8 @@ def check_outputs(outputs: Outputs, name: str) -> None:
         wrong = part[0].flatten(1).isnan().any(1)
         if bool(wrong.any()):
             raise DataError(
-                f"the network must return numbers, got NaN for {int(wrong.sum())} of "
-                f"{len(wrong)} {name} examples, first for example "
-                f"{int(wrong.nonzero()[0])}"
+                "the network must return numbers, got NaN for "
+                f"{of_examples(wrong, f'{name} examples')}"
             )
 
 

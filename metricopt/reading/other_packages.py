@@ -231,11 +231,8 @@ def from_torchmetrics(spec: Callable[..., object]) -> Foreign:
     better = _direction(family, name if family == "regression" else title)
     if better is None and _is_fixed(name):
         better = True
-    function, limits = (
-        functools.partial(_call_torchmetrics, spec, expected),
-        limits_of(name, given),
-    )
-    return Foreign(function, better, least_value(name), limits=limits)
+    function = functools.partial(_call_torchmetrics, spec, expected)
+    return Foreign(function, better, least_value(name), limits=limits_of(name, given))
 
 
 def _check_family(name: str, family: str) -> None:

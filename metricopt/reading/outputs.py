@@ -145,6 +145,17 @@ def class_logits(outputs: Tensor) -> Tensor:
     return torch.cat([torch.zeros_like(outputs), outputs], -1)
 
 
+def of_examples(wrong: Tensor, examples: str = "examples") -> str:
+    """Return which examples are wrong, in words: how many, and the first one.
+
+    Args:
+        wrong: bool, shape [N], of which one at least is true.
+        examples: what they are called.
+    """
+    first = int(wrong.nonzero()[0])
+    return f"{int(wrong.sum())} of {len(wrong)} {examples}, first for example {first}"
+
+
 def are_labels(targets: Targets) -> TypeGuard[Tensor]:
     """Return whether targets are one class label for each example, a tensor [N]."""
     if not isinstance(targets, Tensor) or targets.is_floating_point():

@@ -20,6 +20,7 @@ from metricopt.reading.expected import (
     ForeignFunction,
     Predictions,
     least_value,
+    negated,
 )
 from metricopt.reading.other_packages import call_sklearn, from_sklearn, is_sklearn
 from metricopt.reading.taking import takes_of
@@ -105,8 +106,8 @@ def from_scorer(scorer: Any) -> Foreign:
         found = Foreign(call, None, least_value(name), takes_of(function))
     if scorer._sign > 0:
         return found._replace(higher_is_better=True)
-    negated, (low, high) = functools.partial(_negated, found.function), found.limits
-    return Foreign(negated, True, -1.0, found.takes, (-high, 0 - low))
+    function = functools.partial(_negated, found.function)
+    return Foreign(function, True, -1.0, found.takes, negated(found.limits))
 
 
 def predictions_of(scorer: Any) -> Predictions | None:

@@ -49,10 +49,8 @@ def _run_trials(workers: int) -> None:
     """Train what was not tried yet, and keep what each trial reached."""
     done = {line["spec"] for line in read_trials()}
     missing = {t.network.digest: t for t in trials() if t.network.digest not in done}
-    networks = [trial.network for trial in missing.values()]
-    for network in networks:
-        if network.is_made:  # and the process ended before it was kept
-            keep(missing[network.digest])
     train_all(
-        networks, workers=workers, ended=lambda network: keep(missing[network.digest])
+        [trial.network for trial in missing.values()],
+        workers=workers,
+        ended=lambda network: keep(missing[network.digest]),
     )

@@ -103,6 +103,12 @@ def test_released_networks_are_listed():
     ]
 
 
+def test_what_was_trained_before_has_ended_too():
+    made, ended = {"there": 1}, []
+    train_all([Network("there", made), Network("a", made)], ended=ended.append)
+    assert [network.name for network in ended] == ["there", "a"]
+
+
 def test_several_are_trained_at_once_and_what_goes_on_from_another_after_it(tmp_path):
     first, wild = KeptNetwork(tmp_path, "first"), KeptNetwork(tmp_path, "wild", True)
     second = KeptNetwork(tmp_path, "second", start=first)
