@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from torch import Tensor
 
 from benchmarks.problems.choices import Chosen, charged
 from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.spec import Arm, RunSpec
-from metricopt.errors import MetricOptError
+from metricopt.errors import ConfigError, MetricOptError
 from metricopt.methods.contract import Sees
 from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.metrics.constrained import over_each
@@ -139,12 +141,14 @@ class ArmKind:
         reads_test: whether it may query the test split; for oracles alone.
         sees: what an arm of this kind knows of its problem; all get the pipeline, which
             shows outputs and labels of the observe split.
+        on: kind of pipeline it runs on.
     """
 
-    run: Callable[[RunSpec, Pipeline, Metric], Chosen]
+    run: Callable[[RunSpec, Any, Metric], Chosen]
     prepares: Callable[[RunSpec], bool] = lambda spec: False
     reads_test: bool = False
     sees: Callable[[Arm], Sees] = lambda arm: "outputs and labels"
+    on: type[Pipeline] = NetworkPipeline
 
 
 ARMS: Registry[ArmKind] = Registry("kind of arm", "benchmarks.arms")
@@ -163,11 +167,17 @@ def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:
     """Run what a spec names on its pipeline.
 
     Raises:
-        ConfigError: if the spec names an unknown kind of arm, method or metric.
+        ConfigError: if the spec names an unknown kind of arm, method or metric, or a
+            pipeline of another kind than its arm runs on.
         SealedError: if the arm reads the test split, and is no oracle.
         FairnessError: if what it spent is not what it reports.
     """
     kind = ARMS.get(spec.arm.kind)
+    if not isinstance(pipeline, kind.on):
+        raise ConfigError(
+            f"the arm {spec.arm.kind!r} runs on a {kind.on.__name__}, got the pipeline "
+            f"{spec.pipeline.name!r}, a {type(pipeline).__name__}"
+        )
     metric, audits = audited(pipeline.metric(spec.metric))
     with nullcontext() if kind.reads_test else pipeline.sealed():
         chosen = kind.run(spec, pipeline, metric)

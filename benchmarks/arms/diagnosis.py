@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.record import DIGITS
 from benchmarks.runs.spec import RunSpec
 from metricopt.algorithm1.health import Health, check_health, health_notes
@@ -31,7 +31,9 @@ STRETCHES = 10
 """Parts of a trajectory over which loss and cost are averaged for Fig. 1."""
 
 
-def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[str, Any]:
+def diagnose(
+    trained: MetaTrained, pipeline: NetworkPipeline, spec: RunSpec
+) -> dict[str, Any]:
     """Check a value function on held-out trajectories of a pipeline.
 
     Its queries are outside the budget of the run.
@@ -73,7 +75,7 @@ def diagnose(trained: MetaTrained, pipeline: Pipeline, spec: RunSpec) -> dict[st
     return notes
 
 
-def loss_spearman(pipeline: Pipeline, along: Trajectories) -> float:
+def loss_spearman(pipeline: NetworkPipeline, along: Trajectories) -> float:
     """Return the rank correlation of training loss and cost along trajectories.
 
     Near 1, the loss serves the metric and there is little left to gain. NaN if the

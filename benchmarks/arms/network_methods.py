@@ -5,13 +5,13 @@ import torch
 from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.problems.choices import Adapted, Chosen, Trained
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.metrics.base import Metric
 
 
-def run_network(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_network(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Train a network by a registered method.
 
     Raises:
@@ -39,7 +39,7 @@ def run_network(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
 ARMS.register("network")(ArmKind(run_network))
 
 
-def run_theta(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_theta(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Return phi = 0; a run is charged with the training of its network anyway."""
     size = pipeline.task(metric).size
     return Chosen(Adapted(torch.zeros(1, size)), notes=pipeline.network_cost.notes)

@@ -23,7 +23,8 @@ from benchmarks.arms.contract import (
 )
 from benchmarks.arms.diagnosis import diagnose
 from benchmarks.problems.choices import Adapted, Chosen, Point, Trained, together
-from benchmarks.problems.contract import Pipeline, make_pipeline
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed, decode, encode
 from benchmarks.runs.record import VALUE_FUNCTION
@@ -76,7 +77,7 @@ class Prepared:
 
 
 def prepare(
-    method: Method, spec: RunSpec, pipeline: Pipeline, number: int = 0
+    method: Method, spec: RunSpec, pipeline: NetworkPipeline, number: int = 0
 ) -> Prepared:
     """Return what a method prepares once, made now or found in the cache.
 
@@ -132,7 +133,7 @@ class _Facts:
     seconds: Mapping[str, float]
 
 
-def learned(spec: RunSpec, source: Pipeline) -> Known:
+def learned(spec: RunSpec, source: NetworkPipeline) -> Known:
     """Return what the method of a run learns of its metric on another pipeline.
 
     Its queries are made there, and are no part of the run's budget.
@@ -169,7 +170,7 @@ def trains_value_function(spec: RunSpec) -> bool:
     return make_method(spec.arm).preparation_key(budget_of(spec)) is not None
 
 
-def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_method(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Choose phi on the observe split, with every value function of the run.
 
     Raises:
@@ -187,7 +188,9 @@ def run_method(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     return together(parts) if count > 1 else parts[0]
 
 
-def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def _with_one(
+    number: int, spec: RunSpec, pipeline: NetworkPipeline, metric: Metric
+) -> Chosen:
     """Choose phi with one value function, if the method has any."""
     task, method = pipeline.task(metric), make_method(spec.arm)
     if spec.arm.source is not None:
@@ -220,7 +223,7 @@ def _with_one(number: int, spec: RunSpec, pipeline: Pipeline, metric: Metric) ->
     )
 
 
-def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_oracle(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Search on the test split: what the adapter can express, not what one can find."""
     task = pipeline.oracle_task(metric)
     result = make_method(spec.arm).run(
@@ -229,7 +232,7 @@ def run_oracle(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
     return _chosen(result, metric, {"test": task.queries})
 
 
-def _generator(spec: RunSpec, pipeline: Pipeline) -> torch.Generator:
+def _generator(spec: RunSpec, pipeline: NetworkPipeline) -> torch.Generator:
     return pipeline.seeds.generator("fine-tuning", spec.metric.label)
 
 
@@ -260,7 +263,7 @@ def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
     return tuple(from_cost(metric, cost).tolist())
 
 
-def run_second(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_second(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Fine-tune phi, train theta with it, and fine-tune phi of the new network.
 
     Raises:

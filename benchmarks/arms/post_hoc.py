@@ -27,7 +27,7 @@ from baselines.post_hoc.threshold_shift import tune_threshold
 from baselines.validation import Validation, labels
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.problems.choices import Chosen, Point, Shifted, Trained
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, ShapeError
@@ -41,7 +41,9 @@ RANDOM = (OffsetEvolution, OffsetTrials)
 """Searches of offsets that draw random numbers."""
 
 
-def run_prior_correction(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_prior_correction(
+    spec: RunSpec, pipeline: NetworkPipeline, metric: Metric
+) -> Chosen:
     """Correct the logits for class shares that training had and observe has not.
 
     Raises:
@@ -60,7 +62,7 @@ def run_prior_correction(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> C
 def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
     """Return arms that choose the threshold of a binary problem, of so many at most."""
 
-    def run(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
         validation = pipeline.validation(metric, _limit(spec))
         limited = {limit: min(most, _limit(spec) or most)}
         found = tune(_class_outputs(spec, pipeline), validation, **limited)
@@ -72,7 +74,7 @@ def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
 def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> ArmKind:
     """Return arms that search shifts of the log-probability of every class."""
 
-    def run(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+    def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
         validation = pipeline.validation(metric, _limit(spec))
         outputs = _class_outputs(spec, pipeline)
         more = _noise(spec, pipeline) if search in RANDOM else {}
@@ -84,7 +86,7 @@ def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> A
     return ArmKind(run)
 
 
-def run_one_vs_rest(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_one_vs_rest(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Choose a threshold for every class against the rest, of a grid for each."""
     validation = pipeline.validation(metric, _limit(spec))
     outputs = _class_outputs(spec, pipeline)
@@ -94,7 +96,7 @@ def run_one_vs_rest(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen
     return _chosen(found.shift, validation, (), notes)
 
 
-def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def run_fw_eg(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
     """Elicit the gain of every class by probes, with Frank-Wolfe.
 
     Outputs are corrected to the class shares of observe where those of training are
@@ -125,7 +127,7 @@ def run_fw_eg(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
 
 
 def run_fairlearn_thresholds(
-    spec: RunSpec, pipeline: Pipeline, metric: Metric
+    spec: RunSpec, pipeline: NetworkPipeline, metric: Metric
 ) -> Chosen:
     """Equalise the error rates of groups, whose numbers are the network's last input.
 
@@ -150,7 +152,7 @@ def run_fairlearn_thresholds(
 
 
 def _prior_correction(
-    pipeline: Pipeline, validation: Validation
+    pipeline: NetworkPipeline, validation: Validation
 ) -> PriorCorrection | None:
     """Return the correction to the class shares of observe; None without training's."""
     training = pipeline.training_shares
@@ -188,7 +190,7 @@ def _limit(spec: RunSpec) -> int | None:
     return spec.budget.queries or None
 
 
-def _noise(spec: RunSpec, pipeline: Pipeline) -> dict[str, torch.Generator]:
+def _noise(spec: RunSpec, pipeline: NetworkPipeline) -> dict[str, torch.Generator]:
     return {"generator": pipeline.seeds.generator(spec.arm.kind, spec.metric.label)}
 
 
@@ -196,7 +198,7 @@ def _rounded(numbers: Tensor) -> list[float]:
     return [round(number, 3) for number in numbers.tolist()]
 
 
-def _class_outputs(spec: RunSpec, pipeline: Pipeline) -> Tensor:
+def _class_outputs(spec: RunSpec, pipeline: NetworkPipeline) -> Tensor:
     outputs = pipeline.outputs()
     if not isinstance(outputs, Tensor):
         raise ShapeError(

@@ -11,5 +11,5 @@
 
 `retrieval` is an example of each. Its `tiers.py` makes it a `problem.Problem`, which
 tables are made of, by tier. A network that runs train themselves, as in `tabular`,
-needs a `contract.Pipeline` alone.
+needs a `network_pipeline.NetworkPipeline` alone.
 """

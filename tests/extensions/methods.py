@@ -13,7 +13,7 @@ from baselines.network_methods.contract import (
 )
 from baselines.training.prediction import predict_examples
 from benchmarks.problems.choices import Chosen, Point, Shifted
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import Method, Preparation
@@ -119,7 +119,9 @@ class Stretch:
         return logits, embedding * self.factors
 
 
-def stretch_embedding(spec: RunSpec, pipeline: Pipeline, metric: Metric) -> Chosen:
+def stretch_embedding(
+    spec: RunSpec, pipeline: NetworkPipeline, metric: Metric
+) -> Chosen:
     """Search factors of the embedding at random, and keep those that observe best."""
     count = spec.budget.queries
     validation = pipeline.validation(metric, count)

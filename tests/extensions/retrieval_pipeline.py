@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from baselines.training.batches import Batches, SampledBatches
 from baselines.training.loop import Training, TrainingRun, train
 from benchmarks.data.registry import load_dataset
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import changed
@@ -92,7 +92,7 @@ def classification(outputs: tuple[Tensor, Tensor], targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs[0], targets)
 
 
-class RetrievalPipeline(Pipeline):
+class RetrievalPipeline(NetworkPipeline):
     """Digits 0 to 4 teach, 5 and 6 are observed, 7 to 9 are the test."""
 
     settings_type = RetrievalSettings

@@ -256,7 +256,7 @@ def proposal_recall(outputs: Tensor, truths: Tensor) -> float:
 
 @PIPELINES.register("detection")
 class DetectionPipeline(PretrainedPipeline):
-    """A detection problem with its detector; see `Pipeline`.
+    """A detection problem with its detector; see `NetworkPipeline`.
 
     Proposals and what is pooled from them do not depend on the adapter: they are
     computed once, and theta is the box head alone. Methods that train a network train

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from baselines.training.batches import Batches
 from baselines.training.optimization import Training
-from benchmarks.problems.contract import PIPELINES, Pipeline
+from benchmarks.problems.contract import PIPELINES
 from benchmarks.problems.fitted.estimators import Estimator, fitted, logits
 from benchmarks.problems.fitted.table import GROUP, Table, TableData, load_table
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make
 from benchmarks.runs.codec import encode
@@ -53,8 +54,8 @@ class FittedSettings:
 
 
 @PIPELINES.register("fitted")
-class FittedPipeline(Pipeline):
-    """A table with a fitted classifier; see `Pipeline`."""
+class FittedPipeline(NetworkPipeline):
+    """A table with a fitted classifier; see `NetworkPipeline`."""
 
     settings_type = FittedSettings
     settings: FittedSettings

@@ -21,7 +21,7 @@ from baselines.training.selection import Epoch
 from baselines.validation import Validation
 from benchmarks.problems.images.images import Images
 from benchmarks.problems.images.settings import TrainedByMethod
-from benchmarks.problems.pretrained.theta import DIVERGED
+from benchmarks.problems.pretrained.kept_training import DIVERGED
 from benchmarks.problems.pretrained.weights import kept
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed

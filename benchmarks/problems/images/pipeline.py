@@ -22,7 +22,7 @@ from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler
 
 @PIPELINES.register("images")
 class ImagePipeline(PretrainedPipeline):
-    """An image problem with its network; see `Pipeline`."""
+    """An image problem with its network; see `NetworkPipeline`."""
 
     settings_type = ImageSettings
     settings: ImageSettings

@@ -216,7 +216,7 @@ class PhotographThetaSpec(ThetaSpec):
 
 @PIPELINES.register("imagenet")
 class PhotographPipeline(PretrainedPipeline):
-    """A problem of photographs with its network; see `Pipeline`."""
+    """A problem of photographs with its network; see `NetworkPipeline`."""
 
     settings_type = PhotographSettings
     settings: PhotographSettings

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from baselines.training.batches import Batches
 from baselines.training.optimization import Training
 from benchmarks.problems.choices import Adapted, Choice, NetworkCost
-from benchmarks.problems.contract import Pipeline, make_pipeline
+from benchmarks.problems.contract import make_pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.problems.prerequisite import (
     PASSES,
     Forecast,
@@ -75,7 +76,7 @@ def kept_features(
     return EncodedSplit(tuple(parts), examples.targets)
 
 
-class PretrainedPipeline(Pipeline):
+class PretrainedPipeline(NetworkPipeline):
     """A pipeline on theta with FiLM, which its settings and replicate determine.
 
     Fine-tuning sees training images without augmentation: what comes before the adapter

@@ -4,13 +4,10 @@ A network is identified by all that determines it. A network trained on this mac
 being trained, takes precedence over a released one.
 """
 
-import hashlib
-import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -22,8 +19,8 @@ from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import Hooks, OnEpoch, TrainingRun, train
 from baselines.training.selection import Epoch
 from baselines.training.team import team
-from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.base_weights import BaseWeights, load_base
+from benchmarks.problems.pretrained.kept_training import DIVERGED, KeptTraining
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.weights import (
     Theta,
@@ -32,13 +29,10 @@ from benchmarks.problems.pretrained.weights import (
     freeze,
     kept,
     predicted,
-    read_released,
-    release,
 )
 from benchmarks.problems.splits import Splits
-from benchmarks.runs.artifacts import Artifact, find, get_or_make
-from benchmarks.runs.codec import canonical, encode
-from benchmarks.runs.paths import cache_root, data_root
+from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.paths import data_root
 from metricopt.errors import ConfigError, DivergedError
 from metricopt.losses.contract import Loss
 from metricopt.process.seeding import Seeds
@@ -46,19 +40,16 @@ from metricopt.tasks.examples import Examples
 
 TRAINING = "pre-training"
 """Name of the generator that a training draws from."""
-DIVERGED = "diverged"
-"""Name of the fact that a network diverged and has no weights; it holds the reason."""
 
 
 @dataclass(frozen=True)
-class ThetaSpec(Prerequisite):
+class ThetaSpec(KeptTraining):
     """Everything that determines theta; a kind of problem says how it is made.
 
     Attributes:
         problem: the images it is trained on.
         backbone: network, loss and training.
         replicate: decides splits and seeds.
-        kind: name of the folder of artifacts that networks are kept in.
         told: facts that a table of released networks shows, by heading.
         at_once: images that the network sees at a time when it is judged.
         load: returns the splits of a problem for a replicate.
@@ -67,7 +58,6 @@ class ThetaSpec(Prerequisite):
     problem: Any
     backbone: Any
     replicate: int
-    kind: ClassVar[str]
     told: ClassVar[Mapping[str, str]] = {"error on observe": "observe_mcr"}
     at_once: ClassVar[int] = 128
     load: ClassVar[Callable[[Any, int], Splits]]
@@ -159,17 +149,6 @@ class ThetaSpec(Prerequisite):
         return "-".join([*named, f"r{self.replicate}"])
 
     @property
-    def content(self) -> dict[str, Any]:
-        """All fields, JSON-able."""
-        found: dict[str, Any] = encode(self)
-        return found
-
-    @property
-    def digest(self) -> str:
-        """Identity: sha256 of its canonical JSON."""
-        return hashlib.sha256(canonical(self.content).encode()).hexdigest()
-
-    @property
     def seeds(self) -> Seeds:
         """Seeds of its training."""
         return Seeds(self.name)
@@ -179,21 +158,6 @@ class ThetaSpec(Prerequisite):
         """Seed of the first weights."""
         return self.seeds.seed("theta")
 
-    @property
-    def checkpoints(self) -> Path:
-        """Folder where a training that is under way keeps its states."""
-        return cache_root() / "pretraining" / f"{self.name}-{self.digest[:16]}"
-
-    @property
-    def is_made(self) -> bool:
-        """Whether it was trained on this machine, and is undamaged."""
-        return find(self.kind, self.content) is not None
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether `find` would not have to train it."""
-        return self.is_made or self._released() is not None
-
     def find(self) -> Theta:
         """Return the network with its loss, trained now if there is none.
 
@@ -202,27 +166,8 @@ class ThetaSpec(Prerequisite):
                 are missing or others.
             DivergedError: if it diverged.
         """
-        made = (None if self.is_made else self._released()) or self.trained_here()
-        return assembled(self.fresh(), self.loss(), made, self.name, self.kind)
-
-    def _released(self) -> Artifact | None:
-        # A training under way goes on.
-        here = self.checkpoints.exists()
-        return None if here else read_released(self.name, self.digest)
-
-    def trained_here(self, on_epoch: OnEpoch | None = None) -> Artifact:
-        """Return what is kept of the network, trained on this machine.
-
-        Raises:
-            DivergedError: if its loss became non-finite, now or before.
-        """
-        artifact = get_or_make(self.kind, self.content, lambda: self.train(on_epoch))
-        # Only now: if it were removed before the artifact is stored, a kill would lose
-        # all.
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
-        if DIVERGED in artifact.facts:
-            raise DivergedError(str(artifact.facts[DIVERGED]))
-        return artifact
+        loss = self.loss()
+        return assembled(self.fresh(), loss, self.kept(), self.name, self.kind)
 
     def train(self, on_epoch: OnEpoch | None = None) -> Artifact:
         """Train the network, continuing from its checkpoint if there is one.
@@ -282,14 +227,6 @@ class ThetaSpec(Prerequisite):
                 bar.set_postfix(loss=f"{epoch.train_loss:.4f}")
 
             self.trained_here(show)
-
-    def write(self) -> Path:
-        """Write it, trained here, to the released weights.
-
-        Raises:
-            ConfigError: if another network is released by that name.
-        """
-        return release(self.name, self.digest, self.content, self.trained_here())
 
     def release(self) -> dict[str, str]:
         """Write it to the released weights, and return what a table says of it."""

@@ -253,7 +253,7 @@ def start_at_components(network: EmbeddingNetwork, images: Photographs) -> None:
 
 @PIPELINES.register("retrieval")
 class RetrievalPipeline(PretrainedPipeline):
-    """A retrieval problem with its network; see `Pipeline`.
+    """A retrieval problem with its network; see `NetworkPipeline`.
 
     Every image of a part is a query among all others of that part.
     """

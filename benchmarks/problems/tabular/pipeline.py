@@ -19,7 +19,8 @@ from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Training
 from benchmarks.data.registry import load_dataset, variant_shape
 from benchmarks.networks.mlp import deployed, mlp
-from benchmarks.problems.contract import PIPELINES, Pipeline
+from benchmarks.problems.contract import PIPELINES
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.problems.pretrained.base_weights import restore
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.artifacts import Artifact, get_or_make
@@ -165,8 +166,8 @@ def standardisation(inputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @PIPELINES.register("tabular")
-class TabularPipeline(Pipeline):
-    """A binary problem with its MLP; see `Pipeline`."""
+class TabularPipeline(NetworkPipeline):
+    """A binary problem with its MLP; see `NetworkPipeline`."""
 
     settings_type = TabularSettings
     settings: TabularSettings

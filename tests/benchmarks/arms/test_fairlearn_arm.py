@@ -8,7 +8,7 @@ from fairlearn.metrics import equalized_odds_difference
 
 from benchmarks.arms.contract import run_arm
 from benchmarks.problems.choices import Adapted
-from benchmarks.problems.contract import Pipeline
+from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.spec import Arm
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
@@ -23,7 +23,7 @@ from tests.benchmarks.problems.pipeline_cases import make_spec
 SPEC = make_spec(Arm("fairlearn-thresholds"), metric="mcr")
 
 
-class ByGroup(Pipeline):
+class ByGroup(NetworkPipeline):
     """Known logits with the group of every example, as inputs of an identity."""
 
     loss = torch.nn.BCEWithLogitsLoss()

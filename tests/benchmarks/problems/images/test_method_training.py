@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.problems.images import method_training
 from benchmarks.problems.images.method_networks import METRIC_FREE, SIZES, unit_of
-from benchmarks.problems.pretrained.theta import DIVERGED
+from benchmarks.problems.pretrained.kept_training import DIVERGED
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DivergedError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline
