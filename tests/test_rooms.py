@@ -54,6 +54,7 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.geometry": "errors",
+    "metricopt.fewshot": "errors files process geometry",
     "metricopt.algorithm1": "errors ranking process tasks",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks algorithm1",
@@ -99,6 +100,7 @@ ROOMS = {
     "baselines.network_methods": "learned_losses losses training validation",
     "baselines.post_hoc": "validation",
     "baselines.phi_methods": "",
+    "baselines.learners": "",
     "benchmarks.runs": "",
     "benchmarks.networks": "",
     "benchmarks.data": "runs",
@@ -116,6 +118,7 @@ BELOW = {"metricopt": "", "baselines": "metricopt", "benchmarks": "metricopt bas
 FACES = (
     "metricopt",
     "metricopt.detection",
+    "metricopt.fewshot",
     "metricopt.geometry",
     "metricopt.sklearn",
 )
@@ -235,6 +238,7 @@ def test_pages_name_what_users_can_import():
     assert ("metricopt.detection", "DetectionMetric") in named
     for face, name in {*taken, *named} - {
         ("metricopt", "detection"),
+        ("metricopt", "fewshot"),
         ("metricopt", "geometry"),
         ("metricopt", "sklearn"),
     }:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from metricopt.geometry.kronecker_product import KroneckerProduct
     from metricopt.geometry.mirror_map import MirrorMap
     from metricopt.geometry.parameters import ParameterShapes, vector_shapes
-    from metricopt.geometry.partition import consecutive_blocks
+    from metricopt.geometry.partition import consecutive_blocks, layer_blocks
 
 __all__ = [
     "BlockDiagonal",
@@ -40,6 +40,7 @@ __all__ = [
     "MirrorMap",
     "ParameterShapes",
     "consecutive_blocks",
+    "layer_blocks",
     "mirror_descent",
     "released_block_iaf",
     "step_cosines",
@@ -60,6 +61,7 @@ _LATE = {
     "MirrorMap": "mirror_map",
     "ParameterShapes": "parameters",
     "consecutive_blocks": "partition",
+    "layer_blocks": "partition",
     "mirror_descent": "dual_iteration",
     "released_block_iaf": "block_iaf",
     "step_cosines": "health",

@@ -32,6 +32,8 @@ class BlockDiagonal(MirrorMap):
     this is their T-net.
     """
 
+    linear = True
+
     def __init__(
         self,
         parameters: Parameters,

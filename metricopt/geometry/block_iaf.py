@@ -9,8 +9,12 @@ from torch import Tensor, nn
 from metricopt.errors import require_choice, require_kind
 from metricopt.geometry.conditioners import Conditioner, Dense, Kronecker
 from metricopt.geometry.mirror_map import MirrorMap
-from metricopt.geometry.parameters import Parameters
-from metricopt.geometry.partition import checked_blocks, consecutive_blocks
+from metricopt.geometry.parameters import Parameters, parameter_shapes
+from metricopt.geometry.partition import (
+    checked_blocks,
+    consecutive_blocks,
+    layer_blocks,
+)
 from metricopt.geometry.scale import Scale, log_scale, scale
 
 DENSE_UP_TO = 2000
@@ -44,7 +48,7 @@ class BlockIAF(MirrorMap):
     Args:
         parameters: names and shapes of the parameters of a task.
         blocks: names of the tensors of every block, the first block first; by default
-            four consecutive tensors a block.
+            a block for every layer.
         scale: from a to the scale: "2-sigmoid" in (0, 2), "exp" or "clamped-exp".
         conditioner: makes encoders and decoders; by default `Dense()` for up to 2000
             parameters, `Kronecker()` for more.
@@ -74,7 +78,7 @@ class BlockIAF(MirrorMap):
     ) -> None:
         super().__init__(parameters)
         require_choice("scale", scale, Scale)
-        given = consecutive_blocks(self.shapes) if blocks is None else blocks
+        given = layer_blocks(self.shapes) if blocks is None else blocks
         self.blocks = checked_blocks(self.shapes, given)
         self.scale: Scale = scale
         self._sizes = [sum(self.shapes.sizes(block)) for block in self.blocks]
@@ -169,7 +173,11 @@ def released_block_iaf(
     Source: zhangyilang/MetaMirrorDescent, src/meta_mirror_descent.py. Differs: has an
     inverse and a log-determinant, takes one block, and names with an underscore.
     """
-    kronecker = Kronecker(heads="all-modes-zero")
+    shapes = parameter_shapes(parameters)
     return BlockIAF(
-        parameters, blocks, scale="exp", conditioner=kronecker, generator=generator
+        shapes,
+        consecutive_blocks(shapes) if blocks is None else blocks,
+        scale="exp",
+        conditioner=Kronecker(heads="all-modes-zero"),
+        generator=generator,
     )

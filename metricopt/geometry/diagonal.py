@@ -23,6 +23,8 @@ class Diagonal(MirrorMap):
     al., arXiv 2312.13486.
     """
 
+    linear = True
+
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
         self.log_scale = nn.Parameter(torch.zeros(self.shapes.size))

@@ -13,6 +13,8 @@ class Identity(MirrorMap):
     Source: Finn et al., ICML 2017 (MAML).
     """
 
+    linear = True
+
     def _primal(self, z: Tensor) -> Tensor:
         return z
 

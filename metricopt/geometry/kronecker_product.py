@@ -22,6 +22,8 @@ class KroneckerProduct(MirrorMap):
     product times the gradient. Differs: nothing, if both start from the same phi.
     """
 
+    linear = True
+
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
         self.matrices = nn.ModuleList(

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,10 +32,14 @@ class MirrorMap(nn.Module, ABC):
 
     Attributes:
         shapes: names and shapes of the parameters of a task.
+        linear: whether g(z) = P z, so that mirror descent is gradient descent in phi
+            with the preconditioner P.
 
     Source: Zhang, Li, Giannakis, arXiv 2312.13486, "Learning loss geometry priors via
     mirror descent".
     """
+
+    linear: ClassVar[bool] = False
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__()

@@ -30,6 +30,20 @@ def consecutive_blocks(shapes: ParameterShapes, tensors: int = 4) -> Blocks:
     return tuple(names[i : i + count] for i in range(0, len(names), count))
 
 
+def layer_blocks(shapes: ParameterShapes) -> Blocks:
+    """Return a block for every layer: a weight and the vectors behind it.
+
+    A tensor of two or more dimensions begins a block. A convolution, its bias and the
+    batch norm behind it are one, as in the released code of Zhang et al.
+    """
+    blocks: list[list[str]] = []
+    for name, shape in shapes.by_name.items():
+        if len(shape) > 1 or not blocks:
+            blocks.append([])
+        blocks[-1].append(name)
+    return tuple(map(tuple, blocks))
+
+
 def checked_blocks(shapes: ParameterShapes, blocks: Sequence[Sequence[str]]) -> Blocks:
     """Return a partition if every parameter is in it exactly once.
 

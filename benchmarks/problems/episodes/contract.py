@@ -1,42 +1,17 @@
-"""What an episode is, and the contract of a source that makes it by its number."""
+"""The contract of a source that makes an episode by its number."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 
 import torch
-from torch import Tensor
 
 from benchmarks.data.few_shot.contract import PARTS, TEST
 from metricopt.errors import ConfigError
+from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
 TEST_EPISODES = 600
 """Episodes to test, as in the published tables."""
-
-
-@dataclass(frozen=True, eq=False)
-class Episodes:
-    """B episodes of one shape, stacked; S and Q are all examples of an episode.
-
-    Attributes:
-        support_inputs: what a learner adapts to, float32 [B, S, ...].
-        support_targets: classes, int64 in [0, ways), [B, S]; or numbers [B, S, 1].
-        query_inputs: what an adapted learner is judged on, float32 [B, Q, ...].
-        query_targets: the same as of the support, [B, Q] or [B, Q, 1].
-    """
-
-    support_inputs: Tensor
-    support_targets: Tensor
-    query_inputs: Tensor
-    query_targets: Tensor
-
-    def __len__(self) -> int:
-        return len(self.support_inputs)
-
-    def to(self, device: torch.device | str) -> "Episodes":
-        """Return the episodes on a device."""
-        return Episodes(*(part.to(device) for part in _tensors(self)))
 
 
 class EpisodeSource(ABC):
@@ -80,7 +55,7 @@ class EpisodeSource(ABC):
                 f"expected at least one episode, numbered from 0 on, got {[*numbers]}"
             )
         made = [self._episode(part, number) for number in numbers]
-        parts = zip(*map(_tensors, made), strict=True)
+        parts = zip(*(each.tensors() for each in made), strict=True)
         return Episodes(*(torch.stack(each) for each in parts))
 
     def tests(self, at_once: int = 1) -> Iterator[Episodes]:
@@ -114,7 +89,3 @@ def require_counts(**counts: object) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise ConfigError(f"{name} must be an integer of 1 or more, got {count!r}")
-
-
-def _tensors(episodes: Episodes) -> list[Tensor]:
-    return [getattr(episodes, field.name) for field in fields(episodes)]

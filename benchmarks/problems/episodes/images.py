@@ -17,11 +17,11 @@ from benchmarks.data.files.readers import named
 from benchmarks.problems.episodes.class_splits import CLASS_SPLITS
 from benchmarks.problems.episodes.contract import (
     TEST_EPISODES,
-    Episodes,
     EpisodeSource,
     require_counts,
 )
 from metricopt.errors import ConfigError
+from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
 TURNS = 4

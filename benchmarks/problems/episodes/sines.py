@@ -11,10 +11,10 @@ from torch import Tensor
 
 from benchmarks.problems.episodes.contract import (
     TEST_EPISODES,
-    Episodes,
     EpisodeSource,
     require_counts,
 )
+from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
 AMPLITUDES, PHASES, INPUTS = (0.1, 5.0), (0.0, math.pi), (-5.0, 5.0)

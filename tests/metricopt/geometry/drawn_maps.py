@@ -37,7 +37,9 @@ MAPS = {
     ),
     "kronecker product": KroneckerProduct,
     "released blockIAF": released,
-    "blockIAF, dense": lambda shapes: BlockIAF(shapes, generator=seeded()),
+    "blockIAF, dense": lambda shapes: BlockIAF(
+        shapes, [tuple(SHAPES)[:4], tuple(SHAPES)[4:]], generator=seeded()
+    ),
     "blockIAF, kronecker": lambda shapes: BlockIAF(
         shapes, BLOCKS, conditioner=Kronecker((1, 1)), generator=seeded(1)
     ),

@@ -9,7 +9,9 @@ from metricopt.geometry import (
     BlockIAF,
     ParameterShapes,
     consecutive_blocks,
+    layer_blocks,
     mirror_descent,
+    released_block_iaf,
     vector_shapes,
 )
 from tests.metricopt.geometry.drawn_maps import point
@@ -20,7 +22,17 @@ def test_blocks_are_four_consecutive_tensors_and_a_remainder():
     assert consecutive_blocks(shapes) == (("a", "b", "c", "d"), ("e", "f"))
     assert consecutive_blocks(shapes, 2) == (("a", "b"), ("c", "d"), ("e", "f"))
     assert consecutive_blocks(shapes, 9) == (tuple("abcdef"),)
-    assert BlockIAF(shapes).blocks == consecutive_blocks(shapes)
+    assert released_block_iaf(shapes).blocks == consecutive_blocks(shapes)
+
+
+def test_blocks_of_layers_begin_with_a_matrix():
+    norm, dense = torch.nn.BatchNorm2d(2), torch.nn.Linear(8, 3)
+    first = torch.nn.Conv2d(1, 2, 3, bias=False)
+    network = torch.nn.Sequential(first, norm, torch.nn.Flatten(), dense)
+    shapes = ParameterShapes(dict(network.named_parameters()))
+    layers = ("0.weight", "1.weight", "1.bias"), ("3.weight", "3.bias")
+    assert layer_blocks(shapes) == layers == BlockIAF(shapes).blocks
+    assert layer_blocks(ParameterShapes({"a": (2,), "b": (3,)})) == (("a", "b"),)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""The state of a meta-training on disk."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from metricopt.errors import ConfigError, DataError
+from metricopt.files import told, write_atomically
+
+
+def write_state(path: Path, key: str, state: dict[str, Any]) -> None:
+    """Write a state over an earlier one, whole or not at all.
+
+    Args:
+        path: where; missing folders are made.
+        key: identity of the training.
+        state: tensors and plain values.
+    """
+    buffer = io.BytesIO()
+    torch.save({"key": key, **state}, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_state(path: Path, key: str) -> dict[str, Any] | None:
+    """Return the state in a file, on the CPU; None if there is no file.
+
+    Raises:
+        ConfigError: if it is of another training.
+        DataError: if it is damaged, or holds something else.
+    """
+    try:
+        # Tensors and plain values alone: any other pickle could run code.
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        found = state["key"]
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # torch and pickle raise many kinds
+        raise DataError(
+            f"{path} is no complete state of a meta-training: {told(error)}; delete it "
+            "to begin anew"
+        ) from error
+    if found != key:
+        raise ConfigError(
+            f"{path} is of another meta-training; expected {key}, got {found}: delete "
+            "it, or choose another path"
+        )
+    return dict(state)

@@ -1,0 +1,156 @@
+"""What is meta-learned: where the steps of a new task start, and their geometry."""
+
+import copy
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from metricopt.errors import ConfigError, require_kind
+from metricopt.fewshot.episodes import Examples
+from metricopt.geometry.dual_iteration import DualPath, Order, mirror_descent
+from metricopt.geometry.identity import Identity
+from metricopt.geometry.mirror_map import MirrorMap
+
+Named = Mapping[str, Tensor]
+"""Parameters of the network by name: phi, or the dual z."""
+Geometry = Callable[[Named], MirrorMap]
+"""Makes a mirror map for the parameters of a task."""
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""From outputs and targets of the examples of one episode to a scalar."""
+
+
+class MetaLearner(nn.Module):
+    """A network that adapts to an episode by a few steps of mirror descent.
+
+    Its parameters, and those of its geometry, are the meta-parameters. With a map g
+    they are z_0 and the weights of g, as in mirror descent. A linear map P
+    preconditions gradient descent in phi; then phi_0 is learned, and z_0 is the point
+    with P z_0 = phi_0, as in Meta-SGD, MT-net and Meta-Curvature. With the identity,
+    this is MAML.
+
+    Maps are the identity before they are trained, so the first step of a learner is
+    that of MAML from the network's own weights.
+
+    Args:
+        network: from inputs [n, ...] to outputs; copied. Parameters that require no
+            gradient stay as they are.
+        loss: from outputs and targets of an episode to a scalar.
+        geometry: makes the map, for example `metricopt.geometry.BlockIAF`.
+        steps: inner steps K, at least 0.
+        rate: inner rate alpha, positive.
+        order: "full" for meta-gradients with second derivatives, or "first".
+
+    Attributes:
+        network: the network, whose parameters are z_0, or phi_0 where g is linear.
+        geometry: the map.
+
+    Raises:
+        ConfigError: if the network has nothing to adapt, or batch norms with running
+            statistics, or a setting is out of range.
+        DivergedError: if a scale of the map overflows or vanishes at the start.
+
+    Source: Zhang, Li, Giannakis, arXiv 2312.13486; Finn et al., ICML 2017.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        loss: Loss,
+        geometry: Geometry = Identity,
+        *,
+        steps: int = 5,
+        rate: float = 0.01,
+        order: Order = "full",
+    ) -> None:
+        super().__init__()
+        require_kind("network", network, nn.Module, "a torch module")
+        self.network = copy.deepcopy(network)
+        self.loss, self.steps, self.rate, self.order = loss, steps, rate, order
+        phi_0 = _to_adapt(self.network)
+        self.geometry = geometry(phi_0)
+        require_kind("geometry", self.geometry, MirrorMap, "a function to a MirrorMap")
+        self.geometry.to(next(iter(phi_0.values())))
+        if not self.geometry.linear:
+            self._start_from(self.geometry.inverse(phi_0))
+        self.geometry.check(self.z_0())
+
+    @property
+    def size(self) -> int:
+        """Number of meta-parameters."""
+        return sum(each.numel() for each in self.parameters() if each.requires_grad)
+
+    def z_0(self) -> Named:
+        """Return where the dual iteration starts, differentiable.
+
+        Raises:
+            DivergedError: if a linear map has become singular.
+        """
+        start = _adapted(self.network)
+        return self.geometry.inverse(start) if self.geometry.linear else start
+
+    def adapt(
+        self, inputs: Tensor, targets: Tensor, steps: int | None = None
+    ) -> DualPath[Named]:
+        """Return the path of one episode: `path.phi[-1]` is the adapted network.
+
+        Args:
+            inputs: support, [S, ...].
+            targets: support, [S, ...].
+            steps: steps K, if not as many as in meta-training.
+
+        Raises:
+            DivergedError: if g(z_0) is not finite. A loss that diverges on the way is
+                no error: the path shows it.
+        """
+        return mirror_descent(
+            self.geometry,
+            self.z_0(),
+            lambda phi: self.loss(self.predict(phi, inputs), targets),
+            steps=self.steps if steps is None else steps,
+            rate=self.rate,
+            order=self.order,
+        )
+
+    def predict(self, phi: Named, inputs: Tensor) -> Tensor:
+        """Return the outputs of the network with parameters phi."""
+        outputs: Tensor = functional_call(self.network, dict(phi), (inputs,))
+        return outputs
+
+    def query_loss(self, support: Examples, query: Examples) -> Tensor:
+        """Return the loss on the query of one episode after adapting to its support.
+
+        It is differentiable in all meta-parameters, by `order`, and works under `vmap`.
+        """
+        phi = self.adapt(*support).phi[-1]
+        return self.loss(self.predict(phi, query[0]), query[1])
+
+    @torch.no_grad()
+    def _start_from(self, z_0: Named) -> None:
+        for name, weight in _adapted(self.network).items():
+            weight.copy_(z_0[name])
+
+
+def _adapted(network: nn.Module) -> Named:
+    return {n: w for n, w in network.named_parameters() if w.requires_grad}
+
+
+def _to_adapt(network: nn.Module) -> Named:
+    """Return the parameters that are adapted, without their graph.
+
+    Raises:
+        ConfigError: if there are none, or episodes would leave a trace in the network.
+    """
+    for name, layer in network.named_modules():
+        if getattr(layer, "running_mean", None) is not None:
+            raise ConfigError(
+                f"norms must use the statistics of the batch alone, but {name!r} has "
+                "running ones, which would carry over from one episode to the next: "
+                "make it with track_running_stats=False, or call "
+                "torch.func.replace_all_batch_norm_modules_(network)"
+            )
+    found = {name: weight.detach() for name, weight in _adapted(network).items()}
+    if not found:
+        raise ConfigError("the network needs a parameter that requires a gradient")
+    return found

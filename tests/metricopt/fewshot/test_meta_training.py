@@ -1,0 +1,343 @@
+"""The loop: descent, clipping, schedules, the best state, steps left out, kills."""
+
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from metricopt.errors import ConfigError, DataError, DivergedError, ShapeError
+from metricopt.fewshot import (
+    Episodes,
+    MetaLearner,
+    MetaTraining,
+    meta_train,
+    query_outputs,
+)
+from metricopt.geometry import Identity
+from tests.metricopt.fewshot.drawn_episodes import (
+    WAYS,
+    blob_learner,
+    blobs,
+    line_learner,
+    lines,
+    perceptron,
+)
+
+SHORT = {"iterations": 6, "episodes": 2, "validate_every": 2, "save_every": 0}
+
+
+def settings(**changes):
+    return MetaTraining(**SHORT | changes)
+
+
+def accuracy(learner):
+    episodes = blobs(range(900, 940))
+    outputs = query_outputs(learner, episodes, batching="vmap")
+    return (outputs.argmax(-1) == episodes.query_targets).float().mean().item()
+
+
+def same(learner, other):
+    found, expected = learner.state_dict(), other.state_dict()
+    return all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+@pytest.mark.parametrize("batching", ["loop", "vmap"])
+def test_it_learns_to_learn(batching):
+    learner = blob_learner(rate=0.03)
+    before = accuracy(learner)
+    found = meta_train(
+        learner, blobs, settings(iterations=60, rate=0.01, batching=batching)
+    )
+    assert before < 0.6
+    assert accuracy(learner) > 0.9
+    assert len(found.losses) == len(found.gradient_norms) == found.kept == 60
+    assert found.skipped == ()
+    assert not learner.training
+
+
+def test_a_step_is_that_of_the_optimizer_on_the_mean_query_loss():
+    learner, other = line_learner(), line_learner()
+    found = meta_train(learner, lines, settings(iterations=1, rate=0.1))
+    losses = [other.query_loss(*each) for each in lines(range(2)).one_by_one()]
+    mean = torch.stack(losses).mean()
+    mean.backward()
+    gradient = torch.cat([w.grad.flatten() for w in other.parameters()])
+    torch.optim.Adam(other.parameters(), 0.1).step()
+    assert found.losses[0] == pytest.approx(mean.item())
+    assert found.gradient_norms[0] == pytest.approx(gradient.norm().item(), rel=1e-5)
+    for weight, expected in zip(learner.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected)
+
+
+def test_long_meta_gradients_are_clipped():
+    learner, other = line_learner(Identity), line_learner(Identity)
+    asked = settings(iterations=1, optimizer="sgd", rate=1.0, clip=0.01)
+    found = meta_train(learner, lines, asked)
+    pairs = zip(learner.parameters(), other.parameters(), strict=True)
+    moved = torch.cat([(a - b).detach().flatten() for a, b in pairs]).norm()
+    assert found.gradient_norms[0] > 0.1
+    # Nesterov's first step is 1 + 0.9 gradients long.
+    assert moved.item() == pytest.approx(0.019, rel=1e-3)
+
+
+def test_rates_follow_their_schedule():
+    cosine = settings(rate=2.0, schedule="cosine")
+    steps = settings(rate=2.0, schedule="steps")
+    expected = [1 + math.cos(math.pi * i / 6) for i in range(6)]
+    assert [cosine.rate_at(i) for i in range(6)] == pytest.approx(expected)
+    expected = [2, 2, 0.2, 0.2, 0.02, 0.02]
+    assert [steps.rate_at(i) for i in range(6)] == pytest.approx(expected)
+    assert settings(rate=2.0).rate_at(5) == 2
+
+
+def test_the_state_of_the_highest_score_is_kept():
+    scores, states = iter([math.nan, 0.5, 0.2]), {}
+
+    def validate(learner):
+        assert not learner.training
+        states[len(states)] = {n: w.clone() for n, w in learner.state_dict().items()}
+        return next(scores)
+
+    learner = line_learner()
+    found = meta_train(learner, lines, settings(), validate=validate)
+    assert found.kept == 4
+    assert list(found.validations) == [2, 4, 6]
+    assert found.validations[4] == 0.5
+    kept = learner.state_dict()
+    assert all(torch.equal(kept[n], w) for n, w in states[1].items())
+    assert not all(torch.equal(kept[n], w) for n, w in states[2].items())
+
+
+def broken(numbers):
+    """Lines, but the query of episode 5 is not finite."""
+    found = lines(numbers)
+    targets = found.query_targets.clone()
+    targets[[n == 5 for n in numbers]] = math.inf
+    return Episodes(*found.support, found.query_inputs, targets)
+
+
+def test_a_meta_gradient_that_is_not_finite_is_skipped_and_counted():
+    learner = line_learner()
+    found = meta_train(learner, broken, settings())
+    assert found.skipped == (2,)
+    assert not math.isfinite(found.losses[2])
+    assert not math.isfinite(found.gradient_norms[2])
+    assert all(map(math.isfinite, found.losses[:2] + found.losses[3:]))
+    assert all(bool(weight.isfinite().all()) for weight in learner.parameters())
+    # The step was left out: the state is that of before.
+    before = line_learner()
+    meta_train(before, broken, settings(iterations=2))
+    after = line_learner()
+    assert meta_train(after, broken, settings(iterations=3)).skipped == (2,)
+    assert same(after, before)
+
+
+def test_a_training_without_any_step_is_an_error():
+    message = "not finite in 6 iterations in a row, up to 5"
+    with pytest.raises(DivergedError, match=message):
+        meta_train(line_learner(rate=1e12), lines, settings())
+
+
+def dropping(seed=0):
+    """A network that draws at random while it is trained."""
+    network = perceptron(4, WAYS, seed).insert(1, nn.Dropout(0.2))
+    return MetaLearner(network, nn.functional.cross_entropy, rate=0.1)
+
+
+class Killed(KeyboardInterrupt):
+    pass
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_an_interrupted_training_ends_as_an_undisturbed_one(optimizer, tmp_path):
+    asked = settings(optimizer=optimizer, schedule="cosine")
+    expected = dropping()
+    whole = meta_train(expected, blobs, asked, validate=accuracy)
+    path = tmp_path / "folder" / "state.pt"
+    for stop in (1, 4):
+
+        def killed(numbers, stop=stop):
+            if numbers[0] == 2 * stop:
+                raise Killed
+            return blobs(numbers)
+
+        torch.rand(stop)  # what others draw does not matter
+        # The weights come from the file, not from the network.
+        with pytest.raises(Killed):
+            meta_train(
+                dropping(stop - 1), killed, asked, validate=accuracy, checkpoint=path
+            )
+    for _ in range(2):
+        learner = dropping(3)
+        found = meta_train(learner, blobs, asked, validate=accuracy, checkpoint=path)
+        assert same(learner, expected)
+        assert (found.losses, found.validations) == (whole.losses, whole.validations)
+        assert (found.gradient_norms, found.kept) == (whole.gradient_norms, whole.kept)
+
+
+KILLED = """
+import sys, time
+from tests.metricopt.fewshot.drawn_episodes import blob_learner, blobs
+from tests.metricopt.fewshot.test_meta_training import accuracy, settings
+from metricopt.fewshot import meta_train
+
+def slow(numbers):
+    time.sleep(0.05)
+    return blobs(numbers)
+
+asked = settings(iterations=40)
+meta_train(blob_learner(), slow, asked, validate=accuracy, checkpoint=sys.argv[1])
+"""
+
+
+def test_a_killed_process_is_continued_bit_for_bit(tmp_path):
+    path = tmp_path / "state.pt"
+    process = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(path)])
+    while not path.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    done = torch.load(path)["numbers"][0]
+    assert 0 < done < 40
+    asked = settings(iterations=40)
+    expected, learner = blob_learner(), blob_learner()
+    whole = meta_train(expected, blobs, asked, validate=accuracy)
+    found = meta_train(learner, blobs, asked, validate=accuracy, checkpoint=path)
+    assert same(learner, expected)
+    assert found.losses == whole.losses
+
+
+def test_states_of_other_trainings_and_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "state.pt"
+    meta_train(line_learner(), lines, settings(), checkpoint=path)
+    for learner, asked in (
+        (line_learner(), settings(rate=0.5)),
+        (line_learner(Identity), settings()),
+        (line_learner(steps=2), settings()),
+    ):
+        with pytest.raises(ConfigError, match="is of another meta-training; expected"):
+            meta_train(learner, lines, asked, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match="delete it to begin anew"):
+        meta_train(line_learner(), lines, settings(), checkpoint=path)
+
+
+def with_targets(change):
+    """Blobs whose targets of the second episode are changed."""
+
+    def changed(numbers):
+        found = blobs(numbers)
+        targets = [t.clone() for t in (found.support_targets, found.query_targets)]
+        for each in targets:
+            each[1] = change(each[1])
+        return Episodes(
+            found.support_inputs, targets[0], found.query_inputs, targets[1]
+        )
+
+    return changed
+
+
+def reshaped(numbers):
+    found = lines(numbers)
+    return Episodes(found.support_inputs, found.support_targets[..., 0], *found.query)
+
+
+def infinite(numbers):
+    found = lines(numbers)
+    return Episodes(
+        found.support_inputs * math.nan, found.support_targets, *found.query
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "episodes", "error", "message"),
+    [
+        (
+            blob_learner,
+            with_targets(lambda t: t + 1),
+            DataError,
+            "classes in [0, 2] for outputs [n, 3], got 0 to 3",
+        ),
+        (
+            blob_learner,
+            with_targets(lambda t: t - 1),
+            DataError,
+            "classes in [0, 2] for outputs [n, 3], got -1 to 2",
+        ),
+        (
+            blob_learner,
+            with_targets(lambda t: t.clamp(max=1)),
+            ConfigError,
+            "as many classes in its support: expected 3 as in the first one, got 2",
+        ),
+        (line_learner, reshaped, ShapeError, "its shape [B, n, 1], got [2, 3]"),
+        (line_learner, infinite, DataError, "finite before any step, got nan"),
+        (
+            line_learner,
+            lambda n: lines(n[:1]),
+            ShapeError,
+            "expected 2 episodes, got 1",
+        ),
+        (
+            line_learner,
+            lambda n: lines(n).tensors(),
+            ConfigError,
+            "the function of numbers returns must be Episodes(...)",
+        ),
+        (
+            line_learner,
+            lambda n: Episodes(*lines(n).support, *lines([0, 1, 2]).query),
+            ShapeError,
+            "the query of 2 episodes needs inputs and targets [2, n, ...]",
+        ),
+    ],
+)
+def test_episodes_of_no_use_are_refused_before_a_step(make, episodes, error, message):
+    learner = make()
+    with pytest.raises(error, match=re.escape(message)):
+        meta_train(learner, episodes, settings())
+    assert same(learner, make())
+
+
+def test_ways_that_change_later_are_refused():
+    def changing(numbers):
+        return (with_targets(lambda t: t.clamp(max=1)) if numbers[0] else blobs)(
+            numbers
+        )
+
+    with pytest.raises(ConfigError, match="expected 3 as in the first one, got 2"):
+        meta_train(blob_learner(), changing, settings())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"iterations": 0}, "meta-training needs iterations >= 1, got iterations=0"),
+        ({"episodes": 0}, "episodes >= 1, got episodes=0"),
+        ({"iterations": 1.5}, "iterations must be a whole number, got 1.5"),
+        ({"rate": 0.0}, "rate > 0, got rate=0.0"),
+        ({"clip": 0.0}, "clip > 0, got clip=0.0"),
+        ({"weight_decay": -1.0}, "weight_decay >= 0, got weight_decay=-1.0"),
+        ({"validate_every": 0}, "validate_every >= 1, got validate_every=0"),
+        ({"save_every": -1}, "save_every >= 0, got save_every=-1"),
+        ({"optimizer": "lbfgs"}, "optimizer must be one of 'adam', 'sgd', got"),
+        ({"schedule": "linear"}, "schedule must be one of 'constant', 'cosine'"),
+        ({"batching": "map"}, "batching must be one of 'loop', 'vmap', got 'map'"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_named(changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        MetaTraining(**changes)
+
+
+def test_outputs_are_made_one_by_one_or_all_at_once():
+    with pytest.raises(ConfigError, match="batching must be one of"):
+        query_outputs(blob_learner(), blobs([0]), batching="map")
