@@ -198,6 +198,11 @@ class Metric(ABC):
     columns: tuple[str, ...] = ()
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest possible native value; infinite where nobody knows."""
+        return self.low, self.high
+
+    @property
     def direction(self) -> str:
         """The better direction of the native value in words: "higher" or "lower"."""
         return "higher" if self.higher_is_better else "lower"
@@ -370,6 +375,11 @@ class WrappedMetric(Metric):
     def high(self) -> float:  # type: ignore[override]
         """Greatest native value of the metric."""
         return self.metric.high
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest possible native value of the metric."""
+        return self.metric.limits
 
     def _in_range(self, value: float) -> float:
         return self.metric._in_range(value)

@@ -125,15 +125,28 @@ class Bounds:
         axes: columns of `ConstrainedMetric.each` that a front is made of: the
             objective, and the first two others of different metrics.
         confidence: probability with which all are to be met on other data.
+        zero: cost of an objective of 0, if nobody knows how far its values go.
     """
 
     names: tuple[str, ...]
     axes: tuple[int, ...]
     confidence: float = CONFIDENCE
+    zero: float | None = None
 
     def is_enough(self, probability: float) -> bool:
         """Return whether bounds met with this probability are said to be met."""
         return probability >= self.confidence
+
+    def price(self, cost: float, before: float) -> float:
+        """Return how much a cost of the objective is above the one before.
+
+        It is a share of the objective's range, or of the greater of its two values if
+        nobody knows how far they go, so that no unit decides.
+        """
+        unit = 1.0
+        if self.zero is not None:
+            unit = max(abs(cost - self.zero), abs(before - self.zero), ROUNDING)
+        return (cost - before) / unit
 
 
 def met(each: Tensor) -> Tensor:
@@ -207,7 +220,11 @@ class ConstrainedMetric(Metric):
         names = [metric.name for metric in self.metrics]
         different = [names.index(name) for name in dict.fromkeys(names)]
         bounds = tuple(bound.name for bound in self.bounds)
-        return Bounds(bounds, tuple(different[: 1 + FURTHER]), self.confidence)
+        axes = tuple(different[: 1 + FURTHER])
+        zero = None
+        if not all(map(math.isfinite, self.objective.limits)):
+            zero = to_cost(self.objective, torch.zeros(())).item()
+        return Bounds(bounds, axes, self.confidence, zero)
 
     def over(self, wrap: Callable[[Metric], Metric]) -> "ConstrainedMetric":
         """Return the same with every metric wrapped."""

@@ -15,7 +15,7 @@ from metricopt.errors import ConfigError, require_choice, require_kind, unknown_
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
 from metricopt.reading.columns import Columns, apart, copied
-from metricopt.reading.expected import Limits, probabilities, unwrapped
+from metricopt.reading.expected import ANY, Limits, probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
     from_accumulator,
@@ -93,6 +93,7 @@ class CallableMetric(Metric):
     takes_tuples = True
     shape = "[N, C, ...]"
     range_remedy = ", which low and high promise"
+    limits: Limits = ANY
     takes: Takes = NOTHING
 
     def __init__(
@@ -112,7 +113,7 @@ class CallableMetric(Metric):
                 f"metric {name!r} needs a finite range low < high, "
                 f"got low={low}, high={high}"
             )
-        self.limits: Limits = (
+        self.limits = (
             -math.inf if low is None else low,
             math.inf if high is None else high,
         )

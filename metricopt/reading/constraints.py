@@ -191,6 +191,5 @@ def _bounded(bound: Bound, keys: _Keys | None) -> BoundedMetric:
     # The side of the bound is the direction of a function that does not say it.
     known = isinstance(spec, str | Metric)
     metric = make_metric(spec) if known else make_metric(spec, higher_is_better=least)
-    own = metric if isinstance(metric, CallableMetric) else None
-    bound.check(metric.name, own.limits if own else (metric.low, metric.high))
+    bound.check(metric.name, metric.limits)
     return BoundedMetric(metric, bound.sense, float(bound.value))

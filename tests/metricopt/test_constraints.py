@@ -71,7 +71,7 @@ def test_a_bound_that_cannot_be_met_is_said_not_to_be():
     assert max(result.feasible.values()) < 0.95
     assert result.notes["feasible"] <= min(result.feasible.values())
     assert (
-        "Nothing that was tried meets them with probability 0.95"
+        "Nothing of use that was tried meets them with probability 0.95"
         in result.evidence.reason
     )
     (bound,) = result.bounds

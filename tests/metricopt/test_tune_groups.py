@@ -164,6 +164,26 @@ def test_a_bound_on_a_gap_is_met_by_offsets_of_groups():
     assert after["accuracy"] > before["accuracy"] - 0.02
 
 
+@pytest.mark.parametrize("bound", [0.02, 0.1])
+def test_offsets_of_groups_meet_a_bound_as_probably_as_one_for_all(bound):
+    (odds, labels, group), _ = digits()
+    met = []
+    for offsets_by in (None, "group"):
+        found = metricopt.tune(
+            odds,
+            labels,
+            both,
+            columns={"group": group},
+            offsets_by=offsets_by,
+            objective="accuracy",
+            constraints=[metricopt.at_most("gap", bound)],
+            higher_is_better=True,
+            **QUICK,
+        )
+        met.append((found.bounds[0].probability >= 0.5, found.metric_after))
+    assert met[1] >= met[0]
+
+
 def test_groups_that_the_metric_does_not_take_are_used_all_the_same():
     (odds, labels, group), _ = digits()
     found = metricopt.tune(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.bounds import Front
-from metricopt.metrics.constrained import Bounds, constrained_cost
+from metricopt.metrics.constrained import Bounds
 from metricopt.on_outputs.coordinates import Reach, reaches
 from metricopt.on_outputs.cross_fitting import Clock, CrossFitting, followed
 from metricopt.on_outputs.looks import chance_of, simplest
@@ -21,6 +21,7 @@ from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Elsewhere, Held
 from metricopt.on_outputs.within_bounds.offsets import OffsetsWithin
+from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.sweeps import is_swept
 
 WITHOUT_OFFSETS = (0.0, 0.2, 0.5)
@@ -33,7 +34,7 @@ class Chosen:
 
     Attributes:
         best: the best objective of what meets them with enough probability, or else
-            what most probably meets them.
+            the best by `Preference.order`.
         untouched: phi = 0.
         front: what else can be had.
     """
@@ -41,10 +42,6 @@ class Chosen:
     best: Held
     untouched: Held
     front: Front
-
-
-def _cost(held: Held) -> float:
-    return constrained_cost(held.each).item()
 
 
 class Choice:
@@ -78,13 +75,14 @@ class Choice:
             spread = self._search.each[:, 1:].std(0, correction=0)
             margins = (k * spread for k in WITHOUT_OFFSETS)
             held = [each for margin in margins for each in self._descended(margin)]
-            best = self._best([untouched, *held], untouched)
+            best = self._best(held, Preference(untouched, self._bounds))
             return Chosen(best, untouched, self._front_of_queried())
         sweep = OffsetsWithin(self._elsewhere, offsets, self._bounds, untouched.errors)
-        held = [sweep.within()]
+        preference = Preference(untouched, self._bounds, sweep.constant)
+        held = [sweep.within(preference)]
         if "adapter" in statistics.parts or not sweep.is_exhaustive:
             held += self._descended(sweep.margin * sweep.scale)
-        return Chosen(self._best(held, untouched), untouched, sweep.front())
+        return Chosen(self._best(held, preference), untouched, sweep.front())
 
     def _offsets(self) -> Reach | None:
         """Return output offsets alone, if there are any that can be swept."""
@@ -94,15 +92,18 @@ class Choice:
         # Where there is nothing else to move, all of phi are offsets.
         return alone or replace(self._found[0], name="output offsets")
 
-    def _best(self, held: list[Held], untouched: Held) -> Held:
+    def _best(self, held: list[Held], preference: Preference) -> Held:
         """Return the simplest that is as good as the best of those within bounds.
 
-        Where none is, the most probable, which may be the untouched network.
+        Where none is, the best by the preference, which may be the untouched network.
         """
-        enough = [each for each in held if self._bounds.is_enough(each.all_met)]
+        enough = [
+            each
+            for each in held
+            if self._bounds.is_enough(each.all_met) and preference.is_of_use(each)
+        ]
         if not enough:
-            either = [*held, untouched]
-            return max(either, key=lambda one: (one.all_met, -_cost(one)))
+            return max([preference.untouched, *held], key=preference.order)
         costs = torch.stack([each.objective for each in enough])
         return enough[simplest(costs[:, 0], chance_of(costs))]
 

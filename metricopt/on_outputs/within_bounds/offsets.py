@@ -1,12 +1,13 @@
 """Output offsets within bounds: the least margin that is enough, and the front."""
 
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from metricopt.methods.bounds import Front
-from metricopt.metrics.constrained import Bounds, constrained_cost
+from metricopt.metrics.constrained import Bounds, constrained_cost, met
 from metricopt.on_outputs.coordinates import Reach
 from metricopt.on_outputs.within_bounds.front import (
     MOST,
@@ -16,12 +17,13 @@ from metricopt.on_outputs.within_bounds.front import (
     towards,
 )
 from metricopt.on_outputs.within_bounds.held import Elsewhere, Held
+from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.sweeps import Aim, Sweeps
 
 MARGINS = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0)
 """Margins of the bounds, in standard errors of their metrics, in turn."""
-HALVINGS = 3
-"""Times that the interval is halved in which the least such margin is."""
+FINER = 7
+"""Margins that are tried around the best of these."""
 FEWEST = 20
 """Points of a front of many examples; of few there are more."""
 KEPT = 30
@@ -61,31 +63,33 @@ class OffsetsWithin:
         """Whether all that offsets can do was tried."""
         return self._sweeps.is_exhaustive
 
-    def within(self) -> Held:
-        """Return the offsets of the least margin that meets the bounds surely enough.
+    @property
+    def constant(self) -> float:
+        """Least cost of decisions that are the same for all and meet the bounds."""
+        means = self._sweeps.constant
+        return min(means[met(means), 0].tolist(), default=math.inf)
 
-        Where none does, those of the greatest probability.
-        """
-        is_enough = self._bounds.is_enough
-        best, less = self._at(0.0), 0.0
-        self.scale = best.errors
-        for margin in MARGINS[1:]:
-            if is_enough(best.all_met):
+    def within(self, preference: Preference) -> Held:
+        """Return the offsets of the margin that is preferred."""
+        tried: dict[float, Held] = {}
+
+        def order(margin: float) -> tuple[bool, bool, bool, float]:
+            return preference.order(tried[margin])
+
+        for margin in MARGINS:
+            tried[margin] = self._at(margin)
+            self.scale = tried[margin].errors
+            if self._bounds.is_enough(tried[margin].all_met):
                 break
-            found = self._at(margin)
-            self.scale = found.errors
-            if found.all_met > best.all_met:
-                best, less, self.margin = found, self.margin, margin
-        if not is_enough(best.all_met):
-            return best
-        for _ in range(HALVINGS if self.margin else 0):
-            margin = (less + self.margin) / 2
-            found = self._at(margin)
-            if is_enough(found.all_met):
-                best, self.margin = found, margin
-            else:
-                less = margin
-        return best
+        best = max(tried, key=order)
+        self.scale = tried[best].errors
+        place = MARGINS.index(best)
+        near = [*tried][max(0, place - 1) : place + 2]
+        for margin in torch.linspace(near[0], near[-1], FINER + 2).tolist():
+            if margin not in tried:
+                tried[margin] = self._at(margin)
+        self.margin = max(tried, key=order)
+        return tried[self.margin]
 
     def front(self) -> Front:
         """Return the front, with what cross-fitting says of each of its points."""

@@ -54,12 +54,30 @@ class Sweeps:
         places = range(statistics.size)[statistics.parts["offsets"]]
         # Of two classes that are compared, one is moved.
         alike = self._columns == 2 and not self._apart
-        self._places = list(places[1::2] if alike else places)
+        every, columns = torch.tensor(places), len(places[: self._columns])
+        own = every.view(-1, columns)[:, 1:] if alike else every.view(-1, columns)
+        # Groups of examples move apart, and all of them together.
+        self._together = list(own.T)
+        self._lines = list(self._together)
+        if len(own) > 1:
+            self._lines += own.reshape(-1, 1)
 
     @property
     def is_exhaustive(self) -> bool:
         """Whether all that offsets can do is tried."""
-        return len(self._places) == 1
+        return len(self._lines) == 1
+
+    @property
+    def constant(self) -> Tensor:
+        """Predictions [K, 1 + M] of decisions that are the same for all examples."""
+        far = 1 + 2 * self._outputs.abs().max().item()
+        each = torch.zeros(len(self._together), self.statistics.size)
+        for offsets, line in zip(each, self._together, strict=True):
+            offsets[line] += far
+        if self._apart or len(each) == 1:
+            # No label or all of them; the first or the second of two classes.
+            each = torch.stack([each.sum(0), -each.sum(0)])
+        return self.predicted(each)
 
     def predicted(self, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return predictions [P, 1 + M] of offsets [P, d], examples weighted [N]."""
@@ -76,18 +94,18 @@ class Sweeps:
         rises with no offset alone, but with all of logit adjustment.
         """
         if self.is_exhaustive:
-            self._try(self._thresholds(self._places[0], self.offsets[0], MOST))
+            self._try(self._thresholds(self._lines[0], self.offsets[0], MOST))
             return
         self._try(obvious(self.statistics))
-        turns = PASSES * len(self._places)
+        turns = PASSES * len(self._lines)
         followed = max(1, min(len(aims), self.room // (FEWEST * turns)))
         count = max(FEWEST, min(24, self.room // (followed * turns)))
         for chosen in torch.linspace(0, len(aims) - 1, followed).round().long():
             aim = aims[int(chosen)]
             for _ in range(PASSES):
-                for place in self._places:
+                for line in self._lines:
                     best = self.offsets[aim(self.means).argmin()]
-                    self._try(self._thresholds(place, best, count))
+                    self._try(self._thresholds(line, best, count))
 
     @property
     def room(self) -> int:
@@ -104,13 +122,14 @@ class Sweeps:
     def _outputs_at(self, offsets: Tensor) -> Tensor:
         return self.statistics.outputs(offsets)[0].cpu()
 
-    def _thresholds(self, place: int, base: Tensor, most: int) -> Tensor:
-        """Return offsets [L, d] that differ in one, at about evenly many examples.
+    def _thresholds(self, line: Tensor, base: Tensor, most: int) -> Tensor:
+        """Return offsets [L, d] on a line from a base, at about evenly many examples.
 
-        Each lies between two examples whose decisions it tells apart.
+        The numbers of a line are moved by as much. Each of the offsets lies between two
+        examples whose decisions it tells apart.
         """
-        without, once = base.clone(), torch.zeros_like(base)
-        without[place], once[place] = 0, 1
+        once = torch.zeros_like(base)
+        once[line] = 1
         change = self._outputs_at(once[None]) - self._outputs
         column = int(change.sum(0).argmax())
         moved = change[:, column]
@@ -118,7 +137,7 @@ class Sweeps:
             # Rows of log-probabilities are normalised again, so all columns change.
             others = change.sum(1) - moved
             moved = moved - others / (self._columns - 1)
-        outputs = self._outputs_at(without[None])[moved > 0.5]
+        outputs = self._outputs_at(base[None])[moved > 0.5]
         needed = -outputs[:, column]
         if not self._apart:
             outputs[:, column] = -torch.inf
@@ -129,7 +148,7 @@ class Sweeps:
         most = max(FEWEST, min(most, self.room))
         chosen = torch.linspace(0, len(between) - 1, min(most, len(between)))
         found = base.repeat(len(chosen), 1)
-        found[:, place] = between[chosen.round().long()]
+        found[:, line] += between[chosen.round().long(), None]
         return found
 
 

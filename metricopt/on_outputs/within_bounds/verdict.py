@@ -11,9 +11,9 @@ from metricopt.on_outputs.search import OutputsSearch
 from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.choice import Chosen
 
-LIKELY, MORE_PROBABLE = 0.5, 0.05
-"""Where nothing meets the bounds surely enough: how probably they have to be met at any
-price, and by how much more probably than by the untouched network."""
+MORE_PROBABLE = 0.05
+"""By how much more probably bounds have to be met than by the untouched network, where
+nothing meets them surely enough."""
 
 
 def evidence_of(
@@ -40,7 +40,7 @@ def evidence_of(
     if not bounds.is_enough(best.all_met):
         other = " else" if bounds.is_enough(untouched.all_met) else ""
         reason += (
-            f" Nothing{other} that was tried meets them with probability "
+            f" Nothing{other} of use that was tried meets them with probability "
             f"{bounds.confidence:g}."
         )
     return Evidence(
@@ -60,16 +60,14 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
 
     A gain has to exceed its standard error by `level`, unless the untouched network
     does not meet the bounds. Where nothing meets them surely, a choice is taken that
-    more probably does and is likely to, or costs less of the objective than it adds to
-    the probability; and a gain that goes no further beyond any bound.
+    meets them more probably, and a gain that goes no further beyond any bound.
     """
     before, after = chosen.untouched.all_met, chosen.best.all_met
     was_enough, is_enough = bounds.is_enough(before), bounds.is_enough(after)
     assert evidence.gain is not None and evidence.error is not None
     is_shown = evidence.gain > level * evidence.error
     if not is_enough:
-        worth = after >= LIKELY or after - before >= -evidence.gain
-        nearer = worth and after > before + MORE_PROBABLE
+        nearer = after > before + MORE_PROBABLE
         better = nearer or (is_shown and _is_no_further(chosen))
         return "It is no improvement on phi = 0." if was_enough or not better else ""
     if was_enough and not is_shown:

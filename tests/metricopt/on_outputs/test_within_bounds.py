@@ -14,15 +14,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import metricopt
-from metricopt import ConfigError, at_least
+from metricopt import ConfigError, at_least, make_metric
 from metricopt.methods.result import Evidence
-from metricopt.metrics.constrained import Bounds
+from metricopt.metrics.constrained import BoundedMetric, Bounds, ConstrainedMetric
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
 from metricopt.on_outputs.within_bounds.choice import Chosen
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Held
+from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.value import CHARGE, ConstrainedValueFunction
 from metricopt.on_outputs.within_bounds.verdict import objection
+from metricopt.reading.callables import CallableMetric
 from metricopt.statistics.contract import Family
 from tests.metricopt.drawn import seeded
 from tests.metricopt.hard_tables import hard_table
@@ -162,27 +164,69 @@ def test_what_exceeds_a_bound_is_charged_by_what_is_expected():
     torch.testing.assert_close(value.means(asked), means)
 
 
-def held(probability, excess):
+def held(probability, cost=0.2, excess=0.1):
     """A phi that meets one bound with a probability."""
-    each, one = torch.tensor([0.2, excess]), torch.tensor([probability])
+    each, one = torch.tensor([cost, excess]), torch.tensor([probability])
     return Held(torch.zeros(1), "offsets", each, each[None], one, one, probability)
+
+
+BOUNDS = Bounds(("gap at most 0.05",), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ((0.96, 0.9), (0.94, 0.2)),  # surely, at any price
+        ((0.96, 0.3), (0.99, 0.4)),  # more than surely enough is worth nothing
+        ((0.51, 0.9), (0.49, 0.2)),  # rather than not, at any price
+        ((0.60, 0.3), (0.65, 0.4)),  # dearer than it is worth
+        ((0.40, 0.5), (0.00, 0.2)),
+        ((0.00, 0.2), (0.20, 0.5)),
+    ],
+)
+def test_a_bound_that_is_hard_to_meet_has_its_price(better, worse):
+    order = Preference(held(0.0), BOUNDS).order
+    assert order(held(*better)) > order(held(*worse))
+
+
+def test_decisions_that_need_no_network_are_not_preferred():
+    preference = Preference(held(0.3, 0.15), BOUNDS, constant=0.24)
+    nobody, some = held(1.0, 0.235), held(0.4, 0.16)
+    assert preference.order(some) > preference.order(nobody)
+    assert preference.order(some) > preference.order(preference.untouched)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e5])
+def test_the_price_of_a_bound_does_not_depend_on_the_unit(unit):
+    profits = {"before": 900.0 * unit, "kept": 700.0 * unit, "lost": 100.0 * unit}
+    metric = ConstrainedMetric(
+        CallableMetric(lambda o, t: o.sum(), "profit", higher_is_better=True),
+        [BoundedMetric(make_metric("mcr"), "at most", 0.1)],
+    )
+    costs = {}
+    for name, profit in profits.items():
+        outputs = torch.tensor([[profit, 0.0]], dtype=torch.float64)
+        costs[name] = metric.each(outputs[None], torch.zeros(1).long())[0, 0].item()
+    preference = Preference(held(0.1, costs["before"]), metric.known)
+    orders = {k: preference.order(held(0.45, cost)) for k, cost in costs.items()}
+    assert orders["kept"][-1] == pytest.approx(0.45 - 200 / 900)
+    assert orders["kept"] > preference.order(preference.untouched) > orders["lost"]
 
 
 @pytest.mark.parametrize(
     ("probability", "gain", "is_taken"),
     [
-        (0.55, -0.30, True),  # likely, at any price
-        (0.40, -0.30, True),  # dearer than nothing, and worth it
-        (0.40, -0.41, False),
+        (0.40, -0.30, True),
         (0.04, 0.00, False),  # hardly more probable
         (0.04, 0.20, True),  # no nearer, and no further: a gain
     ],
 )
-def test_a_bound_that_nothing_surely_meets_has_its_price(probability, gain, is_taken):
-    chosen = Chosen(held(probability, 0.1), held(0.0, 0.1), None)
-    bounds = Bounds(("gap at most 0.05",), (0, 1))
+def test_what_nothing_surely_meets_is_to_be_met_more_probably(
+    probability, gain, is_taken
+):
+    chosen = Chosen(held(probability), held(0.0), None)
     evidence = Evidence("", gain, 0.01)
-    assert (objection(chosen, evidence, bounds, 2 / 3) == "") == is_taken
+    assert (objection(chosen, evidence, BOUNDS, 2 / 3) == "") == is_taken
 
 
 def least_recall(outputs, targets):
