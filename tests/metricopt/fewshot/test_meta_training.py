@@ -284,7 +284,7 @@ def infinite(numbers):
             line_learner,
             lambda n: lines(n[:1]),
             ShapeError,
-            "expected 2 episodes, got 1",
+            "support of 2 episodes needs",
         ),
         (
             line_learner,
