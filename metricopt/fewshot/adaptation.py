@@ -1,4 +1,7 @@
-"""Outputs on the queries of new episodes, after adapting to their supports."""
+"""What a learner makes of many episodes: outputs, and a meta-gradient.
+
+Episodes are adapted to one by one, or all at once by `vmap`.
+"""
 
 import torch
 from torch import Tensor
@@ -44,3 +47,30 @@ def query_outputs(
         episodes.support, episodes.query
     )
     return every
+
+
+def add_meta_gradient(
+    learner: MetaLearner, episodes: Episodes, *, batching: Batching = "loop"
+) -> float:
+    """Return the mean query loss, and add its gradient to that of the meta-parameters.
+
+    Args:
+        learner: used as it is, in training or evaluation mode.
+        episodes: B episodes, on the learner's device.
+        batching: a "loop" keeps the graph of one episode at a time, "vmap" all of them.
+
+    Raises:
+        ConfigError: if `batching` is not known.
+    """
+    require_choice("batching", batching, Batching)
+    if batching == "vmap":
+        together = vmap(learner.query_loss, randomness="different")
+        mean: Tensor = together(episodes.support, episodes.query).mean()
+        mean.backward()
+        return mean.item()
+    total = 0.0
+    for support, query in episodes.one_by_one():
+        share = learner.query_loss(support, query) / len(episodes)
+        share.backward()
+        total += share.item()
+    return total

@@ -13,13 +13,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from torch.func import vmap
 from tqdm import tqdm
 
 from metricopt.errors import DivergedError
+from metricopt.fewshot.adaptation import add_meta_gradient
 from metricopt.fewshot.checkpoint import read_state, write_state
 from metricopt.fewshot.checks import EpisodeChecks
-from metricopt.fewshot.episodes import Episodes, EpisodesOf
+from metricopt.fewshot.episodes import EpisodesOf
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.fewshot.settings import MetaTrained, MetaTraining
 from metricopt.files import user_path
@@ -139,7 +139,8 @@ class _Run:
         self.optimizer.zero_grad()
         batch = self.checks(episodes(numbers), len(numbers))
         with globally_seeded(derive_seed("meta-training", iteration), device):
-            self.losses.append(self._backward(batch))
+            loss = add_meta_gradient(self.learner, batch, batching=settings.batching)
+        self.losses.append(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.weights, settings.clip).item()
         self.norms.append(norm)
         if math.isfinite(norm):
@@ -150,22 +151,6 @@ class _Run:
             self.skipped.append(iteration)
             self._check_skipped()
         self.done += 1
-
-    def _backward(self, batch: Episodes) -> float:
-        """Add the meta-gradient of the mean query loss, and return that loss."""
-        loss = self.learner.query_loss
-        if self.settings.batching == "vmap":
-            every = vmap(loss, randomness="different")(batch.support, batch.query)
-            mean = every.mean()
-            mean.backward()
-            return float(mean.item())
-        total = 0.0
-        # One by one, so that the graph of one episode is there at a time.
-        for support, query in batch.one_by_one():
-            value = loss(support, query) / len(batch)
-            value.backward()
-            total += value.item()
-        return total
 
     def _check_skipped(self) -> None:
         most = min(MOST_SKIPPED, self.settings.iterations)
