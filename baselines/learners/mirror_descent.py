@@ -13,28 +13,36 @@ from dataclasses import dataclass
 import torch
 
 from baselines.learners.contract import LEARNERS, Learner
-from metricopt.errors import require_choice
+from metricopt.errors import require_choice, require_ranges, require_whole
 from metricopt.fewshot.meta_learner import Named
 from metricopt.geometry.block_iaf import BlockIAF
 from metricopt.geometry.mirror_map import MirrorMap
+from metricopt.geometry.parameters import parameter_shapes
+from metricopt.geometry.partition import consecutive_blocks
 from metricopt.geometry.scale import Scale
 
 
 @LEARNERS.register("mirror-descent")
 @dataclass(frozen=True, kw_only=True)
 class MirrorDescent(Learner):
-    """Mirror descent, with a block for every layer: d and the weights of blockIAF.
+    """Mirror descent: d and the weights of blockIAF.
 
     Attributes:
         scale: sigma, a positive function; see `metricopt.geometry.scale`.
+        tensors: consecutive tensors of a block, as in `consecutive_blocks`; four are a
+            convolution with its batch norm.
     """
 
     scale: Scale = "2-sigmoid"
+    tensors: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("scale", self.scale, Scale)
+        require_whole("tensors", self.tensors)
+        require_ranges("mirror-descent", vars(self), tensors=">= 1")
 
     def geometry(self, phi: Named, generator: torch.Generator) -> MirrorMap:
         """Return the map; its weights are drawn, but it is the identity."""
-        return BlockIAF(phi, scale=self.scale, generator=generator)
+        blocks = consecutive_blocks(parameter_shapes(phi), self.tensors)
+        return BlockIAF(phi, blocks, scale=self.scale, generator=generator)

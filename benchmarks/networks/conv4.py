@@ -13,7 +13,7 @@ LEAST_SIDE = 2**LAYERS
 
 
 def conv4(
-    *, channels: int, inputs: int, side: int, outputs: int, seed: int
+    *, channels: int, inputs: int, side: int, outputs: int, shrink: int, seed: int
 ) -> nn.Sequential:
     """Return four blocks of convolution, batch norm, ReLU and pooling, then the head.
 
@@ -23,8 +23,9 @@ def conv4(
     Args:
         channels: of every block.
         inputs: channels of an image.
-        side: pixels of a side; every block halves it, rounded down.
+        side: pixels of a side of an image; every block halves it, rounded down.
         outputs: classes of an episode.
+        shrink: images are first averaged over squares of so many pixels a side.
         seed: seed of the weights, which are torch's default ones.
 
     Returns:
@@ -33,11 +34,12 @@ def conv4(
     Raises:
         ConfigError: if nothing would be left of an image.
     """
-    if side < LEAST_SIDE:
+    seen = side // shrink
+    if seen < LEAST_SIDE:
         raise ConfigError(
-            f"four halvings need images of {LEAST_SIDE} pixels or more, got {side}"
+            f"four halvings need images of {LEAST_SIDE} pixels or more, got {seen}"
         )
-    layers: list[nn.Module] = []
+    layers: list[nn.Module] = [nn.AvgPool2d(shrink)] if shrink > 1 else []
     with globally_seeded(seed):
         for before in (inputs, *[channels] * (LAYERS - 1)):
             layers += [
@@ -46,6 +48,6 @@ def conv4(
                 nn.ReLU(),
                 nn.MaxPool2d(2),
             ]
-        left = side // LEAST_SIDE
+        left = seen // LEAST_SIDE
         head = nn.Linear(channels * left * left, outputs)
     return nn.Sequential(*layers, nn.Flatten(), head)

@@ -65,7 +65,22 @@ class Shifted:
     rows: ClassVar[int] = 1
 
 
-Choice = Adapted | Trained | Shifted
+@dataclass(frozen=True)
+class OnEpisodes:
+    """A learner of few-shot tasks, which adapts to each of them.
+
+    Attributes:
+        outputs: returns the outputs on the queries of B episodes, [B, Q, ...].
+        course: returns notes of how it adapts to some batches of episodes; None where
+            it takes no steps.
+    """
+
+    outputs: Callable[[Any], Tensor]
+    course: Callable[[Iterable[Any]], dict[str, Any]] | None = None
+    rows: ClassVar[int] = 1
+
+
+Choice = Adapted | Trained | Shifted | OnEpisodes
 
 
 @dataclass(frozen=True)

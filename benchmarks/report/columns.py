@@ -13,7 +13,7 @@ from benchmarks.runs.spec import RunSpec, Unit, metric_of
 from metricopt.errors import DataError
 from metricopt.metrics.base import Metric
 
-DECIMALS = {"fraction": 4, "nats": 4}
+DECIMALS = {"fraction": 4, "nats": 4, "squared error": 3}
 OTHER_DECIMALS = 2
 """Decimals of percent, ranks, seconds and whatever else a metric is in."""
 MARGIN = 0.002

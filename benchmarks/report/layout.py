@@ -42,6 +42,22 @@ class FirstLook:
 
 
 @dataclass(frozen=True)
+class OverTasks:
+    """A table of learners, whose runs are judged on many new tasks each.
+
+    Attributes:
+        rows: rows that are compared, task by task.
+        against: rows that they are compared with.
+        reach: row whose accuracy after its steps of meta-training others are to reach;
+            None where runs do not note how they adapt.
+    """
+
+    rows: tuple[str, ...]
+    against: tuple[str, ...]
+    reach: str | None = None
+
+
+@dataclass(frozen=True)
 class TableLayout:
     """One experiment as a table.
 
@@ -73,6 +89,7 @@ class TableLayout:
         network_of: readable identity of the network that was there before a run; needed
             where records name networks.
         observed_of: size of the observe split of a run; None for no figure over it.
+        over_tasks: what is compared task by task; None where runs are no learners.
         notes: what an honest reader is told below the tables.
 
     Raises:
@@ -104,6 +121,7 @@ class TableLayout:
     mismatch_rows: tuple[str, ...] = ()
     network_of: Callable[[RunSpec], str] | None = None
     observed_of: Callable[[RunSpec], int] | None = None
+    over_tasks: OverTasks | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -118,6 +136,9 @@ class TableLayout:
         wanted |= {*self.ablation_rows, *self.cloud_rows, *self.mismatch_rows}
         wanted |= {self.loss_only_row, self.threshold_shift_row, self.rival_row}
         wanted |= {self.untouched_row, self.claims_row}
+        if self.over_tasks is not None:
+            wanted |= {*self.over_tasks.rows, *self.over_tasks.against}
+            wanted.add(self.over_tasks.reach)
         for name in sorted(name for name in wanted if name is not None):
             if name not in self.row_names:
                 raise ConfigError(f"the layout refers to the row {name!r} it lacks")

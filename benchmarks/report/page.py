@@ -20,6 +20,7 @@ from benchmarks.report.sections.noted import (
     training_cost,
 )
 from benchmarks.report.sections.over_columns import over_columns
+from benchmarks.report.sections.over_tasks import new_tasks
 from benchmarks.report.sections.queries import (
     EQUAL_QUERIES,
     equal_queries,
@@ -98,7 +99,7 @@ def build(
         drawn = draw_all(layout, records)
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
     parts = _head_parts(layout, records, cells)
-    parts += over_columns(layout, records)
+    parts += new_tasks(layout, cells) + over_columns(layout, records)
     parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
     parts += within_bounds(layout, cells) + identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)

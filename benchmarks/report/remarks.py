@@ -16,6 +16,15 @@ RHO = (
     "`rho`: Spearman correlations of the value function with the metric on held-out "
     "trajectories, along the loss / along guided steps"
 )
+OF_LEARNERS = (
+    "over replicates, each with first weights and tasks of its own, and its own split "
+    "of classes where no publication fixes one. A replicate counts with the mean over "
+    "its new tasks."
+)
+OF_TASKS = (
+    "over the new tasks of one learner. It does not hold the differences between "
+    "splits of classes, first weights or meta-trainings."
+)
 SEEN = {
     "metric values": "The metric at a phi, and nothing else.",
     "loss gradients": "Also the loss on the train split, with its gradients.",
@@ -61,6 +70,8 @@ def _data(layout: TableLayout, records: Sequence[RunRecord]) -> str:
 
 def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what spread, intervals and tests are over, one sentence each."""
+    if layout.over_tasks is not None:
+        return [OF_LEARNERS if layout.replicated else OF_TASKS]
     once = [column.label for column in layout.columns if column.source in layout.once]
     single = [record for record in records if record.spec.column in layout.once]
     own = [record for record in records if record.spec.column not in layout.once]
@@ -151,13 +162,17 @@ def _margins(layout: TableLayout) -> str:
 def legend(layout: TableLayout) -> str:
     """Return what a cell and its sign are."""
     apart = layout.paper_table and any(part.not_comparable for part in _parts(layout))
+    where, base = "on the test split", "its base loss"
+    queries = " `queries`: metric queries charged to one run, meta-training included."
+    if layout.over_tasks is not None:
+        where, base, queries = "on new tasks", "the row it is tested against", ""
     return (
-        "Cells: mean ± sample std (n) on the test split; `Spread` above says of what. "
-        "Signs compare a row with its base loss: `+` better, `-` worse, `?` not shown, "
+        f"Cells: mean ± sample std (n) {where}; `Spread` above says of what. "
+        f"Signs compare a row with {base}: `+` better, `-` worse, `?` not shown, "
         f"`=` equal within {_margins(layout)} (two one-sided tests). Without a sign a "
         f"row has no base, or there are too few values to test. Tests: {_tests(layout)}"
-        f"; p < {stats.LEVEL} after Holm over the columns of a row. "
-        "`queries`: metric queries charged to one run, meta-training included."
+        f"; p < {stats.LEVEL} after Holm over the columns of a row."
+        + queries
         + (" `*`: not comparable with the paper, see below." if apart else "")
         + _seen(layout)
     )

@@ -25,6 +25,7 @@ Family = Literal[
     "on outputs",
     "no harm",
     "ceilings",
+    "learners",
 ]
 """Families of rows, in the order of tables."""
 Need = Callable[[Problem, Unit], str]
@@ -90,8 +91,8 @@ class Row:
         note: what a reader must know, printed below the table.
         rival_row: row that it is also compared with; None for that of the table.
         same_starts: whether meta-test i starts from the phi, and takes the batches, of
-            meta-test i of every other such row on its network, and so is paired with
-            it.
+            meta-test i of every other such row on its network, or learns the same task,
+            and so is paired with it.
         variant_of: row of which this one is a variant with another budget.
         budget: metric queries of such a variant; None for the row with its own budget.
         compared: whether it stands in comparisons at equal queries.

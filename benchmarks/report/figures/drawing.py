@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report.figures import (
     ablations,
+    adaptation,
     claims,
     first_look,
     gains,
@@ -43,6 +44,7 @@ KINDS = (
     training.training_course,
     training.loss_matrices,
     training.policy_course,
+    adaptation.adaptation,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 

@@ -144,6 +144,21 @@ def make_free_panels(count: int) -> "tuple[Figure, list[Axes]]":
     return figure, panels
 
 
+def make_panel_rows(
+    rows: int, columns: int, inches: tuple[float, float]
+) -> "tuple[Figure, list[list[Axes]]]":
+    """Return a figure with rows of empty panels, each of a size in inches."""
+    from matplotlib.figure import Figure
+
+    wide, high = inches
+    figure = Figure(figsize=(wide * columns, high * rows), layout="constrained")
+    numbers = range(1, rows * columns + 1)
+    panels = [figure.add_subplot(rows, columns, number) for number in numbers]
+    for panel in panels:
+        _dress(panel)
+    return figure, [panels[at : at + columns] for at in range(0, len(panels), columns)]
+
+
 def draw_panels(
     layout: TableLayout,
     records: Sequence[RunRecord],

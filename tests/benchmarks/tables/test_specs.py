@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.arms.diagnosis import HEALTH_OBSERVATIONS
 from benchmarks.problems.detection.pipeline import DetectionSettings
+from benchmarks.problems.episodes.learning import ImageLearning, SineLearning
 from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.photographs.pipeline import PhotographSettings
@@ -32,6 +33,8 @@ VARIANTS = {
 }
 """Those of the data that the committed records were made with."""
 SETTINGS = {
+    "few-shot-images": ImageLearning,
+    "sine-waves": SineLearning,
     "fitted": FittedSettings,
     "tabular": TabularSettings,
     "images": ImageSettings,

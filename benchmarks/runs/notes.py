@@ -1,0 +1,12 @@
+"""Names of what runs of few-shot learners note, and reports show."""
+
+TASK_DIVERGED = "task-diverged"
+"""Name of the metric that is 1 for every new task that diverged."""
+META_PARAMETERS = "meta_parameters"
+TRAINED_STEPS = "trained_steps"
+"""Inner steps of the meta-training."""
+INNER_STEPS = "inner_steps"
+SUPPORT_LOSS, GRADIENT_NORM = "inner_support_loss", "inner_gradient_norm"
+"""Lists over the inner steps: medians over new tasks."""
+QUERY_STEPS, QUERY_ACCURACY = "inner_query_steps", "inner_query_accuracy"
+"""Some inner steps, and the mean accuracy on queries after them."""

@@ -1,0 +1,1 @@
+"""Tables and figures of the poster on learned loss geometries."""

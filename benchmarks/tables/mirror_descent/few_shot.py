@@ -1,0 +1,77 @@
+"""Few-shot classification: does a learned loss geometry beat MAML? The poster's table.
+
+Source: Zhang, Li, Giannakis, ICASSP 2024, the poster's table on miniImageNet.
+"""
+
+from benchmarks.problems.episodes.metrics import ACCURACY
+from benchmarks.problems.episodes.tiers import EpisodeProblem, images
+from benchmarks.report.columns import Column
+from benchmarks.report.layout import OverTasks
+from benchmarks.rows.learners import GEOMETRIES, LEARNED, NEAREST_CLASS_MEAN, POSTER
+from benchmarks.runs.spec import Unit
+from benchmarks.tables.mirror_descent.learners import (
+    AGAINST,
+    CLIP_NOTE,
+    FIELDS,
+    LIKE_FOR_LIKE,
+    WIDER_NOTE,
+    caption,
+    label,
+    place,
+)
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Table, experiment_of, table
+
+CONVENTION = (
+    "An episode has its own batch statistics: those of the queries when queries are "
+    "answered. So a query sees the others, as in all code of MAML."
+)
+OTHER_DATA = "the poster's numbers are of miniImageNet, with 84 pixels and 64 channels"
+
+
+def few_shot(tier: str) -> Table:
+    """Return the table at a tier."""
+    problems = images(tier)
+    rows = (NEAREST_CLASS_MEAN, *LEARNED)
+    return table(
+        [place(problem, ACCURACY, rows) for problem in problems],
+        title="Few-shot classification with learned loss geometries",
+        caption=caption(problems),
+        convention=CONVENTION,
+        columns=tuple(map(_column, problems)),
+        paper_table=POSTER,
+        over_tasks=OverTasks(GEOMETRIES, AGAINST),
+        notes=(LIKE_FOR_LIKE, WIDER_NOTE, CLIP_NOTE, *_deviations(tier)),
+        **FIELDS,
+    )
+
+
+def _column(problem: EpisodeProblem) -> Column:
+    _, _, kind = problem.name.partition("/")
+    paper = f"miniimagenet/{kind}"
+    official = problem.name.startswith("miniimagenet")
+    return Column(
+        problem.name,
+        label(problem),
+        Unit(ACCURACY),
+        paper_column=paper if kind.startswith("5-way") else None,
+        not_comparable="" if official else OTHER_DATA,
+    )
+
+
+def _deviations(tier: str) -> tuple[str, ...]:
+    if tier != "local":
+        return ()
+    return (
+        "Tier local is for two processor cores: networks are smaller and trainings "
+        "shorter than in any publication. The poster has 64 channels, 60,000 "
+        "meta-iterations and inner steps of rate .01.",
+        "omniglot-small: characters of six alphabets to train, of Latin and Greek to "
+        "test, each in four rotations. Every replicate draws the characters to "
+        "validate.",
+        "tinyimagenet-fewshot100: the protocol of miniImageNet on other images, 60 of "
+        "a class instead of 600. Every replicate draws the classes of each part.",
+    )
+
+
+EXPERIMENTS.register("few-shot")(experiment_of("few-shot", few_shot))
