@@ -68,16 +68,20 @@ def test_the_obvious_stands_where_the_page_says(capsys):
 
 
 def test_a_learned_geometry_learns_a_sine_in_fewer_meta_steps(capsys):
+    code, names = only(FEW_SHOT, "python"), {}
+    _, loop = code.split("settings = ")
+    assert len([line for line in loop.splitlines() if line]) <= 20
     with torch.random.fork_rng():
-        exec(compile(only(FEW_SHOT, "python"), "few-shot.md", "exec"), {})
+        exec(compile(code, "few-shot.md", "exec"), names)
     found, shown = (
         dict(line.split() for line in text.splitlines())
         for text in (capsys.readouterr().out, only(FEW_SHOT, "text"))
     )
-    assert list(found) == list(shown) == ["identity", "blockIAF"]
-    assert float(found["blockIAF"]) < float(found["identity"]) / 2
+    assert list(found) == list(shown) == ["Identity", "BlockIAF"]
+    assert float(found["BlockIAF"]) < float(found["Identity"]) / 2
     for name, error in found.items():
         assert float(error) == pytest.approx(float(shown[name]), rel=0.2)
+    assert names["predicted"].shape == (10, 1)
 
 
 def only(page, language):

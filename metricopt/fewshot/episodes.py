@@ -1,10 +1,12 @@
 """Episodes: few-shot tasks of one shape, stacked."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+
+from metricopt.errors import ConfigError, ShapeError, described
 
 Examples = tuple[Tensor, Tensor]
 """Inputs and targets."""
@@ -50,6 +52,36 @@ class Episodes:
             zip(*self.query, strict=True),
         )
         yield from zip(supports, queries, strict=True)
+
+    @classmethod
+    def stacked(cls, tasks: Iterable[Sequence[Tensor]]) -> "Episodes":
+        """Return tasks of one shape as episodes.
+
+        Args:
+            tasks: support inputs and targets, query inputs and targets of each: [S,
+                ...], [S, ...], [Q, ...], [Q, ...].
+
+        Raises:
+            ConfigError: if there is no task, or one is not four tensors.
+            ShapeError: if two tasks differ in a shape.
+        """
+        given = [tuple(task) for task in tasks]
+        names = [field.name for field in fields(cls)]
+        for task in given or [()]:
+            if len(task) != 4 or not all(isinstance(each, Tensor) for each in task):
+                raise ConfigError(
+                    f"a task must be four tensors, {', '.join(names)}; got "
+                    f"{described(task) if given else 'no task'}"
+                )
+        for name, parts in zip(names, zip(*given, strict=True), strict=True):
+            shapes = {tuple(part.shape): None for part in parts}
+            if len(shapes) > 1:
+                first, other, *_ = map(list, shapes)
+                raise ShapeError(
+                    f"{name} of tasks adapted to together must have one shape, got "
+                    f"{first} and {other}"
+                )
+        return cls(*map(torch.stack, zip(*given, strict=True)))
 
     def to(self, device: torch.device | str) -> "Episodes":
         """Return the episodes on a device."""

@@ -13,10 +13,6 @@ def generator(*names):
     return torch.Generator().manual_seed(hash(names) % 2**40)
 
 
-def stacked(make, numbers):
-    return Episodes(*map(torch.stack, zip(*map(make, numbers), strict=True)))
-
-
 def line(number):
     """Six points of a line through a point near (0, 1), as four tensors."""
     own = generator(number)
@@ -25,7 +21,7 @@ def line(number):
 
 
 def lines(numbers):
-    return stacked(line, numbers)
+    return Episodes.stacked(map(line, numbers))
 
 
 def blobs_of(number):
@@ -43,7 +39,7 @@ def blobs_of(number):
 
 
 def blobs(numbers):
-    return stacked(blobs_of, numbers)
+    return Episodes.stacked(map(blobs_of, numbers))
 
 
 def perceptron(inputs, outputs, seed=0):
