@@ -12,4 +12,7 @@
 `retrieval` is an example of each. Its `tiers.py` makes it a `problem.Problem`, which
 tables are made of, by tier. A network that runs train themselves, as in `tabular`,
 needs a `network_pipeline.NetworkPipeline` alone.
+
+Few-shot tasks have no splits, adapter and task: `episodes` has a `contract.Pipeline` of
+its own, whose prerequisites are meta-trained learners.
 """
