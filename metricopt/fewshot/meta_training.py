@@ -108,12 +108,12 @@ class _Run:
 
     @property
     def key(self) -> str:
-        """What tells one training from another: settings that count, and shapes."""
+        """What tells one training from another: settings that count, and weights."""
         settings = asdict(replace(self.settings, save_every=0.0))
-        shapes = [tuple(each.shape) for each in self.weights]
         learner = self.learner
         inner = (learner.steps, learner.rate, learner.order)
-        return f"{settings}, inner {inner}, shapes {shapes}"
+        kind, shapes = type(learner.geometry), [tuple(w.shape) for w in self.weights]
+        return f"{settings}, inner {inner}, {kind.__name__}, shapes {shapes}"
 
     @property
     def validates(self) -> bool:

@@ -188,7 +188,7 @@ from tests.metricopt.fewshot.test_meta_training import accuracy, settings
 from metricopt.fewshot import meta_train
 
 def slow(numbers):
-    time.sleep(0.05)
+    time.sleep(0.1)
     return blobs(numbers)
 
 asked = settings(iterations=40)
