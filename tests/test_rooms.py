@@ -55,12 +55,16 @@ ROOMS = {
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.geometry": "errors",
     "metricopt.fewshot": "errors files process geometry",
-    "metricopt.algorithm1": "errors ranking process tasks",
+    "metricopt.algorithm1": "errors ranking process adapters tasks geometry",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
-    "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.meta_preparation "
+    "metricopt.algorithm1.guided_method": "tasks algorithm1 "
+    "algorithm1.meta_preparation methods",
+    "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.guided_method "
     "methods",
+    "metricopt.algorithm1.metricopt_mirror": "process tasks geometry algorithm1 "
+    "algorithm1.guided_method methods",
     "metricopt.algorithm1.metricopt_literal": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
     "metricopt.on_outputs": "errors estimate reading.outputs metrics statistics tasks "

@@ -7,6 +7,7 @@ from typing import Self
 from torch import Tensor, nn
 
 from metricopt.adapters.applied.changed import Change, put_in
+from metricopt.adapters.blocks import PhiBlocks, quarters
 from metricopt.errors import ShapeError
 from metricopt.process.keeping import evaluating
 from metricopt.reading.inputs import Inputs
@@ -32,6 +33,14 @@ class Adapter(ABC):
     def parts(self) -> dict[str, slice]:
         """Places in phi of the parts an adapter is made of, by name."""
         return {"adapter": slice(self.size)}
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of what belongs together: a block for every layer.
+
+        Four blocks where phi modulates one layer, or all of them by a generator.
+        """
+        return quarters(self.size)
 
     @abstractmethod
     def encode(self, inputs: Inputs) -> Features:

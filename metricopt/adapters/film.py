@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.site_adapter import SiteAdapter
 from metricopt.adapters.sites import Modulation, Site, find_sites
 from metricopt.errors import ConfigError, require_choice
@@ -76,6 +78,18 @@ class FiLM(SiteAdapter):
         """Return the settings that give phi its meaning, apart from theta."""
         seed = str(self.seed) if self.form in GENERATORS else "none"
         return super().describe() | {"form": self.form, "seed": seed}
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of the scales and shifts of every site; see `Adapter`."""
+        if self.form in GENERATORS or len(self._splits) == 1:
+            return super().blocks
+        ends = [0, *accumulate(self._splits)]
+        firsts = (0,) if self.form == "shift" else (0, ends[-1])
+        return tuple(
+            tuple(slice(first + start, first + end) for first in firsts)
+            for start, end in pairwise(ends)
+        )
 
     def _modulation(self, phi: Tensor) -> Modulation:
         if self.form == "shift":

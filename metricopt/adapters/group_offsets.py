@@ -9,6 +9,7 @@ NeurIPS 2016, Sec. 3.2. Differs: no thresholds are drawn at random.
 
 import copy
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.base import Features, NetworkAdapter
 from metricopt.adapters.batched import outputs_of
+from metricopt.adapters.blocks import PhiBlocks
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -98,6 +100,12 @@ class GroupOffsets(NetworkAdapter):
     def parts(self) -> dict[str, slice]:
         """All of phi are offsets."""
         return {"offsets": slice(self.size)}
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of the offsets of every group."""
+        ends = range(0, self.size + 1, self.outputs)
+        return tuple((slice(*pair),) for pair in pairwise(ends))
 
     def encode(self, inputs: Inputs) -> Features:
         """Return logits [N, C] without offsets, and the group of each example."""

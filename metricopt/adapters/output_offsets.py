@@ -17,6 +17,7 @@ from metricopt.adapters.applied.changed import Change
 from metricopt.adapters.applied.folding import unwrapped, with_offsets
 from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
+from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.group_offsets import GroupOffsets
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
@@ -82,6 +83,12 @@ class OutputOffsets(NetworkAdapter):
         if size:
             found["adapter"] = slice(size)
         return found | _places(size, self.outputs, self._kinds)
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of the blocks of the other adapter, then of what is its own."""
+        own = _places(self.inner.size, self.outputs, self._kinds)
+        return (*self.inner.blocks, tuple(own.values()))
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""
@@ -315,6 +322,11 @@ class MeantAdapter(Adapter):
     def parts(self) -> dict[str, slice]:
         """Places in phi of the parts of the other adapter."""
         return self.inner.parts
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of the blocks of the other adapter."""
+        return self.inner.blocks
 
     def encode(self, inputs: Inputs) -> Features:
         """Return the features of the other adapter."""

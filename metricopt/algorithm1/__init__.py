@@ -16,9 +16,11 @@
     13     direction, eq. (4)     `optimizer.descent_estimate`
     14     step on u_t            `optimizer.MetricOptimizer.step`; its length alpha_t:
                                   `step_choice`
-    16     return phi             `metricopt.MetricOpt.run`,
+    16     return phi             `guided_method.GuidedMethod.run`,
                                   `metricopt_literal.LiteralMetricOpt.run`
 
+`metricopt` takes the steps of line 14 in phi; `metricopt_mirror`, an extra, in a
+geometry that `mirror_training` learns for eq. (6), `optimizer_objective`.
 Eq. (2) is `objective.value_loss`, the sum of `regression_term` and `ordinal_term`.
 `health` asks whether a value function can be trusted, see the paper's Fig. 3 (b).
 """

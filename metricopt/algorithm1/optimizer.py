@@ -20,6 +20,7 @@ from torch import Tensor
 
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
+from metricopt.geometry.mirror_optimizer import MirrorOptimizer
 from metricopt.process.keeping import one_thread
 
 # A direction that adds less than this share of its own length to the subspace is
@@ -144,7 +145,8 @@ class MetricOptimizer:
     these are the gradients, up to length. The wrapped optimizer then steps on u_t.
 
     Args:
-        optimizer: any torch optimizer over a single parameter phi, [d] or [B, d].
+        optimizer: any torch optimizer over a single parameter phi, [d] or [B, d]; a
+            `MirrorOptimizer` for steps in a learned geometry.
         value_function: predicts the cost of phi; used in evaluation mode.
         guidance: settings of the search.
         generator: source of the perturbations; None for a new one with seed 0.
@@ -176,10 +178,14 @@ class MetricOptimizer:
         normal = torch.randn(rows, 1, generator=self.generator)
         self._lengths = (self.guidance.jitter * normal).exp()
         self._history: deque[Tensor] = deque(maxlen=self.guidance.history)
-        # The same optimizer on a copy of phi shows where the loss alone would go.
+        # The same optimizer on a copy of phi shows where the loss alone would go. A
+        # geometry bends steps, but what spans the search are gradients in phi.
+        plain = optimizer
+        if isinstance(optimizer, MirrorOptimizer):
+            plain = optimizer.optimizer
         self._shadow = torch.nn.Parameter(self.phi.detach().clone())
-        group = {**optimizer.param_groups[0], "params": [self._shadow]}
-        same_kind: Callable[..., torch.optim.Optimizer] = type(optimizer)
+        group = {**plain.param_groups[0], "params": [self._shadow]}
+        same_kind: Callable[..., torch.optim.Optimizer] = type(plain)
         self._loss_optimizer = same_kind([group])
 
     def zero_grad(self, *, set_to_none: bool = True) -> None:

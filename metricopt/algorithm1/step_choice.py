@@ -19,17 +19,34 @@ from metricopt.tasks.descent import (
 from metricopt.tasks.task import Task
 
 
+class Geometry:
+    """Where the steps of an optimizer over phi are taken: in phi itself."""
+
+    def place(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """Return what takes the steps of an optimizer over phi."""
+        return optimizer
+
+    def notes(self) -> dict[str, float]:
+        """Return figures of the geometry and of the steps that were placed last."""
+        return {}
+
+
+PLAIN = Geometry()
+
+
 def guided_optimizer(
     trained: MetaTrained,
     optimizer: str,
     steps: int,
     step: float,
     generator: torch.Generator,
+    geometry: Geometry = PLAIN,
 ) -> OptimizerFactory:
     """Return a factory of guided optimizers with steps that fall linearly to zero.
 
     One of `LOSS_OPTIMIZERS` takes the steps on u_t. The first has the length `step`, in
-    units of the spread of phi, which stays within the reach of the value function.
+    units of the spread of phi, which stays within the reach of the value function. A
+    geometry bends them.
     """
     length = step * trained.spread
     # SGD gets a gradient of that length. Adam's rate gives its step that length.
@@ -40,7 +57,10 @@ def guided_optimizer(
         inner = LOSS_OPTIMIZERS[optimizer]([phi], lr=rate)  # type: ignore[call-arg]
         guidance = Guidance(length=None if adam else length, radius=trained.reach)
         guided = MetricOptimizer(
-            inner, trained.value_function, guidance=guidance, generator=generator
+            geometry.place(inner),
+            trained.value_function,
+            guidance=guidance,
+            generator=generator,
         )
         return LinearDecay(guided, inner, max(steps, 1))
 

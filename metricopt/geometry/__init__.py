@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from metricopt.geometry.identity import Identity
     from metricopt.geometry.kronecker_product import KroneckerProduct
     from metricopt.geometry.mirror_map import MirrorMap
+    from metricopt.geometry.mirror_optimizer import MirrorOptimizer
     from metricopt.geometry.parameters import ParameterShapes, vector_shapes
-    from metricopt.geometry.partition import consecutive_blocks, layer_blocks
+    from metricopt.geometry.partition import (
+        consecutive_blocks,
+        layer_blocks,
+        vector_partition,
+    )
 
 __all__ = [
     "BlockDiagonal",
@@ -38,6 +43,7 @@ __all__ = [
     "Kronecker",
     "KroneckerProduct",
     "MirrorMap",
+    "MirrorOptimizer",
     "ParameterShapes",
     "consecutive_blocks",
     "layer_blocks",
@@ -45,6 +51,7 @@ __all__ = [
     "released_block_iaf",
     "step_cosines",
     "tangent_cosine",
+    "vector_partition",
     "vector_shapes",
 ]
 
@@ -59,6 +66,7 @@ _LATE = {
     "Kronecker": "conditioners",
     "KroneckerProduct": "kronecker_product",
     "MirrorMap": "mirror_map",
+    "MirrorOptimizer": "mirror_optimizer",
     "ParameterShapes": "parameters",
     "consecutive_blocks": "partition",
     "layer_blocks": "partition",
@@ -66,6 +74,7 @@ _LATE = {
     "released_block_iaf": "block_iaf",
     "step_cosines": "health",
     "tangent_cosine": "health",
+    "vector_partition": "partition",
     "vector_shapes": "parameters",
 }
 

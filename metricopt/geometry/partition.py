@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from metricopt.errors import ConfigError, require_ranges, require_whole
-from metricopt.geometry.parameters import ParameterShapes
+from metricopt.geometry.parameters import ParameterShapes, vector_shapes
 
 Blocks = tuple[tuple[str, ...], ...]
 """Names of the tensors of every block; the first block is the input layer's."""
@@ -42,6 +42,36 @@ def layer_blocks(shapes: ParameterShapes) -> Blocks:
             blocks.append([])
         blocks[-1].append(name)
     return tuple(map(tuple, blocks))
+
+
+def vector_partition(
+    places: Sequence[Sequence[slice]],
+) -> tuple[ParameterShapes, Blocks]:
+    """Return shapes and blocks of a vector phi [d], of the places of every block.
+
+    `Adapter.blocks` are such places: those of one layer are one block.
+
+    Args:
+        places: slices of phi with start and stop, block by block, the first block
+            first.
+
+    Raises:
+        ConfigError: if the slices do not hold every coordinate exactly once.
+    """
+    given = [place for block in places for place in block]
+    order = sorted(given, key=lambda place: place.start)
+    ends = [0, *(place.stop for place in order)]
+    if not given or [place.start for place in order] != ends[:-1]:
+        found = ", ".join(f"{place.start} to {place.stop}" for place in order)
+        raise ConfigError(
+            "the places of the blocks must hold every coordinate of phi exactly once, "
+            f"without a gap from 0 on; got {found or 'none'}"
+        )
+    names = {place.start: str(number) for number, place in enumerate(order)}
+    shapes = vector_shapes([place.stop - place.start for place in order])
+    return shapes, tuple(
+        tuple(names[place.start] for place in block) for block in places
+    )
 
 
 def checked_blocks(shapes: ParameterShapes, blocks: Sequence[Sequence[str]]) -> Blocks:

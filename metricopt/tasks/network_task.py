@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter
+from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.output_offsets import MeantAdapter
 from metricopt.detection.forms import check_found
 from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
@@ -152,6 +153,11 @@ class NetworkTask(Task):
     def unit(self) -> float:
         """What a cost of 1 is in the native units of the metric."""
         return self._metric.high - self._metric.low
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of the blocks of the adapter."""
+        return self.adapter.blocks
 
     @cached_property
     def statistics(self) -> ObservedStatistics | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from metricopt.adapters.blocks import PhiBlocks
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.constrained import (
     Bounds,
@@ -81,6 +82,11 @@ class RecordedTask(Task):
     def unit(self) -> float:
         """What a cost of 1 is to the task it wraps."""
         return self._inner.unit
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Blocks of the task it wraps."""
+        return self._inner.blocks
 
     @property
     def statistics(self) -> ObservedStatistics | None:

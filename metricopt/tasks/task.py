@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from metricopt.adapters.blocks import PhiBlocks, quarters
 from metricopt.errors import (
     BudgetExceededError,
     DivergedError,
@@ -99,6 +100,11 @@ class Task(ABC):
     def unit(self) -> float:
         """What a cost of 1 is in the native units of the metric."""
         return 1.0
+
+    @property
+    def blocks(self) -> PhiBlocks:
+        """Places in phi of what belongs together, such as what modulates one layer."""
+        return quarters(self.size)
 
     @property
     def statistics(self) -> ObservedStatistics | None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
+from metricopt.algorithm1.mirror_training import MirrorRecipe
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.result import Budget
 from metricopt.on_outputs.cross_fitting import CrossFitting
@@ -51,6 +52,7 @@ KINDS = {
 }
 """Every registered method and rival."""
 QUICK = {
+    "metricopt-mirror": {"geometry": MirrorRecipe(tasks=2, block=2)},
     "metricopt-outputs": {
         "search": SearchSettings(steps=3),
         "cross_fitting": CrossFitting(steps=10, samples=10),

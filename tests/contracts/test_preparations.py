@@ -9,6 +9,7 @@ import torch
 from metricopt.algorithm1.meta_training import meta_train
 from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.algorithm1.metricopt_literal import LiteralMetricOpt
+from metricopt.algorithm1.metricopt_mirror import MirrorMetricOpt
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
 from metricopt.methods.result import Budget
@@ -17,7 +18,11 @@ from tests.contracts.outputs_task import budget_of, quick, seeded, task_for
 from tests.metricopt.quadratic_task import QuadraticTask
 
 NAMES = [name for name in METHODS if METHODS.get(name).__module__.startswith("metric")]
-LEARNERS = {"metricopt": MetricOpt, "metricopt-literal": LiteralMetricOpt}
+LEARNERS = {
+    "metricopt": MetricOpt,
+    "metricopt-literal": LiteralMetricOpt,
+    "metricopt-mirror": MirrorMetricOpt,
+}
 BUDGET = Budget(queries=45, gradient_steps=12)
 
 

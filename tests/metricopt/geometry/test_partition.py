@@ -7,11 +7,13 @@ from metricopt.errors import ConfigError, ShapeError
 from metricopt.geometry import (
     BlockDiagonal,
     BlockIAF,
+    Dense,
     ParameterShapes,
     consecutive_blocks,
     layer_blocks,
     mirror_descent,
     released_block_iaf,
+    vector_partition,
     vector_shapes,
 )
 from tests.metricopt.geometry.drawn_maps import point
@@ -94,3 +96,30 @@ def test_tensors_of_other_numbers_of_outputs_share_no_matrix():
         BlockDiagonal({"w": (3, 2), "b": (2,)}, [("w", "b")])
     with pytest.raises(ConfigError, match="exactly once; 'b' is in no block"):
         BlockDiagonal({"w": (3, 2), "b": (2,)}, [("w",)])
+
+
+def test_places_of_a_vector_are_shapes_and_blocks():
+    places = [[slice(2, 4), slice(5, 6)], [slice(0, 2), slice(4, 5)]]
+    shapes, blocks = vector_partition(places)
+    assert shapes.by_name == {"0": (2,), "1": (2,), "2": (1,), "3": (1,)}
+    assert blocks == (("1", "3"), ("0", "2"))
+
+
+@pytest.mark.parametrize(
+    ("places", "got"),
+    [
+        ([], "none"),
+        ([[slice(1, 3)]], "1 to 3"),
+        ([[slice(0, 2)], [slice(3, 4)]], "0 to 2, 3 to 4"),
+        ([[slice(0, 2)], [slice(1, 4)]], "0 to 2, 1 to 4"),
+    ],
+)
+def test_places_that_do_not_cover_a_vector_are_refused(places, got):
+    with pytest.raises(ConfigError, match=f"exactly once, .*got {got}$"):
+        vector_partition(places)
+
+
+def test_the_conditioners_of_128_parameters_in_four_blocks_have_14_320_weights():
+    places = [[slice(32 * i, 32 * (i + 1))] for i in range(4)]
+    found = BlockIAF(*vector_partition(places), conditioner=Dense(32, 16))
+    assert sum(weight.numel() for weight in found.parameters()) == 14_320

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from metricopt.algorithm1.mirror_training import MirrorRecipe
 from metricopt.algorithm1.recipe import LITERAL, RECIPE
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.methods.contract import METHODS
@@ -24,6 +25,10 @@ RUNS = {
     "metricopt-adam": {"recipe": replace(RECIPE, **SMALL), "optimizer": "adam"},
     "metricopt-checked": {"recipe": replace(RECIPE, **SMALL), "health_tasks": 4},
     "metricopt-literal": {"recipe": replace(LITERAL, **SMALL)},
+    "metricopt-mirror": {
+        "recipe": replace(RECIPE, **SMALL),
+        "geometry": MirrorRecipe(tasks=2, block=2),
+    },
 }
 
 

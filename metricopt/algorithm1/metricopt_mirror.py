@@ -1,0 +1,58 @@
+"""MetricOpt with guided steps in a learned geometry, an extra beside the paper.
+
+A mirror map belongs to the parameters of one adapter: it cannot be used with another.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from metricopt.algorithm1.guided_method import GuidedMethod
+from metricopt.algorithm1.mirror_training import (
+    LearnedGeometry,
+    MirrorRecipe,
+    MirrorTraining,
+)
+from metricopt.algorithm1.recipe import MetaTrained
+from metricopt.algorithm1.step_choice import Geometry
+from metricopt.geometry.identity import Identity
+from metricopt.methods.contract import METHODS
+from metricopt.process.seeding import drawn_seed
+from metricopt.tasks.task import Task
+
+JUDGED = 16
+"""New runs on which the geometry is compared with none."""
+
+
+@METHODS.register("metricopt-mirror")
+@dataclass(frozen=True)
+class MirrorMetricOpt(GuidedMethod):
+    """Meta-train a value function and a geometry, then take guided steps in it.
+
+    The value function and its queries are those of `metricopt`. The geometry, a
+    `BlockIAF`, is learned without a query: see `mirror_training`. Notes hold eq. (6) on
+    new runs in the geometry and without it (`mirror_objective`, `plain_objective`),
+    the mean cosine between a guided direction and what the geometry makes of it
+    (`mirror_cosine`), and the share of steps that fell back (`mirror_fallbacks`).
+
+    Attributes:
+        geometry: how the geometry is meta-trained.
+    """
+
+    geometry: MirrorRecipe = field(default_factory=MirrorRecipe)
+
+    def _geometry(
+        self, task: Task, trained: MetaTrained, generator: torch.Generator
+    ) -> Geometry:
+        training = MirrorTraining(task, trained, self.geometry, generator)
+        learned = training.train()
+        seed = drawn_seed(generator)
+        found = {
+            "mirror_objective": learned,
+            "plain_objective": Identity(learned.shapes),
+        }
+        figures = {
+            name: training.judge(mirror_map, JUDGED, seed)
+            for name, mirror_map in found.items()
+        }
+        return LearnedGeometry(learned, figures)
