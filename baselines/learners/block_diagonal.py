@@ -3,10 +3,10 @@
 A layer computes T (W x + b), where W and b descend on the task and T is meta-learned.
 So T W steps by T T^T times the gradient.
 
-Source: Lee and Choi, ICML 2018, Eq. (5) to (7). It leaves open: how the mask is drawn
-and its gradient taken for convolutions, so there is no mask, which they call T-net;
-what T does to biases and norms. Here a bias has the matrix of its layer, and the scale
-and shift of a norm share one.
+Source: Lee and Choi, ICML 2018. Differs: no random mask of what descends, so it is
+their T-net. The equation y = T W x does not say how the mask is learned, nor what T
+does to biases and norms: here a bias has the matrix of its layer, and the scale and
+shift of a norm share one.
 """
 
 from dataclasses import dataclass

@@ -4,9 +4,10 @@ phi_{k+1} = phi_k - alpha (M_o x M_i x M_f) grad L(phi_k): M_o acts on the outpu
 convolution, M_i on its inputs and M_f on the positions of its kernel. All are the
 identity at first.
 
-Source: Park and Oliva, NeurIPS 2019, Eq. (8) and (9). It leaves open: whether phi_0 is
-trained from random weights together with the matrices, as here, or before them; what
-becomes of biases and norms, which have a matrix each here.
+Source: Park and Oliva, NeurIPS 2019. The equation does not say whether phi_0 is
+trained before the matrices, nor what becomes of biases and norms. Here phi_0 is trained
+from random weights, together with the matrices, and every bias, scale and shift has a
+matrix of its own.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 phi_{k+1} = phi_k - alpha exp(l) * grad L(phi_k), coordinate by coordinate. As a dual
 iteration: g(z) = exp(l) z and z_0 = exp(-l) phi_0, where phi_0 is learned.
 
-Source: Li et al., arXiv 1707.09835, Eq. (2), which takes one step and draws the step
+Source: Li et al., arXiv 1707.09835, which takes one step and draws the step
 sizes uniformly from [0.005, 0.1]. Differs: logarithms are learned, which keep the sizes
 positive; all sizes are alpha at first, and there are as many steps as of the other
 learners, as in the released code of Zhang et al., arXiv 2312.13486.
