@@ -54,7 +54,9 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.geometry": "errors",
-    "metricopt.fewshot": "errors files process geometry",
+    "metricopt.fewshot.checkpoint": "errors files",
+    "metricopt.fewshot": "errors files process geometry fewshot.checkpoint",
+    "metricopt.learned_optimizers": "errors files registry process fewshot.checkpoint",
     "metricopt.algorithm1": "errors ranking process adapters tasks geometry",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks algorithm1",
@@ -124,6 +126,7 @@ FACES = (
     "metricopt.detection",
     "metricopt.fewshot",
     "metricopt.geometry",
+    "metricopt.learned_optimizers",
     "metricopt.sklearn",
 )
 """What users import from."""
@@ -244,6 +247,7 @@ def test_pages_name_what_users_can_import():
         ("metricopt", "detection"),
         ("metricopt", "fewshot"),
         ("metricopt", "geometry"),
+        ("metricopt", "learned_optimizers"),
         ("metricopt", "sklearn"),
     }:
         assert name in offered[face], f"{face}.{name}"

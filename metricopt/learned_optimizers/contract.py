@@ -1,0 +1,121 @@
+"""The contract of a learned optimizer: coordinate-wise steps of phi, with a state."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from metricopt.errors import ConfigError, require_whole
+from metricopt.registry import Registry
+
+LARGEST_MOVE = 1.0
+"""Most that one step moves a coordinate."""
+OBSERVED_SHARE = 20
+"""One step in 20 of the horizon is shown a new value of the metric: 5 %."""
+State = dict[str, Tensor]
+"""What an optimizer remembers of a run, by name; every tensor begins with [...]."""
+
+
+class Seen(NamedTuple):
+    """What an optimizer may look at before a step, in runs [...] in lock-step.
+
+    Attributes:
+        phi: parameters, shape [..., d].
+        gradient: gradient of the loss in phi, shape [..., d].
+        loss: shape [...].
+        cost: the metric as last observed, lower is better, in [0, 1], shape [...].
+        step: steps taken before, t.
+    """
+
+    phi: Tensor
+    gradient: Tensor
+    loss: Tensor
+    cost: Tensor
+    step: int
+
+
+class LearnedOptimizer(nn.Module, ABC):
+    """An optimizer of phi whose weights are meta-learned.
+
+    One small network moves every coordinate. So the order of the coordinates does not
+    matter, and an optimizer learned at one size d works at any other. A step is a
+    function of what is seen and of the state: it can be differentiated through many
+    steps, and mapped over many sets of weights by `torch.func`.
+
+    Args:
+        horizon: steps T that the optimizer is trained for; it may take more.
+
+    Raises:
+        ConfigError: if the horizon is not a whole number of at least 1.
+    """
+
+    def __init__(self, horizon: int) -> None:
+        super().__init__()
+        if require_whole("horizon", horizon) < 1:
+            raise ConfigError(
+                f"a learned optimizer needs a horizon of at least 1 step, got {horizon}"
+            )
+        self.horizon = int(horizon)
+
+    @property
+    def size(self) -> int:
+        """Number of weights W."""
+        return sum(each.numel() for each in self.parameters())
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[str, ...]:
+        """Names of what the network sees of a coordinate, in order."""
+
+    @property
+    def sees_loss(self) -> bool:
+        """Whether an input is made of the loss."""
+        return False
+
+    @property
+    def sees_metric(self) -> bool:
+        """Whether an input is made of the metric."""
+        return False
+
+    @property
+    def metric_every(self) -> int:
+        """Steps between two observations of the metric; the first one is at step 0."""
+        return max(1, self.horizon // OBSERVED_SHARE)
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make an optimizer of the same form, for JSON."""
+
+    @abstractmethod
+    def start(self, phi: Tensor) -> State:
+        """Return the state before the first step from phi [..., d]."""
+
+    def forward(self, seen: Seen, state: State) -> tuple[Tensor, State]:
+        """Return what to add to phi, [..., d] in [-1, 1], and the next state."""
+        move, state = self._move(seen, state)
+        return move.clamp(-LARGEST_MOVE, LARGEST_MOVE), state
+
+    @abstractmethod
+    def _move(self, seen: Seen, state: State) -> tuple[Tensor, State]:
+        """Return what to add to phi, [..., d], and the next state."""
+
+
+LEARNED: Registry[type[LearnedOptimizer]] = Registry(
+    "learned optimizer", "metricopt.learned_optimizers"
+)
+"""Kinds of learned optimizers; one of another package is here once it is imported."""
+
+
+def kind_of(optimizer: LearnedOptimizer) -> str:
+    """Return the registered name of an optimizer's class.
+
+    Raises:
+        ConfigError: if it has none.
+    """
+    for name in LEARNED:
+        if LEARNED.get(name) is type(optimizer):
+            return name
+    raise ConfigError(
+        f"{type(optimizer).__name__} must be registered before it is saved: decorate "
+        "the class with @LEARNED.register(name)"
+    )

@@ -1,0 +1,276 @@
+"""Meta-training: the loop over tasks that learns the weights of an optimizer.
+
+Source: Huang et al., CVPR 2021, supplement B; Metz et al., arXiv 1810.10180. Differs:
+the training goes back to its best weights if it diverges.
+"""
+
+import math
+import os
+import time
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector
+from tqdm import tqdm
+
+from metricopt.errors import DivergedError, ShapeError, require_kind
+from metricopt.fewshot.checkpoint import read_state, write_state
+from metricopt.files import user_path
+from metricopt.learned_optimizers.contract import LearnedOptimizer
+from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
+from metricopt.learned_optimizers.meta_gradient import MetaGradient
+from metricopt.learned_optimizers.objective import Objective
+from metricopt.learned_optimizers.settings import OptimizerTrained, OptimizerTraining
+from metricopt.learned_optimizers.unroll import Unroll
+from metricopt.process.keeping import one_thread
+from metricopt.process.seeding import make_generator
+
+MOST_SKIPPED = 100
+"""Meta-gradients in a row that may be left out."""
+
+
+def train_optimizer(
+    optimizer: LearnedOptimizer,
+    tasks: TasksOf,
+    settings: OptimizerTraining | None = None,
+    *,
+    held_out: InnerTasks | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    show: bool = True,
+) -> OptimizerTrained:
+    """Train an optimizer in place.
+
+    Iteration i takes the tasks of the numbers i B to i B + B - 1, and draws its noise
+    from i and the seed. So a training that was killed and is called again ends with
+    the same bits as one that was not.
+
+    Args:
+        optimizer: trained where it is: move it to the device of the tasks before.
+        tasks: from numbers to tasks; a number must always give the same one.
+        settings: length, estimator, objective and rate.
+        held_out: tasks for validation, always the same. The weights with the least
+            objective on them are kept, and where it rises above its first value the
+            training goes back to them. Without any, the last weights are kept.
+        checkpoint: a file for the state, to go on from; removed by nobody.
+        show: whether a terminal shows a bar with the time left.
+
+    Returns:
+        What happened: objectives, meta-gradients, steps left out, runs stopped.
+
+    Raises:
+        ConfigError: if the checkpoint is of another training, or the tasks have no
+            metric and one is asked for.
+        ShapeError: if the tasks are not as many as their numbers.
+        DataError: if the checkpoint is damaged.
+        DivergedError: if the meta-gradient is not finite over and over.
+    """
+    require_kind("optimizer", optimizer, LearnedOptimizer, "a LearnedOptimizer")
+    run = _Run(optimizer, settings or OptimizerTraining(), held_out)
+    path = None if checkpoint is None else user_path(checkpoint)
+    if path is not None:
+        run.restore(read_state(path, run.key))
+    total = run.settings.iterations
+    saved = time.monotonic()
+    with tqdm(
+        total=total, initial=run.done, unit=" it", disable=None if show else True
+    ) as bar:
+        while run.done < total:
+            began = time.monotonic()
+            with one_thread():
+                run.step(tasks)
+            run.seconds += time.monotonic() - began
+            bar.update()
+            bar.set_postfix_str(run.said, refresh=False)
+            late = time.monotonic() - saved >= run.settings.save_every
+            if path is not None and (late or run.done == total):
+                write_state(path, run.key, run.state())
+                saved = time.monotonic()
+    return run.finish()
+
+
+@torch.no_grad()
+def mean_objective(
+    optimizer: LearnedOptimizer, tasks: InnerTasks, objective: Objective
+) -> float:
+    """Return the objective of an optimizer over its horizon, averaged over tasks."""
+    runs = Unroll(optimizer, tasks, supervised=objective.metric_weight > 0)
+    found = runs.advance(optimizer.horizon)
+    return float(objective.value(found.losses, found.costs).mean().item())
+
+
+class _Run:
+    """A meta-training between two iterations."""
+
+    def __init__(
+        self,
+        optimizer: LearnedOptimizer,
+        settings: OptimizerTraining,
+        held_out: InnerTasks | None,
+    ) -> None:
+        self.optimizer, self.settings = optimizer, settings
+        self.held_out = held_out
+        self.weights = list(optimizer.parameters())
+        self.adam = torch.optim.Adam(self.weights, settings.rate)
+        self.gradient = MetaGradient(optimizer, settings)
+        self.done, self.kept, self.frozen, self.inner_steps = 0, 0, 0, 0
+        self.seconds = 0.0
+        self.losses: list[float] = []
+        self.norms: list[float] = []
+        self.skipped: list[int] = []
+        self.shares: list[float] = []
+        self.validations: dict[int, float] = {}
+        self.restarts: list[int] = []
+        self.best: Tensor | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells one training from another: settings that count, and the form."""
+        settings = asdict(replace(self.settings, save_every=0.0))
+        form = f"{type(self.optimizer).__name__} {self.optimizer.settings()}"
+        validated = self.held_out is not None
+        return f"{settings}, optimizer {form}, validated {validated}"
+
+    @property
+    def said(self) -> str:
+        """The last objective, the best one and what was left out, in a few words."""
+        parts = [f"objective {self.losses[-1]:.3g}"]
+        best = self.validations.get(self.kept)
+        parts += [] if best is None else [f"best {best:.4g}"]
+        parts += [f"{len(self.skipped)} skipped"] if self.skipped else []
+        return ", ".join(parts)
+
+    def step(self, tasks: TasksOf) -> None:
+        """Take the steps of one iteration, and validate if that is due."""
+        if not self.done:
+            self._validate()
+        iteration, settings = self.done, self.settings
+        numbers = settings.numbers(iteration)
+        length = settings.length(iteration, self.optimizer.horizon)
+        batch = tasks(numbers)
+        _check(batch, len(numbers))
+        noise = make_generator("optimizer noise", settings.seed, iteration)
+        self.gradient.begin(batch, length, noise)
+        total = 0.0
+        for steps in settings.windows(length):
+            gradient = self.gradient.window(steps)
+            total += self.gradient.loss
+            self._update(gradient)
+        self.losses.append(total)
+        self.frozen += self.gradient.frozen
+        self.inner_steps += length * settings.copies * len(numbers)
+        self.done += 1
+        last = self.done == settings.iterations
+        if last or self.done % settings.validate_every == 0:
+            self._validate()
+
+    def _update(self, gradient: Tensor) -> None:
+        """Take a step of Adam on a meta-gradient, unless it is not finite."""
+        norm = gradient.norm().item()
+        self.norms.append(norm)
+        if self.settings.estimator == "merged":
+            self.shares.append(self.gradient.share)
+        if not math.isfinite(norm):
+            self.skipped.append(self.done)
+            self._check_skipped()
+            return
+        scaled = gradient * min(1.0, self.settings.clip / max(norm, 1e-30))
+        for weight, piece in zip(self.weights, self._pieces(scaled), strict=True):
+            weight.grad = piece.clone()
+        self.adam.step()
+
+    def _check_skipped(self) -> None:
+        most = min(MOST_SKIPPED, len(self.norms))
+        enough = most == MOST_SKIPPED or self.done + 1 == self.settings.iterations
+        if enough and not any(map(math.isfinite, self.norms[-most:])):
+            raise DivergedError(
+                f"the meta-gradient was not finite {most} times in a row, up to "
+                f"iteration {self.done}: use the estimator 'strategies', a smaller "
+                "scale of steps, or a shorter horizon"
+            )
+
+    def _validate(self) -> None:
+        """Judge the weights; keep them, or go back to those that were best."""
+        if self.held_out is None:
+            return
+        objective = self.settings.objective
+        score = mean_objective(self.optimizer, self.held_out, objective)
+        self.validations[self.done] = score
+        if self.best is None or score < self.validations[self.kept]:
+            self.best = parameters_to_vector(self.weights).detach().clone()
+            self.kept = self.done
+        elif not score <= self.validations[0]:
+            self.restarts.append(self.done)
+            self._load(self.best)
+            self.adam = torch.optim.Adam(self.weights, self.settings.rate)
+
+    def _load(self, weights: Tensor) -> None:
+        with torch.no_grad():
+            for own, kept in zip(self.weights, self._pieces(weights), strict=True):
+                own.copy_(kept)
+
+    def _pieces(self, flat: Tensor) -> list[Tensor]:
+        sizes = [weight.numel() for weight in self.weights]
+        pairs = zip(self.weights, flat.split(sizes), strict=True)
+        return [piece.view_as(weight) for weight, piece in pairs]
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `restore` needs."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "adam": self.adam.state_dict(),
+            "gradient": self.gradient.state(),
+            "best": self.best,
+            "lists": (self.losses, self.norms, self.skipped, self.shares),
+            "validated": (self.validations, self.restarts),
+            "numbers": (
+                self.done,
+                self.kept,
+                self.frozen,
+                self.inner_steps,
+                self.seconds,
+            ),
+        }
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state, if there is one."""
+        if state is None:
+            return
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.adam.load_state_dict(state["adam"])
+        self.gradient.restore(state["gradient"])
+        self.best = state["best"]
+        self.losses, self.norms, self.skipped, self.shares = state["lists"]
+        self.validations, self.restarts = state["validated"]
+        numbers = state["numbers"]
+        self.done, self.kept, self.frozen, self.inner_steps, self.seconds = numbers
+
+    def finish(self) -> OptimizerTrained:
+        """Return to the best weights, and say what happened."""
+        if self.best is None:
+            self.kept = self.done
+        else:
+            self._load(self.best)
+        self.adam.zero_grad()
+        return OptimizerTrained(
+            tuple(self.losses),
+            tuple(self.norms),
+            tuple(self.skipped),
+            self.frozen,
+            tuple(self.shares),
+            self.validations,
+            tuple(self.restarts),
+            self.kept,
+            self.inner_steps,
+            self.seconds,
+        )
+
+
+def _check(tasks: InnerTasks, count: int) -> None:
+    require_kind("tasks", tasks, InnerTasks, "InnerTasks from the function of numbers")
+    shape = list(tasks.starts().shape)
+    if len(shape) != 2 or shape[0] != count:
+        raise ShapeError(
+            f"the starts of {count} tasks must have shape [{count}, d], got {shape}"
+        )

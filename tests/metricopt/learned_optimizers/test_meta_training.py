@@ -1,0 +1,331 @@
+"""The loop: it beats Adam, clips, skips, goes back, and survives a kill."""
+
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch.nn.utils import parameters_to_vector
+
+from metricopt.errors import ConfigError, DataError, DivergedError, ShapeError
+from metricopt.learned_optimizers import (
+    MetricOptMLP,
+    Objective,
+    OptimizerTraining,
+    mean_objective,
+    train_optimizer,
+)
+from metricopt.learned_optimizers.metricopt_mlp import LOSS_INPUTS, SCALE_INPUTS
+from tests.metricopt.learned_optimizers.quadratics import (
+    Bare,
+    Constant,
+    Descent,
+    Line,
+    Quadratics,
+    tuned_loss,
+)
+
+HORIZON = 20
+LOSS_ALONE = Objective(metric_weight=0.0)
+SHORT = {"iterations": 6, "pairs": 2, "validate_every": 2, "save_every": 0}
+
+
+def settings(**changes):
+    return OptimizerTraining(**SHORT | changes)
+
+
+def mlp(seed=0, **changes):
+    return MetricOptMLP(6, seed=seed, **changes)
+
+
+def weights(optimizer):
+    return parameters_to_vector(optimizer.parameters()).detach().clone()
+
+
+def test_b11_it_beats_tuned_optimizers_on_held_out_tasks():
+    learned = MetricOptMLP(HORIZON, LOSS_INPUTS + SCALE_INPUTS)
+    asked = OptimizerTraining(
+        iterations=300,
+        pairs=8,
+        deviation=0.03,
+        objective=LOSS_ALONE,
+        rate=3e-3,
+        first_steps=10,
+    )
+    found = train_optimizer(
+        learned, Bare, asked, held_out=Bare(range(20_000, 20_064)), show=False
+    )
+    tasks = Bare(range(10_000, 10_128))
+    score = mean_objective(learned, tasks, LOSS_ALONE)
+    kinds = {
+        "sgd": torch.optim.SGD,
+        "momentum": lambda phi, rate: torch.optim.SGD(phi, rate, 0.9),
+        "adam": torch.optim.Adam,
+    }
+    for make in kinds.values():
+        assert score < tuned_loss(make, tasks, HORIZON) - 0.5
+    assert len(found.losses) == len(found.gradient_norms) == 300
+    assert found.frozen == 0
+    assert found.inner_steps == 16 * 2 * sum(
+        asked.length(iteration, HORIZON) for iteration in range(300)
+    )
+    # One learned on 8 coordinates moves 40.
+    wide = Bare.__new__(Bare)
+    made = [Bare._one(wide, number, 40) for number in range(16)]
+    wide.start, wide.axes, wide.curvature = map(torch.stack, zip(*made, strict=True))
+    assert mean_objective(learned, wide, LOSS_ALONE) < -1
+
+
+def test_the_metric_is_improved_where_the_objective_has_it():
+    learned, tasks = mlp(scale=0.3), Quadratics(range(500, 532))
+    objective = Objective(metric_weight=50.0)
+    before = mean_objective(learned, tasks, objective)
+    train_optimizer(learned, Quadratics, settings(iterations=60, rate=0.01))
+    assert mean_objective(learned, tasks, objective) < before - 1
+
+
+def test_a_step_is_that_of_adam_on_a_clipped_gradient():
+    # The objective of one step of phi <- phi + w from 1 is (1 + w)^2: slope 2 at 0.
+    asked = settings(
+        iterations=1,
+        estimator="through-steps",
+        deviation=0.0,
+        objective=Objective(metric_weight=0.0, loss_term="sum"),
+        rate=0.1,
+    )
+    learned = Constant(0.0, horizon=1)
+    found = train_optimizer(learned, lambda n: Line(len(n)), asked)
+    assert found.gradient_norms == (2.0,)
+    assert found.losses == (1.0,)
+    assert learned.weight.item() == pytest.approx(-0.1)
+
+
+def test_gradients_longer_than_the_limit_are_scaled_down(monkeypatch):
+    seen = []
+
+    def step(adam):
+        seen.extend(w.grad.item() for w in adam.param_groups[0]["params"])
+
+    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    for clip in (0.5, 100.0):
+        asked = settings(
+            iterations=1,
+            estimator="through-steps",
+            deviation=0.0,
+            objective=Objective(metric_weight=0.0, loss_term="sum"),
+            clip=clip,
+        )
+        train_optimizer(Constant(0.0, horizon=1), lambda n: Line(len(n)), asked)
+    assert seen == pytest.approx([0.5, 2.0])
+
+
+def test_runs_grow_to_the_horizon():
+    asked = settings(iterations=100, first_steps=20, lengthening=0.2)
+    lengths = [asked.length(i, 200) for i in (0, 10, 20, 99)]
+    assert lengths == [20, 110, 200, 200]
+    assert asked.length(0, 7) == 7
+    assert settings(lengthening=0.0, first_steps=1).length(0, 9) == 9
+    cut = settings(window=4)
+    assert list(cut.windows(10)) == [4, 4, 2]
+    assert list(settings().windows(10)) == [10]
+
+
+def test_the_weights_are_updated_after_every_window():
+    asked = settings(iterations=2, window=4, lengthening=0.0, estimator="persistent")
+    found = train_optimizer(MetricOptMLP(10), Quadratics, asked)
+    assert len(found.gradient_norms) == 2 * 3
+
+
+def test_the_best_weights_are_kept_and_gone_back_to():
+    # Rates of 4 and more diverge on a curvature of 1; Adam's steps are that long.
+    learned = Descent(1.0, dtype=torch.float32)
+    held_out = Bare(range(900, 916))
+    asked = settings(
+        iterations=12, objective=LOSS_ALONE, rate=60.0, validate_every=1, pairs=4
+    )
+    found = train_optimizer(learned, Bare, asked, held_out=held_out)
+    scores = found.validations
+    assert set(scores) == set(range(13))
+    assert found.kept == min(scores, key=scores.get)
+    assert found.restarts
+    assert all(scores[i] > scores[0] for i in found.restarts)
+    score = mean_objective(learned, held_out, LOSS_ALONE)
+    assert score == pytest.approx(scores[found.kept], abs=1e-6)
+
+
+class Rough(Bare):
+    """Quadratics, but no second derivative is finite in the batch with number 4."""
+
+    def __init__(self, numbers):
+        super().__init__(numbers)
+        self.bad = 4 in numbers
+
+    def losses(self, phi, step):
+        value = super().losses(phi, step)
+        if not self.bad:
+            return value
+        # The value is finite, its second derivative is not.
+        return value + (phi - phi.detach()).abs().pow(1.5).sum(-1)
+
+
+def test_meta_gradients_that_are_not_finite_are_skipped_and_counted():
+    asked = settings(estimator="through-steps", deviation=0.0, objective=LOSS_ALONE)
+    learned = mlp(inputs=LOSS_INPUTS)
+    found = train_optimizer(learned, Rough, asked)
+    assert found.skipped == (2,)
+    assert not math.isfinite(found.gradient_norms[2])
+    assert all(map(math.isfinite, found.gradient_norms[:2] + found.gradient_norms[3:]))
+    assert weights(learned).isfinite().all()
+
+
+def test_a_training_without_any_step_is_an_error():
+    def rough(numbers):
+        return Rough([4] * len(numbers))
+
+    asked = settings(estimator="through-steps", deviation=0.0, objective=LOSS_ALONE)
+    with pytest.raises(DivergedError, match="not finite 6 times in a row, up to it"):
+        train_optimizer(mlp(inputs=LOSS_INPUTS), rough, asked)
+
+
+def test_runs_that_were_stopped_are_counted():
+    asked = settings(iterations=2, objective=LOSS_ALONE, deviation=1e-3)
+    learned = Descent(1e38, horizon=6, dtype=torch.float32)
+    learned.forward = lambda seen, state: (seen.phi * 1e30, state)
+    found = train_optimizer(learned, Bare, asked)
+    assert found.frozen == 2 * 2 * 4
+
+
+class Killed(KeyboardInterrupt):
+    pass
+
+
+@pytest.mark.parametrize("estimator", ["strategies", "merged", "persistent"])
+def test_an_interrupted_training_ends_as_an_undisturbed_one(estimator, tmp_path):
+    window = 4 if estimator == "persistent" else None
+    asked = settings(estimator=estimator, window=window)
+    held_out, path = Quadratics(range(900, 908)), tmp_path / "folder" / "state.pt"
+    expected = mlp()
+    whole = train_optimizer(expected, Quadratics, asked, held_out=held_out)
+    assert not torch.equal(weights(expected), weights(mlp()))
+    for stop in (1, 4):
+
+        def killed(numbers, stop=stop):
+            if numbers[0] == 2 * stop:
+                raise Killed
+            return Quadratics(numbers)
+
+        torch.rand(stop)  # what others draw does not matter
+        with pytest.raises(Killed):
+            train_optimizer(
+                mlp(stop - 1), killed, asked, held_out=held_out, checkpoint=path
+            )
+    for _ in range(2):
+        learned = mlp(3)
+        found = train_optimizer(
+            learned, Quadratics, asked, held_out=held_out, checkpoint=path
+        )
+        assert torch.equal(weights(learned), weights(expected))
+        for name in ("losses", "gradient_norms", "shares", "validations", "kept"):
+            assert getattr(found, name) == getattr(whole, name)
+    other = mlp()
+    train_optimizer(
+        other, Quadratics, settings(seed=1, estimator=estimator, window=window)
+    )
+    assert not torch.equal(weights(other), weights(expected))
+
+
+KILLED = """
+import sys, time
+from tests.metricopt.learned_optimizers.quadratics import Quadratics
+from tests.metricopt.learned_optimizers.test_meta_training import mlp, settings
+from metricopt.learned_optimizers import train_optimizer
+
+def slow(numbers):
+    time.sleep(0.05)
+    return Quadratics(numbers)
+
+train_optimizer(mlp(), slow, settings(iterations=40), checkpoint=sys.argv[1])
+"""
+
+
+def test_a_killed_process_is_continued_bit_for_bit(tmp_path):
+    path = tmp_path / "state.pt"
+    process = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(path)])
+    while not path.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    done = torch.load(path)["numbers"][0]
+    assert 0 < done < 40
+    asked, expected, learned = settings(iterations=40), mlp(), mlp(1)
+    whole = train_optimizer(expected, Quadratics, asked)
+    found = train_optimizer(learned, Quadratics, asked, checkpoint=path)
+    assert torch.equal(weights(learned), weights(expected))
+    assert found.losses == whole.losses
+
+
+def test_states_of_other_trainings_and_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "state.pt"
+    train_optimizer(mlp(), Quadratics, settings(), checkpoint=path)
+    for learned, asked in (
+        (mlp(), settings(rate=0.5)),
+        (mlp(scale=0.2), settings()),
+        (MetricOptMLP(7), settings()),
+    ):
+        with pytest.raises(ConfigError, match="is of another meta-training; expected"):
+            train_optimizer(learned, Quadratics, asked, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match="delete it to begin anew"):
+        train_optimizer(mlp(), Quadratics, settings(), checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "error", "message"),
+    [
+        (Bare, ConfigError, "Bare has no metric"),
+        (lambda n: n, ConfigError, "tasks must be InnerTasks from the function of"),
+        (
+            lambda n: Quadratics([0]),
+            ShapeError,
+            "the starts of 2 tasks must have shape [2, d], got [1, 8]",
+        ),
+    ],
+)
+def test_tasks_of_no_use_are_refused(tasks, error, message):
+    learned = mlp()
+    with pytest.raises(error, match=re.escape(message)):
+        train_optimizer(learned, tasks, settings())
+    assert torch.equal(weights(learned), weights(mlp()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"iterations": 0}, "meta-training needs iterations >= 1, got iterations=0"),
+        ({"tasks": 1.5}, "tasks must be a whole number, got 1.5"),
+        ({"pairs": 0}, "pairs >= 1, got pairs=0"),
+        ({"window": 0}, "window >= 1, got window=0"),
+        ({"window": "all"}, "window must be a whole number, got 'all'"),
+        ({"rate": 0.0}, "rate > 0, got rate=0.0"),
+        ({"estimator": "es"}, "estimator must be one of 'strategies', 'persistent'"),
+        ({"order": "second"}, "order must be one of 'first', 'full', got 'second'"),
+        ({"objective": 1}, "objective must be an Objective(...), got 1"),
+        ({"deviation": 0.0}, "'strategies' needs deviation > 0, got deviation=0"),
+        ({"deviation": -0.1}, "deviation >= 0, got deviation=-0.1"),
+        ({"estimator": "merged", "window": 5}, "'merged' needs window=None, got"),
+        ({"estimator": "persistent"}, "'persistent' needs a window, got None"),
+        (
+            {"estimator": "merged", "tasks": 1, "pairs": 1},
+            "needs two pairs in all to know a variance, got tasks=1 and pairs=1",
+        ),
+    ],
+)
+def test_a_setting_out_of_its_range_is_named(changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        OptimizerTraining(**changes)
