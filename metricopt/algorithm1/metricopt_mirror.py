@@ -16,6 +16,7 @@ from metricopt.algorithm1.mirror_training import (
 from metricopt.algorithm1.recipe import MetaTrained
 from metricopt.algorithm1.step_choice import Geometry
 from metricopt.geometry.identity import Identity
+from metricopt.geometry.mirror_map import MirrorMap
 from metricopt.methods.contract import METHODS
 from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.task import Task
@@ -30,10 +31,12 @@ class MirrorMetricOpt(GuidedMethod):
     """Meta-train a value function and a geometry, then take guided steps in it.
 
     The value function and its queries are those of `metricopt`. The geometry, a
-    `BlockIAF`, is learned without a query: see `mirror_training`. Notes hold eq. (6) on
-    new runs in the geometry and without it (`mirror_objective`, `plain_objective`),
-    the mean cosine between a guided direction and what the geometry makes of it
-    (`mirror_cosine`), and the share of steps that fell back (`mirror_fallbacks`).
+    `BlockIAF`, is learned without a query: see `mirror_training`. It is used if it
+    lowers eq. (6) on new runs; otherwise steps are taken in phi itself. Notes hold
+    eq. (6) on these runs with the geometry and without it (`mirror_objective`,
+    `plain_objective`), the mean cosine between a guided direction and what the geometry
+    in use makes of it (`mirror_cosine`), and the share of steps that fell back
+    (`mirror_fallbacks`).
 
     Attributes:
         geometry: how the geometry is meta-trained.
@@ -45,14 +48,11 @@ class MirrorMetricOpt(GuidedMethod):
         self, task: Task, trained: MetaTrained, generator: torch.Generator
     ) -> Geometry:
         training = MirrorTraining(task, trained, self.geometry, generator)
-        learned = training.train()
+        learned: MirrorMap = training.train()
+        plain = Identity(learned.shapes)
         seed = drawn_seed(generator)
-        found = {
-            "mirror_objective": learned,
-            "plain_objective": Identity(learned.shapes),
-        }
-        figures = {
-            name: training.judge(mirror_map, JUDGED, seed)
-            for name, mirror_map in found.items()
-        }
-        return LearnedGeometry(learned, figures)
+        found, without = (
+            training.judge(mirror_map, JUDGED, seed) for mirror_map in (learned, plain)
+        )
+        figures = {"mirror_objective": found, "plain_objective": without}
+        return LearnedGeometry(learned if found < without else plain, figures)

@@ -240,9 +240,13 @@ class MirrorTraining:
         self.objectives.append(objective.item())
 
     def _predicted(self, phi: Tensor) -> Tensor:
-        """Return the predicted cost of phi [U, B, d], shape [U, B]."""
+        """Return the predicted cost of phi [U, B, d], shape [U, B].
+
+        No cost is negative: without the bound, a geometry learns to go where the value
+        function promises one, and eq. (6) is relative to a number near zero.
+        """
         predicted: Tensor = self.trained.value_function(phi.flatten(0, 1))
-        return predicted.view(phi.shape[:2])
+        return predicted.view(phi.shape[:2]).clamp_min(0.0)
 
     def _visit(
         self, phi: torch.nn.Parameter, generator: torch.Generator
