@@ -84,6 +84,16 @@ def test_a_learned_geometry_learns_a_sine_in_fewer_meta_steps(capsys):
     assert names["predicted"].shape == (10, 1)
 
 
+def test_an_optimizer_in_a_geometry_ends_where_both_curvatures_are_alike():
+    names = {}
+    exec(compile(only(FEW_SHOT, "py"), "few-shot.md", "exec"), names)
+    phi, health = names["phi"], names["optimizer"].health
+    # Every coordinate is halved ten times; without the geometry the second diverges.
+    torch.testing.assert_close(phi.detach(), torch.full((3, 2), 0.5**10))
+    assert health.fallback_share == 0
+    assert 0 < health.cosine < 1
+
+
 def only(page, language):
     """Return the one block of a language on a page."""
     (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)

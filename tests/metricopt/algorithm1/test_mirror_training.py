@@ -26,7 +26,9 @@ from metricopt.algorithm1.recipe import Recipe
 from metricopt.algorithm1.step_choice import guided_optimizer
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
+from metricopt.finetune import finetune
 from metricopt.geometry import Identity, MirrorOptimizer
+from metricopt.methods.contract import METHODS
 from metricopt.methods.result import Budget
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.descent import loss_optimizer, run, starts
@@ -75,7 +77,7 @@ def value_function(seed):
 
 @functools.cache
 def trained(seed):
-    task, recipe = digit_eight(), MirrorRecipe(tasks=240, rate=3e-3)
+    task, recipe = digit_eight(), MirrorRecipe(tasks=160, rate=3e-3)
     training = MirrorTraining(task, value_function(seed), recipe, seeded(seed))
     before = task.queries
     training.train()
@@ -95,11 +97,11 @@ def moved(size=SIZE, by=0.2, seed=4):
 def test_it_lowers_the_objective_on_new_runs_of_a_real_task(seed):
     training = trained(seed)
     plain, learned = (
-        training.judge(mirror_map, 32, 500 + seed)
+        training.judge(mirror_map, 16, 500 + seed)
         for mirror_map in (Identity(training.mirror_map.shapes), training.mirror_map)
     )
     assert learned < plain
-    assert len(training.objectives) == 240 // 16 * STEPS // 10
+    assert len(training.objectives) == 160 // 16 * STEPS // 10
 
 
 def test_runs_in_the_identity_are_plain_guided_runs():
@@ -215,6 +217,36 @@ def test_the_method_shares_preparation_and_queries_with_metricopt():
     }
     assert 0 <= notes["mirror_fallbacks"] <= 1
     assert 0 < notes["mirror_cosine"] < 1
+
+
+def test_a_geometry_that_lowers_nothing_is_not_used():
+    recipe = Recipe(rollout=Rollout(12, 3))
+    for geometry in (MirrorRecipe(tasks=0), MirrorRecipe(tasks=32, rate=10.0)):
+        method = MirrorMetricOpt(rate=0.1, recipe=recipe, geometry=geometry)
+        notes = method.run(QuadraticTask(), Budget(60, 12), seeded(1)).notes
+        assert not notes["mirror_objective"] < notes["plain_objective"]
+        assert notes["mirror_cosine"] == pytest.approx(1)
+        assert notes["mirror_fallbacks"] == 0
+
+
+def test_finetune_takes_it_by_name_and_reports_its_health():
+    model = nn.Sequential(nn.Linear(64, 10))
+    pixels, digits = load_digits(return_X_y=True)
+    inputs, labels = torch.tensor(pixels / 16).float(), torch.tensor(digits)
+    assert METHODS.get("metricopt-mirror") is MirrorMetricOpt
+    found = finetune(
+        model,
+        train=(inputs[:300], labels[:300]),
+        observe=(inputs[300:700], labels[300:700]),
+        loss=nn.CrossEntropyLoss(),
+        metric="f1_macro",
+        method=MirrorMetricOpt(geometry=MirrorRecipe(tasks=2, block=2)),
+        queries=60,
+        no_harm=False,
+        steps=10,
+    )
+    assert found.spent.queries <= 60
+    assert found.phi.shape == (36,)
 
 
 def test_an_untrained_geometry_leaves_the_run_as_it_is():
