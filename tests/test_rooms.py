@@ -63,6 +63,8 @@ ROOMS = {
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.guided_method": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
+    "metricopt.algorithm_s1": "errors process tasks learned_optimizers algorithm1 "
+    "algorithm1.meta_preparation methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.guided_method "
     "methods",
     "metricopt.algorithm1.metricopt_mirror": "process tasks geometry algorithm1 "

@@ -1,5 +1,6 @@
 """The contract of a learned optimizer: coordinate-wise steps of phi, with a state."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -10,8 +11,8 @@ from metricopt.registry import Registry
 
 LARGEST_MOVE = 1.0
 """Most that one step moves a coordinate."""
-OBSERVED_SHARE = 20
-"""One step in 20 of the horizon is shown a new value of the metric: 5 %."""
+OBSERVED_SHARE, OBSERVED_LEAST = 20, 3
+"""The metric is observed at one step in 20 of the horizon, and at three at least."""
 State = dict[str, Tensor]
 """What an optimizer remembers of a run, by name; every tensor begins with [...]."""
 
@@ -80,7 +81,8 @@ class LearnedOptimizer(nn.Module, ABC):
     @property
     def metric_every(self) -> int:
         """Steps between two observations of the metric; the first one is at step 0."""
-        return max(1, self.horizon // OBSERVED_SHARE)
+        observed = max(OBSERVED_LEAST, math.ceil(self.horizon / OBSERVED_SHARE))
+        return math.ceil(self.horizon / observed)
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from metricopt.learned_optimizers.meta_gradient import MetaGradient
 from metricopt.learned_optimizers.objective import Objective
 from metricopt.learned_optimizers.settings import OptimizerTrained, OptimizerTraining
 from metricopt.learned_optimizers.unroll import Unroll
-from metricopt.process.keeping import one_thread
 from metricopt.process.seeding import make_generator
 
 MOST_SKIPPED = 100
@@ -78,8 +77,7 @@ def train_optimizer(
     ) as bar:
         while run.done < total:
             began = time.monotonic()
-            with one_thread():
-                run.step(tasks)
+            run.step(tasks)
             run.seconds += time.monotonic() - began
             bar.update()
             bar.set_postfix_str(run.said, refresh=False)

@@ -37,7 +37,7 @@ class Unroll:
     """C copies of an optimizer on each of B tasks, window by window.
 
     A run whose loss, gradient or step is not finite stays at its last finite phi, and
-    at the loss it had there.
+    at the loss it had there; if that is so at phi_0, the run never moves.
 
     Args:
         optimizer: moves phi; its own weights are used unless others are given.
@@ -72,6 +72,8 @@ class Unroll:
         self._state: State = optimizer.start(self._phi)
         with self._recording():
             self._loss, self._gradient = self._evaluated(self._phi)
+            wrong = ~(self._loss.isfinite() & self._gradient.isfinite().all(1))
+            self._frozen_at = self._frozen_at.masked_fill(wrong, 0)
             self._shown = torch.zeros_like(self._loss)
             self._losses = [self._loss]
             self._costs = [self._cost()] if supervised else []

@@ -174,7 +174,11 @@ class Method(ABC):
 
 
 METHODS: Registry[type[Method]] = Registry(
-    "method", "metricopt.methods", "metricopt.algorithm1", "metricopt.on_outputs"
+    "method",
+    "metricopt.methods",
+    "metricopt.algorithm1",
+    "metricopt.algorithm_s1",
+    "metricopt.on_outputs",
 )
 
 

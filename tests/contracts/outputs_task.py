@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.algorithm1.mirror_training import MirrorRecipe
+from metricopt.learned_optimizers.settings import OptimizerTraining
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.result import Budget
 from metricopt.on_outputs.cross_fitting import CrossFitting
@@ -53,6 +54,9 @@ KINDS = {
 """Every registered method and rival."""
 QUICK = {
     "metricopt-mirror": {"geometry": MirrorRecipe(tasks=2, block=2)},
+    "metricopt-learned": {
+        "training": OptimizerTraining(iterations=3, tasks=2, pairs=1)
+    },
     "metricopt-outputs": {
         "search": SearchSettings(steps=3),
         "cross_fitting": CrossFitting(steps=10, samples=10),

@@ -29,8 +29,8 @@ PACKAGES = ("metricopt.", "baselines.")
 NAMES = [name for name, kind in KINDS.items() if kind.__module__.startswith(PACKAGES)]
 EXPECTED = """
 adaptive-surrogates cma-es dictionary guided-cma loss-only loss-only-dense lq-cma-es
-metricopt metricopt-literal metricopt-mirror metricopt-outputs random-search
-trust-region-bo untouched white-box
+metricopt metricopt-learned metricopt-literal metricopt-mirror metricopt-outputs
+random-search trust-region-bo untouched white-box
 """
 STEPS = 12
 
@@ -153,7 +153,7 @@ def test_the_untouched_network_has_no_phi():
 # What learns a value function first needs more queries to improve than these: see
 # the tests of meta-training.
 SLOW = {
-    *("metricopt", "metricopt-literal", "metricopt-mirror"),
+    *("metricopt", "metricopt-learned", "metricopt-literal", "metricopt-mirror"),
     *("portfolio", "untouched"),
 }
 

@@ -10,6 +10,7 @@ from metricopt.algorithm1.meta_training import meta_train
 from metricopt.algorithm1.metricopt import MetricOpt
 from metricopt.algorithm1.metricopt_literal import LiteralMetricOpt
 from metricopt.algorithm1.metricopt_mirror import MirrorMetricOpt
+from metricopt.algorithm_s1.metricopt_learned import MetricOptLearned
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Preparation, method_name
 from metricopt.methods.result import Budget
@@ -71,7 +72,7 @@ def test_only_what_is_prepared_has_a_key_and_a_value_function(method):
     key = method.preparation_key(BUDGET)
     prepared = method.prepare(task_for(method_name(method)), BUDGET, seeded())
     trained = method.value_function(prepared)
-    learns = isinstance(method, tuple(LEARNERS.values()))
+    learns = isinstance(method, (*LEARNERS.values(), MetricOptLearned))
     assert (key is not None) == (trained is not None) == learns
     assert (prepared.queries > 0) == bool(prepared.tensors) == learns
     assert json.loads(json.dumps(key)) == key

@@ -147,7 +147,8 @@ def test_what_an_optimizer_sees():
     plain = MetricOptMLP(T, ("gradient", "time"))
     assert not plain.sees_metric
     assert not plain.sees_loss
-    assert MetricOptMLP(200).metric_every == 10
+    # 5 % of the steps, at 3 at least.
+    assert [MetricOptMLP(steps).metric_every for steps in (400, 50, 4)] == [20, 17, 2]
     assert MetricOptMLP(3).metric_every == 1
     assert kind_of(plain) == "metricopt-mlp"
     with pytest.raises(ConfigError, match="Constant must be registered before"):

@@ -1,0 +1,123 @@
+"""Runs of a learned optimizer on a task: its losses, and the metric it is shown."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DivergedError
+from metricopt.learned_optimizers.contract import LearnedOptimizer
+from metricopt.learned_optimizers.inner_tasks import InnerTasks
+from metricopt.learned_optimizers.unroll import Unroll
+from metricopt.process.seeding import make_generator
+from metricopt.tasks.task import Task
+
+Cost = Callable[[Tensor], Tensor]
+"""From phi [M, d] to costs [M]."""
+Batches = Callable[[int], torch.Generator]
+"""From a step to the source of its mini-batches."""
+
+
+class ObservedRun(NamedTuple):
+    """B runs in lock-step, observed as often as their optimizer is shown the metric.
+
+    Attributes:
+        path: phi_0 to phi_T, shape [B, T + 1, d].
+        losses: mini-batch loss at phi_0 to phi_{T-1}, shape [B, T].
+        steps: observed steps, shape [K].
+        costs: costs there, shape [B, K], float64.
+        frozen_at: step at which a run was stopped, or `NEVER`, shape [B].
+    """
+
+    path: Tensor
+    losses: Tensor
+    steps: Tensor
+    costs: Tensor
+    frozen_at: Tensor
+
+
+class TaskRuns(InnerTasks):
+    """Starts of phi on one task, each with mini-batches of its own.
+
+    Args:
+        task: gives the losses.
+        start: phi_0, shape [B, d].
+        batches: makes the source of a step's mini-batches. If a step may be asked for
+            again, it must be a fresh generator of the same seed.
+        cost: the metric of phi, or what predicts it.
+    """
+
+    def __init__(
+        self, task: Task, start: Tensor, *, batches: Batches, cost: Cost
+    ) -> None:
+        self._task, self._start = task, start
+        self._batches, self._cost = batches, cost
+
+    def starts(self) -> Tensor:
+        """Return phi_0, shape [B, d]."""
+        return self._start
+
+    def losses(self, phi: Tensor, step: int) -> Tensor:
+        """Return the losses of phi [C, B, d], [C, B]; NaN where they diverge."""
+        return torch.stack([self._losses(copy, step) for copy in phi])
+
+    def costs(self, phi: Tensor, step: int) -> Tensor:
+        """Return the costs of phi [C, B, d], [C, B]."""
+        return self._cost(phi.flatten(0, 1)).view(phi.shape[:2])
+
+    def _losses(self, phi: Tensor, step: int) -> Tensor:
+        try:
+            return self._task.losses(phi, self._batches(step))
+        except DivergedError:
+            if len(phi) == 1:
+                return phi.sum(1) * torch.nan
+        # One row has diverged, and the others go on.
+        return torch.cat([self._losses(row, step) for row in phi.split(1)])
+
+
+def seeded_batches(*names: object) -> Batches:
+    """Return mini-batches that are the same whenever a step is asked for."""
+    return lambda step: make_generator(*names, step)
+
+
+def observations(optimizer: LearnedOptimizer, steps: int) -> int:
+    """Return the number K of observations of a run of some steps."""
+    return math.ceil(steps / optimizer.metric_every)
+
+
+@torch.no_grad()
+def observed_run(
+    optimizer: LearnedOptimizer,
+    task: Task,
+    start: Tensor,
+    *,
+    steps: int,
+    batches: Batches,
+) -> ObservedRun:
+    """Run an optimizer that sees the metric from phi_0 [B, d], with K queries a row.
+
+    The metric is queried where the optimizer is shown it, at evenly spaced steps from
+    the first on.
+    """
+    costs: list[Tensor] = []
+
+    def observe(phi: Tensor) -> Tensor:
+        costs.append(task.observe(phi))
+        return costs[-1]
+
+    family = TaskRuns(task, start, batches=batches, cost=observe)
+    runs, path = Unroll(optimizer, family), [start]
+    losses = runs.advance(0).losses
+    for _ in range(steps):
+        losses = runs.advance(1).losses
+        path.append(runs.phi[0])
+    observed = torch.arange(0, steps, optimizer.metric_every)
+    return ObservedRun(
+        torch.stack(path, dim=1),
+        losses[:-1, 0].T,
+        observed,
+        torch.stack(costs, dim=1) if costs else start.new_empty(len(start), 0).double(),
+        runs.frozen_at[0],
+    )
