@@ -1,7 +1,7 @@
 """Runs of a learned optimizer on a task: its losses, and the metric it is shown."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,9 +9,10 @@ from torch import Tensor
 
 from metricopt.errors import DivergedError
 from metricopt.learned_optimizers.contract import LearnedOptimizer
-from metricopt.learned_optimizers.inner_tasks import InnerTasks
+from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
 from metricopt.learned_optimizers.unroll import Unroll
 from metricopt.process.seeding import make_generator
+from metricopt.tasks.descent import starts
 from metricopt.tasks.task import Task
 
 Cost = Callable[[Tensor], Tensor]
@@ -84,7 +85,30 @@ def seeded_batches(*names: object) -> Batches:
 
 def observations(optimizer: LearnedOptimizer, steps: int) -> int:
     """Return the number K of observations of a run of some steps."""
-    return math.ceil(steps / optimizer.metric_every)
+    return math.ceil(steps / optimizer.metric_every) if optimizer.sees_metric else 0
+
+
+def runs_of(task: Task, *, deviation: float, seed: int, cost: Cost) -> TasksOf:
+    """Return the runs of a task by number, to train an optimizer on.
+
+    The same numbers are the same starts and mini-batches, so a training on them can be
+    continued.
+
+    Args:
+        task: gives the losses; its metric is queried by `cost` alone.
+        deviation: of every coordinate of phi_0.
+        seed: other seeds give other runs.
+        cost: the metric of phi [M, d], or what predicts it; not asked by a training
+            whose optimizer and objective do without the metric.
+    """
+
+    def runs(numbers: Sequence[int]) -> TaskRuns:
+        generators = [make_generator("start", seed, number) for number in numbers]
+        start = torch.cat([starts(task.size, 1, deviation, g) for g in generators])
+        batches = seeded_batches("mini-batch", seed, *numbers)
+        return TaskRuns(task, start, batches=batches, cost=cost)
+
+    return runs
 
 
 @torch.no_grad()
@@ -96,10 +120,10 @@ def observed_run(
     steps: int,
     batches: Batches,
 ) -> ObservedRun:
-    """Run an optimizer that sees the metric from phi_0 [B, d], with K queries a row.
+    """Run an optimizer from phi_0 [B, d], with K queries a row.
 
     The metric is queried where the optimizer is shown it, at evenly spaced steps from
-    the first on.
+    the first on; never, if it does not see the metric.
     """
     costs: list[Tensor] = []
 
@@ -113,7 +137,8 @@ def observed_run(
     for _ in range(steps):
         losses = runs.advance(1).losses
         path.append(runs.phi[0])
-    observed = torch.arange(0, steps, optimizer.metric_every)
+    count = observations(optimizer, steps)
+    observed = optimizer.metric_every * torch.arange(count)
     return ObservedRun(
         torch.stack(path, dim=1),
         losses[:-1, 0].T,

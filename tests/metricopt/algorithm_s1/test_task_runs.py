@@ -7,9 +7,16 @@ from metricopt.algorithm_s1.task_runs import (
     TaskRuns,
     observations,
     observed_run,
+    runs_of,
     seeded_batches,
 )
-from metricopt.learned_optimizers import MetricOptMLP
+from metricopt.learned_optimizers import (
+    MetricOptMLP,
+    Objective,
+    OptimizerTraining,
+    mean_objective,
+    train_optimizer,
+)
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
 from metricopt.tasks.descent import run
 from tests.metricopt.drawn import draw, seeded
@@ -84,6 +91,35 @@ def test_steps_of_descent_are_those_of_sgd_on_the_same_batches():
     )
     torch.testing.assert_close(found.path, path)
     torch.testing.assert_close(found.losses, losses)
+    # It does not see the metric.
+    assert found.costs.shape == (3, 0)
+    assert found.steps.numel() == 0
+
+
+def test_a_number_is_always_the_same_run_of_a_task():
+    task = QuadraticTask()
+    runs = runs_of(task, deviation=0.5, seed=1, cost=task.cost)
+    one, again, other = runs([4, 5]), runs([4, 5]), runs([6, 7])
+    phi = draw(1, 2, SIZE)
+    assert torch.equal(one.starts(), again.starts())
+    assert torch.equal(one.losses(phi, 3), again.losses(phi, 3))
+    assert not torch.equal(one.starts(), other.starts())
+    assert not torch.equal(one.losses(phi, 3), other.losses(phi, 3))
+    assert torch.equal(runs([5]).starts(), one.starts()[1:])
+    seeded_otherwise = runs_of(task, deviation=0.5, seed=2, cost=task.cost)
+    assert not torch.equal(seeded_otherwise([4, 5]).starts(), one.starts())
+
+
+def test_an_optimizer_is_trained_on_the_losses_of_a_task_alone():
+    task = QuadraticTask()
+    runs = runs_of(task, deviation=0.1, seed=0, cost=task.observe)
+    learned = MetricOptMLP(8, ("gradient", "loss change", "time"))
+    objective = Objective(metric_weight=0.0)
+    settings = OptimizerTraining(iterations=40, rate=1e-2, objective=objective)
+    before = mean_objective(learned, runs(range(900, 932)), objective)
+    train_optimizer(learned, runs, settings)
+    assert mean_objective(learned, runs(range(900, 932)), objective) < before - 0.3
+    assert task.queries == 0
 
 
 def test_a_run_that_diverges_stays_where_it_was():
