@@ -73,6 +73,7 @@ ROOMS = {
     "algorithm1.meta_preparation methods",
     "metricopt.on_outputs": "errors estimate reading.outputs metrics statistics tasks "
     "algorithm1 methods",
+    "metricopt.algorithm_s1.supervision": "errors tasks algorithm_s1 on_outputs",
     "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning "
     "adapters metrics methods",
     "metricopt.options": "errors process reading.layout reading.meaning tasks.sampling "

@@ -6,5 +6,6 @@
 4      dense interpolation   `metricopt.algorithm1`'s `interpolation`
 5, 7   value function        `joint_training.ValueTraining`
 6      optimizer, eq. (7)    `metricopt.learned_optimizers`' `meta_gradient`
+       another supervision   `supervision.statistics_cost`
 10-14  a new task            `metricopt_learned.MetricOptLearned.run`
 """
