@@ -30,10 +30,13 @@ from metricopt.finetune import finetune
 from metricopt.geometry import Identity, MirrorOptimizer
 from metricopt.methods.contract import METHODS
 from metricopt.methods.result import Budget
+from metricopt.on_outputs.statistics_value import explain
 from metricopt.reading.callables import make_metric
 from metricopt.tasks.descent import loss_optimizer, run, starts
 from metricopt.tasks.network_task import NetworkTask
 from metricopt.tasks.sampling import Split
+from tests.contracts.outputs_task import SIZE as OUTPUTS_SIZE
+from tests.contracts.outputs_task import OutputsTask
 from tests.metricopt.drawn import draw, seeded
 from tests.metricopt.quadratic_task import SIZE, QuadraticTask
 
@@ -157,11 +160,25 @@ def value_function_of_quadratic():
     return meta_train(QuadraticTask(), recipe, loss_optimizer("sgd", 0.1), seeded())
 
 
-def test_any_direction_is_stepped_along_the_guided_one_too():
-    """MetricOpt's guided step around a geometry: phi, its search, and the trust region.
+def test_the_gradient_of_a_value_function_of_statistics_is_a_direction_too():
+    task, tried = OutputsTask(), 0.5 * draw(12, OUTPUTS_SIZE)
+    statistics = task.statistics
+    known = explain(statistics, statistics.exact(tried), task.observe(tried))
+    phi = torch.nn.Parameter(0.1 * draw(3, OUTPUTS_SIZE, seed=1))
+    optimizer = MirrorOptimizer(torch.optim.SGD([phi], lr=0.1), moved(OUTPUTS_SIZE))
+    costs = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        groups = statistics.smooth(phi, torch.arange(task.examples))
+        predicted = known.value.predict(known.of_these(groups))[0]
+        predicted.sum().backward()
+        costs.append(predicted.detach())
+        optimizer.step()
+    assert (costs[-1] < costs[0]).all()
+    assert optimizer.health.steps == 18
 
-    The subspace is spanned in phi by the steps of plain SGD.
-    """
+
+def test_the_guided_direction_is_that_without_a_geometry_and_the_step_is_not():
     known, start = value_function_of_quadratic(), 0.1 * draw(3, SIZE)
     geometry = moved()
     pair = {}
