@@ -57,7 +57,8 @@ ROOMS = {
     "metricopt.fewshot.checkpoint": "errors files",
     "metricopt.fewshot": "errors files process geometry fewshot.checkpoint",
     "metricopt.learned_optimizers": "errors files registry process fewshot.checkpoint",
-    "metricopt.algorithm1": "errors ranking process adapters tasks geometry",
+    "metricopt.algorithm1": "errors ranking process adapters tasks geometry "
+    "learned_optimizers",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",

@@ -20,7 +20,7 @@
                                   `metricopt_literal.LiteralMetricOpt.run`
 
 `metricopt` takes the steps of line 14 in phi; `metricopt_mirror`, an extra, in a
-geometry that `mirror_training` learns for eq. (6), `optimizer_objective`.
+geometry that `mirror_training` learns for eq. (6).
 Eq. (2) is `objective.value_loss`, the sum of `regression_term` and `ordinal_term`.
 `health` asks whether a value function can be trusted, see the paper's Fig. 3 (b).
 """

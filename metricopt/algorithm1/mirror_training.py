@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.func import vmap
 
 from metricopt.adapters.blocks import PhiBlocks
-from metricopt.algorithm1.optimizer_objective import METRIC_WEIGHT, optimizer_objective
 from metricopt.algorithm1.recipe import MetaTrained
 from metricopt.algorithm1.step_choice import Geometry, guided_optimizer
 from metricopt.errors import require_ranges, require_whole
@@ -26,6 +25,7 @@ from metricopt.geometry.conditioners import Dense
 from metricopt.geometry.mirror_map import MirrorMap
 from metricopt.geometry.mirror_optimizer import MirrorHealth, MirrorOptimizer
 from metricopt.geometry.partition import vector_partition
+from metricopt.learned_optimizers.objective import Objective
 from metricopt.process.keeping import one_thread
 from metricopt.tasks.descent import starts
 from metricopt.tasks.task import Task
@@ -55,7 +55,7 @@ class MirrorRecipe:
     window: int = 10
     rate: float = 1e-3
     clip: float = 1.0
-    metric_weight: float = METRIC_WEIGHT
+    metric_weight: float = 50.0
 
     def __post_init__(self) -> None:
         for name in ("tasks", "block", "window"):
@@ -222,12 +222,10 @@ class MirrorTraining:
         before = torch.minimum(metrics[:1], window.best)
         # Exact in value and first derivative, without another pass of the network.
         losses = window.losses + ((path - window.phi) * window.slopes).sum(2)
-        return optimizer_objective(
-            torch.cat([before, metrics[1:]]),
-            losses,
-            beta=self.rollout.steps / 2,
-            weight=self.recipe.metric_weight,
+        judged = Objective(
+            metric_weight=self.recipe.metric_weight, sharpness=self.rollout.steps / 2
         )
+        return judged.value(losses, torch.cat([before, metrics[1:]])).mean()
 
     def _update(self, window: Window) -> None:
         objective = self.objective(self.mirror_map, window)

@@ -21,13 +21,13 @@ from metricopt.algorithm1.mirror_training import (
     replayed,
 )
 from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
-from metricopt.algorithm1.optimizer_objective import optimizer_objective
 from metricopt.algorithm1.recipe import Recipe
 from metricopt.algorithm1.step_choice import guided_optimizer
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.errors import ConfigError
 from metricopt.finetune import finetune
 from metricopt.geometry import Identity, MirrorOptimizer
+from metricopt.learned_optimizers.objective import Objective
 from metricopt.methods.contract import METHODS
 from metricopt.methods.result import Budget
 from metricopt.on_outputs.statistics_value import explain
@@ -142,7 +142,8 @@ def test_a_replay_has_the_values_of_the_run_and_the_slope_of_the_map():
     assert max(slope.abs().max() for slope in slopes) > 1e-2
     found = training.objective(geometry, window)
     predicted = known.value_function(window.phi.flatten(0, 1)).view(7, 4)
-    expected = optimizer_objective(predicted.clamp_min(0), window.losses, beta=3.0)
+    judged = Objective(sharpness=3.0)
+    expected = judged.value(window.losses, predicted.clamp_min(0)).mean()
     torch.testing.assert_close(found, expected)
 
 
