@@ -93,7 +93,7 @@ def test_c5_a_head_of_zeros_moves_nothing():
 
 
 def test_the_published_training_learns():
-    asked = published_training(iterations=60)
+    asked = published_training(iterations=30)
     assert (asked.estimator, asked.window, asked.order) == (
         "through-steps",
         20,
@@ -102,7 +102,7 @@ def test_the_published_training_learns():
     optimizer, tasks = LSTMOptimizer(40, scale=0.1), Bare(range(500, 516))
     before = mean_objective(optimizer, tasks, asked.objective)
     found = train_optimizer(optimizer, Bare, asked)
-    assert len(found.gradient_norms) == 2 * 60
+    assert len(found.gradient_norms) == 2 * 30
     assert mean_objective(optimizer, tasks, asked.objective) < 0.5 * before
 
 
