@@ -1,13 +1,29 @@
 """The state of a meta-training on disk."""
 
+import hashlib
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from metricopt.errors import ConfigError, DataError
 from metricopt.files import told, write_atomically
+
+LENGTH = 12
+"""Letters of a digest."""
+
+
+def digest_of(tensors: Iterable[Tensor]) -> str:
+    """Return what tells tensors from others, in a few letters."""
+    found = hashlib.sha256()
+    for tensor in tensors:
+        plain = tensor.detach().cpu().contiguous()
+        found.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
+        found.update(plain.flatten().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()[:LENGTH]
 
 
 def write_state(path: Path, key: str, state: dict[str, Any]) -> None:

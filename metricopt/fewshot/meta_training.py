@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from metricopt.errors import DivergedError
+from metricopt.errors import ConfigError, DivergedError
 from metricopt.fewshot.adaptation import add_meta_gradient
-from metricopt.fewshot.checkpoint import read_state, write_state
+from metricopt.fewshot.checkpoint import digest_of, read_state, write_state
 from metricopt.fewshot.checks import EpisodeChecks
 from metricopt.fewshot.episodes import EpisodesOf
 from metricopt.fewshot.meta_learner import MetaLearner
@@ -59,8 +59,9 @@ def meta_train(
         What happened: losses, meta-gradients, steps that were skipped.
 
     Raises:
-        ConfigError: if the checkpoint is of another training, or episodes differ in
-            the number of their classes.
+        ConfigError: if the checkpoint is of another training, a number does not
+            always give the same episode, or episodes differ in the number of their
+            classes.
         ShapeError: if episodes do not go with the network or the loss.
         DataError: if a target is no class, or the checkpoint is damaged.
         DivergedError: if the map overflows, or the meta-gradient is not finite over
@@ -69,7 +70,8 @@ def meta_train(
     run = _Run(learner, settings or MetaTraining())
     path = None if checkpoint is None else user_path(checkpoint)
     if path is not None:
-        run.restore(read_state(path, run.key))
+        key = run.key(episodes)
+        run.restore(read_state(path, key))
     total = run.settings.iterations
     saved = time.monotonic()
     with tqdm(
@@ -85,7 +87,7 @@ def meta_train(
             bar.set_postfix_str(run.said, refresh=False)
             late = time.monotonic() - saved >= run.settings.save_every
             if path is not None and (late or run.done == total):
-                write_state(path, run.key, run.state())
+                write_state(path, key, run.state())
                 saved = time.monotonic()
     return run.finish()
 
@@ -106,14 +108,29 @@ class _Run:
         self.best: dict[str, Any] | None = None
         self.kept = 0
 
-    @property
-    def key(self) -> str:
-        """What tells one training from another: settings that count, and weights."""
+    def key(self, episodes: EpisodesOf) -> str:
+        """Return what tells this training from another, before its first iteration.
+
+        Raises:
+            ConfigError: if the same numbers give other episodes at a second call.
+        """
+        learner, numbers = self.learner, self.settings.numbers(0)
+        first, again = (
+            digest_of(self.checks(episodes(numbers), len(numbers)).tensors())
+            for _ in range(2)
+        )
+        if first != again:
+            raise ConfigError(
+                "the same number must always give the same episode, so that a training "
+                "can go on, but the first ones differ between two calls: seed what "
+                "draws an episode by its number"
+            )
         settings = asdict(replace(self.settings, save_every=0.0))
-        learner = self.learner
-        inner = (learner.steps, learner.rate, learner.order)
+        loss = getattr(learner.loss, "__qualname__", type(learner.loss).__name__)
+        inner = (learner.steps, learner.rate, learner.order, loss)
         kind, shapes = type(learner.geometry), [tuple(w.shape) for w in self.weights]
-        return f"{settings}, inner {inner}, {kind.__name__}, shapes {shapes}"
+        own = f"inner {inner}, {kind.__name__}, shapes {shapes}"
+        return f"{settings}, {own}, episodes {first}"
 
     @property
     def validates(self) -> bool:
@@ -158,7 +175,8 @@ class _Run:
             raise DivergedError(
                 f"the meta-gradient was not finite in {most} iterations in a row, up "
                 f"to {self.done}; the mean query loss there was {self.losses[-1]:g}: "
-                "use a lower inner rate, fewer inner steps or a bounded scale"
+                "look for NaN in the episodes, or use a lower inner rate, fewer inner "
+                "steps or a bounded scale"
             )
 
     def validate(self, validate: Validate) -> None:

@@ -225,9 +225,28 @@ def test_states_of_other_trainings_and_damaged_files_are_refused(tmp_path):
     ):
         with pytest.raises(ConfigError, match="is of another meta-training; expected"):
             meta_train(learner, lines, asked, checkpoint=path)
+    with pytest.raises(ConfigError, match="is of another meta-training; expected"):
+        meta_train(
+            line_learner(),
+            lambda numbers: lines([1 + number for number in numbers]),
+            settings(),
+            checkpoint=path,
+        )
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match="delete it to begin anew"):
         meta_train(line_learner(), lines, settings(), checkpoint=path)
+
+
+def test_episodes_that_differ_from_call_to_call_are_refused(tmp_path):
+    numbers = iter(range(0, 1_000, 10))
+
+    def drawn(asked):
+        return lines([next(numbers) for _ in asked])
+
+    path = tmp_path / "state.pt"
+    with pytest.raises(ConfigError, match="must always give the same episode"):
+        meta_train(line_learner(), drawn, settings(), checkpoint=path)
+    assert not path.exists()
 
 
 def with_targets(change):
