@@ -69,7 +69,9 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     if not is_enough:
         nearer = after > before + MORE_PROBABLE
         better = nearer or (is_shown and _is_no_further(chosen))
-        return "It is no improvement on phi = 0." if was_enough or not better else ""
+        if was_enough:
+            return "phi = 0 meets them surely enough, and is better so."
+        return "" if better else "That is hardly more probable than with phi = 0."
     if was_enough and not is_shown:
         return "That is no evidence of a gain."
     return ""
