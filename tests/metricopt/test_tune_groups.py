@@ -164,7 +164,7 @@ def test_a_bound_on_a_gap_is_met_by_offsets_of_groups():
     assert after["accuracy"] > before["accuracy"] - 0.02
 
 
-@pytest.mark.parametrize("bound", [0.02, 0.1])
+@pytest.mark.parametrize("bound", [0.05, 0.1])
 def test_offsets_of_groups_meet_a_bound_as_probably_as_one_for_all(bound):
     (odds, labels, group), _ = digits()
     met = []

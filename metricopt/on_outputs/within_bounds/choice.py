@@ -21,7 +21,7 @@ from metricopt.on_outputs.statistics_value import Explained
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Elsewhere, Held
 from metricopt.on_outputs.within_bounds.offsets import OffsetsWithin
-from metricopt.on_outputs.within_bounds.preference import Preference
+from metricopt.on_outputs.within_bounds.preference import KEPT, LEAST_KEPT, Preference
 from metricopt.on_outputs.within_bounds.sweeps import is_swept
 
 WITHOUT_OFFSETS = (0.0, 0.2, 0.5)
@@ -97,13 +97,17 @@ class Choice:
 
         Where none is, the best by the preference, which may be the untouched network.
         """
+        best = preference.best([preference.untouched, *held])
+        if not self._bounds.is_enough(best.all_met):
+            return best
+        kept = KEPT if preference.is_of_use(best) else LEAST_KEPT
         enough = [
             each
             for each in held
-            if self._bounds.is_enough(each.all_met) and preference.is_of_use(each)
+            if self._bounds.is_enough(each.all_met) and preference.is_of_use(each, kept)
         ]
         if not enough:
-            return max([preference.untouched, *held], key=preference.order)
+            return best
         costs = torch.stack([each.objective for each in enough])
         return enough[simplest(costs[:, 0], chance_of(costs))]
 

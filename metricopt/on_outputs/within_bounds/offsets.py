@@ -73,22 +73,23 @@ class OffsetsWithin:
         """Return the offsets of the margin that is preferred."""
         tried: dict[float, Held] = {}
 
-        def order(margin: float) -> tuple[bool, bool, bool, float]:
-            return preference.order(tried[margin])
+        def best_margin() -> float:
+            best = preference.best(list(tried.values()))
+            return next(margin for margin in tried if tried[margin] is best)
 
         for margin in MARGINS:
             tried[margin] = self._at(margin)
             self.scale = tried[margin].errors
             if self._bounds.is_enough(tried[margin].all_met):
                 break
-        best = max(tried, key=order)
+        best = best_margin()
         self.scale = tried[best].errors
         place = MARGINS.index(best)
         near = [*tried][max(0, place - 1) : place + 2]
         for margin in torch.linspace(near[0], near[-1], FINER + 2).tolist():
             if margin not in tried:
                 tried[margin] = self._at(margin)
-        self.margin = max(tried, key=order)
+        self.margin = best_margin()
         return tried[self.margin]
 
     def front(self) -> Front:

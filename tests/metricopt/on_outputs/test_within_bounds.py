@@ -196,6 +196,15 @@ def test_decisions_that_need_no_network_are_not_preferred():
     assert preference.order(some) > preference.order(preference.untouched)
 
 
+def test_where_nothing_of_use_is_likely_to_meet_a_bound_less_use_will_do():
+    preference = Preference(held(0.0, 0.1), BOUNDS, constant=0.88)
+    cheap, sure = held(0.2, 0.3), held(0.97, 0.8)
+    untouched = preference.untouched
+    assert preference.best([untouched, cheap, sure]) is sure
+    assert preference.best([untouched, held(0.4, 0.3), sure]).all_met == 0.4
+    assert preference.best([untouched, held(0.97, 0.87)]) is untouched
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e5])
 def test_the_price_of_a_bound_does_not_depend_on_the_unit(unit):
     profits = {"before": 900.0 * unit, "kept": 700.0 * unit, "lost": 100.0 * unit}
