@@ -34,6 +34,7 @@ from metricopt.losses.portfolio import PORTFOLIO, LossFacts
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import (
     Known,
+    KnownOptimizer,
     KnownStatistics,
     KnownValueFunction,
     load_known,
@@ -48,6 +49,7 @@ from metricopt.reading.meaning import Meaning
 from metricopt.statistics.contract import STATISTICS, Statistics
 from metricopt.tasks.examples import LazySplit
 from metricopt.tasks.network_task import NetworkTask
+from metricopt.tasks.phi_optimizers import PHI_OPTIMIZERS, PhiOptimizer
 from metricopt.tasks.sampling import (
     BalancedSampler,
     ClassSampler,
@@ -70,6 +72,7 @@ __all__ = [
     "CMAES",
     "METHODS",
     "METRICS",
+    "PHI_OPTIMIZERS",
     "PORTFOLIO",
     "STATISTICS",
     "Adapter",
@@ -89,6 +92,7 @@ __all__ = [
     "GuidedCMA",
     "HierarchicalSampler",
     "Known",
+    "KnownOptimizer",
     "KnownStatistics",
     "KnownValueFunction",
     "LazySplit",
@@ -106,6 +110,7 @@ __all__ = [
     "NetworkTask",
     "NoHarm",
     "OutputOffsets",
+    "PhiOptimizer",
     "ShapeError",
     "Split",
     "Statistics",

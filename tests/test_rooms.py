@@ -60,7 +60,7 @@ ROOMS = {
     "metricopt.algorithm1": "errors ranking process adapters tasks geometry "
     "learned_optimizers",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
-    "tasks algorithm1",
+    "tasks learned_optimizers algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
     "metricopt.algorithm1.guided_method": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",

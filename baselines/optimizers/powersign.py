@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import require_ranges
+from metricopt.tasks.phi_optimizers import PHI_OPTIMIZERS, PhiOptimizer
 
 
 class PowerSign(torch.optim.Optimizer):
@@ -98,6 +99,11 @@ class PowerSign(torch.optim.Optimizer):
         factor = (agreement * (power * math.log(group["base"]))).exp_()
         weight.sub_(factor.mul_(gradient), alpha=group["lr"])
         state["step"] += 1
+
+
+PHI_OPTIMIZERS.register("powersign")(
+    PhiOptimizer(lambda phi, rate, steps: PowerSign([phi], rate, max(1, steps)))
+)
 
 
 def _sign_decay(step: int, steps: int | None) -> float:

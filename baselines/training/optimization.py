@@ -1,5 +1,6 @@
 """How long and by which optimiser a network is trained."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,8 +16,8 @@ from torch.optim.lr_scheduler import (
 from baselines.optimizers.powersign import PowerSign
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.losses.contract import Loss
+from metricopt.registry import Registry
 
-Optimizer = Literal["adam", "sgd", "rmsprop", "powersign"]
 RateSchedule = Literal["one-cycle", "steps", "cosine", "constant"]
 Precision = Literal["float32", "bfloat16", "fastest"]
 RMSPROP = {"alpha": 0.9, "eps": 1.0}
@@ -30,8 +31,8 @@ class Training:
     Attributes:
         epochs: length of the training; an epoch draws about as many examples as exist.
         learning_rate: greatest rate.
-        optimizer: "adam", "sgd", "rmsprop" with the settings of NASNet, or "powersign"
-            with signs that count less along half a cosine.
+        optimizer: one of `OPTIMIZERS`: "adam", "sgd", "rmsprop" with the settings of
+            NASNet, or "powersign" with signs that count less along half a cosine.
         momentum: momentum of SGD and RMSProp.
         nesterov: whether the momentum of SGD is Nesterov's.
         weight_decay: factor of the squared weights in the loss. Parameters of a loss
@@ -53,7 +54,7 @@ class Training:
 
     epochs: int
     learning_rate: float
-    optimizer: Optimizer = "adam"
+    optimizer: str = "adam"
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 0.0
@@ -80,7 +81,7 @@ class Training:
                 f"head_factor must be 1 without Adam, got {self.head_factor} with "
                 f"{self.optimizer!r}"
             )
-        require_choice("optimizer", self.optimizer, Optimizer)
+        OPTIMIZERS.get(self.optimizer)
         require_choice("schedule", self.schedule, RateSchedule)
         require_choice("precision", self.precision, Precision)
 
@@ -97,39 +98,84 @@ def arithmetic(precision: Precision, device: torch.device) -> Precision:
     return "bfloat16" if fast else "float32"
 
 
+MakeOptimizer = Callable[
+    [nn.Module, Sequence[nn.Parameter], Training, int], torch.optim.Optimizer
+]
+"""Makes an optimiser of a network, what its loss learns, a training and its steps."""
+OPTIMIZERS: Registry[MakeOptimizer] = Registry("optimizer")
+"""Optimisers of networks; one of another module is here once it is imported."""
+
+
 def make_optimizer(
     network: nn.Module, loss: Loss, training: Training, steps_per_epoch: int
 ) -> torch.optim.Optimizer:
     """Return the optimiser over the weights of a network and what its loss learns."""
-    weights = list(network.parameters())
     learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
-    if training.optimizer == "adam":
-        return torch.optim.Adam(
-            _with_head(network, learned, training) or [*weights, *learned],
-            lr=training.learning_rate,
-            weight_decay=training.weight_decay,
-            fused=True,
-        )
+    steps = steps_per_epoch * training.epochs
+    return OPTIMIZERS.get(training.optimizer)(network, learned, training, steps)
+
+
+@OPTIMIZERS.register("adam")
+def _adam(
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training, steps: int
+) -> torch.optim.Optimizer:
+    return torch.optim.Adam(
+        _with_head(network, learned, training) or [*network.parameters(), *learned],
+        lr=training.learning_rate,
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
+
+
+@OPTIMIZERS.register("sgd")
+def _sgd(
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training, steps: int
+) -> torch.optim.Optimizer:
+    momentum = training.momentum
+    return torch.optim.SGD(
+        _decaying(network, learned, training),
+        training.learning_rate,
+        momentum=momentum,
+        nesterov=training.nesterov and momentum > 0,
+    )
+
+
+@OPTIMIZERS.register("rmsprop")
+def _rmsprop(
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training, steps: int
+) -> torch.optim.Optimizer:
+    # Not above: timm takes seconds to import. Its epsilon is inside the root, as in
+    # TensorFlow, which the published settings are for; torch's is outside.
+    from timm.optim import RMSpropTF
+
+    groups = _decaying(network, learned, training)
+    momentum = training.momentum
+    return RMSpropTF(groups, training.learning_rate, momentum=momentum, **RMSPROP)
+
+
+@OPTIMIZERS.register("powersign")
+def _powersign(
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training, steps: int
+) -> torch.optim.Optimizer:
+    groups = _decaying(network, learned, training)
+    return PowerSign(groups, training.learning_rate, steps)
+
+
+def _decaying(
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training
+) -> list[dict[str, Any]]:
+    """Return groups of which weights decay, and what the loss learns does not."""
+    weights = list(network.parameters())
     groups: list[dict[str, Any]] = [
         {"params": weights, "weight_decay": training.weight_decay}
     ]
     if learned:
-        groups.append({"params": learned, "weight_decay": 0.0})
-    rate, momentum = training.learning_rate, training.momentum
-    if training.optimizer == "powersign":
-        return PowerSign(groups, rate, steps_per_epoch * training.epochs)
-    if training.optimizer == "rmsprop":
-        # Not above: timm takes seconds to import. Its epsilon is inside the root, as
-        # in TensorFlow, which the published settings are for; torch's is outside.
-        from timm.optim import RMSpropTF
-
-        return RMSpropTF(groups, rate, momentum=momentum, **RMSPROP)
-    nesterov = training.nesterov and momentum > 0
-    return torch.optim.SGD(groups, rate, momentum=momentum, nesterov=nesterov)
+        groups.append({"params": list(learned), "weight_decay": 0.0})
+    return groups
 
 
 def _with_head(
-    network: nn.Module, learned: list[nn.Parameter], training: Training
+    network: nn.Module, learned: Sequence[nn.Parameter], training: Training
 ) -> list[dict[str, Any]]:
     """Return groups whose second one, the last layer, has a rate of its own.
 

@@ -60,7 +60,7 @@ def diagnose(
     )
     parts = collect_kinds(
         task,
-        {LOSS: loss_optimizer("sgd", rate), GUIDED: guided},
+        {LOSS: loss_optimizer("sgd", rate, rollout.steps), GUIDED: guided},
         rollout,
         rows={LOSS: rows, GUIDED: rows},
         generator=generator,

@@ -47,8 +47,9 @@ class GuidedMethod(MetaTrainedMethod):
 
     Attributes:
         recipe: how the value function is trained; its tasks are cut to the budget.
-        optimizer: "sgd" or "adam", which takes the steps on u_t.
-        trajectories: "sgd" or "adam", which makes the loss trajectories.
+        optimizer: one of `PHI_OPTIMIZERS`, such as "sgd" or "adam", which takes the
+            steps on u_t.
+        trajectories: another one, which makes the loss trajectories.
         rate: learning rate of the loss trajectories; None for the one found for the
             task.
         steps: candidate lengths of the first step, in units of the spread of phi. Each

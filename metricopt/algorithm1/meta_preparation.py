@@ -54,7 +54,7 @@ class MetaTrainedMethod(Method):
 
     Attributes:
         recipe: how the value function is trained; its tasks are cut to the budget.
-        trajectories: "sgd" or "adam", which makes the loss trajectories.
+        trajectories: one of `PHI_OPTIMIZERS`, which makes the loss trajectories.
         rate: learning rate of the loss trajectories; None for the one found for the
             task.
         steps: candidate lengths of a guided step.
@@ -108,7 +108,7 @@ class MetaTrainedMethod(Method):
         rate = self.rate
         if rate is None:
             rate = loss_rate(task, self.trajectories, budget.gradient_steps)
-        return loss_optimizer(self.trajectories, rate)
+        return loss_optimizer(self.trajectories, rate, budget.gradient_steps)
 
 
 def pack(trained: MetaTrained) -> Preparation:

@@ -99,6 +99,17 @@ def sample_perturbations(
     return perturbations(basis, noise.to(basis), inside.to(basis), variance)
 
 
+def _alike(
+    optimizer: torch.optim.Optimizer, phi: torch.nn.Parameter
+) -> torch.optim.Optimizer:
+    """Return an optimizer of the same kind, with the same settings, of another phi."""
+    over: Callable[..., torch.optim.Optimizer] | None = getattr(optimizer, "over", None)
+    if over is not None:
+        return over(phi)
+    kind: Callable[..., torch.optim.Optimizer] = type(optimizer)
+    return kind([{**optimizer.param_groups[0], "params": [phi]}])
+
+
 def _shares(basis: Tensor) -> tuple[Tensor, Tensor]:
     """Return the weights of I and of U U' in Sigma, each of shape [B, 1, 1]."""
     columns = (basis.square().sum(1) > 0.5).sum(1).to(basis.dtype)[:, None, None]
@@ -146,7 +157,8 @@ class MetricOptimizer:
 
     Args:
         optimizer: any torch optimizer over a single parameter phi, [d] or [B, d]; a
-            `MirrorOptimizer` for steps in a learned geometry.
+            `MirrorOptimizer` for steps in a learned geometry; a `LearnedStepper` for a
+            learned optimizer, which wants `see` to be called before every step.
         value_function: predicts the cost of phi; used in evaluation mode.
         guidance: settings of the search.
         generator: source of the perturbations; None for a new one with seed 0.
@@ -184,13 +196,26 @@ class MetricOptimizer:
         if isinstance(optimizer, MirrorOptimizer):
             plain = optimizer.optimizer
         self._shadow = torch.nn.Parameter(self.phi.detach().clone())
-        group = {**plain.param_groups[0], "params": [self._shadow]}
-        same_kind: Callable[..., torch.optim.Optimizer] = type(plain)
-        self._loss_optimizer = same_kind([group])
+        self._loss_optimizer = _alike(plain, self._shadow)
 
     def zero_grad(self, *, set_to_none: bool = True) -> None:
         """Clear the gradient of phi."""
         self.optimizer.zero_grad(set_to_none=set_to_none)
+
+    @property
+    def wants_metric(self) -> bool:
+        """Whether the next step is one that is shown a new value of the metric."""
+        return bool(getattr(self.optimizer, "wants_metric", False))
+
+    def see(self, **shown: Tensor | float | None) -> None:
+        """Show loss or metric to a learned optimizer; see `LearnedStepper.see`.
+
+        Other optimizers have no use for either.
+        """
+        for each in (self.optimizer, self._loss_optimizer):
+            see = getattr(each, "see", None)
+            if see is not None:
+                see(**shown)
 
     @torch.no_grad()
     def step(self) -> None:

@@ -9,13 +9,13 @@ from metricopt.algorithm1.optimizer import Guidance, MetricOptimizer
 from metricopt.algorithm1.recipe import MetaTrained
 from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.descent import (
-    LOSS_OPTIMIZERS,
     LinearDecay,
     OptimizerFactory,
     Stepper,
     Streams,
     paired_streams,
 )
+from metricopt.tasks.phi_optimizers import PHI_OPTIMIZERS
 from metricopt.tasks.task import Task
 
 
@@ -44,18 +44,19 @@ def guided_optimizer(
 ) -> OptimizerFactory:
     """Return a factory of guided optimizers with steps that fall linearly to zero.
 
-    One of `LOSS_OPTIMIZERS` takes the steps on u_t. The first has the length `step`, in
+    One of `PHI_OPTIMIZERS` takes the steps on u_t. The first has the length `step`, in
     units of the spread of phi, which stays within the reach of the value function. A
     geometry bends them.
     """
     length = step * trained.spread
+    kind = PHI_OPTIMIZERS.get(optimizer)
     # SGD gets a gradient of that length. Adam's rate gives its step that length.
-    adam = optimizer == "adam"
+    own = kind.own_length
 
     def make(phi: torch.nn.Parameter) -> Stepper:
-        rate = length / phi.shape[-1] ** 0.5 if adam else 1.0
-        inner = LOSS_OPTIMIZERS[optimizer]([phi], lr=rate)  # type: ignore[call-arg]
-        guidance = Guidance(length=None if adam else length, radius=trained.reach)
+        rate = length / phi.shape[-1] ** 0.5 if own else 1.0
+        inner = kind.make(phi, rate, steps)
+        guidance = Guidance(length=None if own else length, radius=trained.reach)
         guided = MetricOptimizer(
             geometry.place(inner),
             trained.value_function,

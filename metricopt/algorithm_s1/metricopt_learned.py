@@ -4,6 +4,7 @@ Source: Huang et al., CVPR 2021, Alg. S1. Differs: inputs of time and of the gra
 length beside the paper's seven; evolution strategies alone estimate the meta-gradient.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
@@ -16,10 +17,12 @@ from metricopt.algorithm1.trajectories import Rollout
 from metricopt.algorithm_s1.joint_training import JointTraining
 from metricopt.algorithm_s1.task_runs import observations, observed_run
 from metricopt.errors import ConfigError
+from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, MetricOptMLP
 from metricopt.learned_optimizers.settings import OptimizerTraining
 from metricopt.learned_optimizers.unroll import NEVER
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
+from metricopt.methods.known import Known, KnownOptimizer
 from metricopt.methods.result import Budget, FinetuneResult, last_step
 from metricopt.process.seeding import drawn_seed
 from metricopt.tasks.descent import paired_streams, starts
@@ -43,18 +46,30 @@ class MetricOptLearned(Method):
         training: how the optimizer is trained; iterations are cut to the budget.
         recipe: how the value function is trained.
         scale: alpha of the optimizer where its log-magnitude is 0.
+        known: an optimizer that was meta-trained before, of any kind and on any tasks;
+            it replaces meta-training.
     """
 
     sees: ClassVar[Sees] = "loss gradients"
     training: OptimizerTraining = TRAINING
     recipe: Recipe = field(default_factory=lambda: replace(RECIPE, on_policy=0.0))
     scale: float = 0.1
+    known: KnownOptimizer | None = None
+
+    def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
+        """Return the method with a learned optimizer; what else is known raises."""
+        if not isinstance(known, KnownOptimizer):
+            return super().knowing(known, adapter)
+        return replace(self, known=known)
 
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:
         """Return a JSON-able key of all that determines the optimizer of a task.
 
-        ConfigError is raised if the budget does not allow a single iteration.
+        None where it is known. ConfigError is raised if the budget does not allow a
+        single iteration.
         """
+        if self.known is not None:
+            return None
         return {
             "training": asdict(self._training(budget)),
             "recipe": asdict(self.recipe),
@@ -72,8 +87,11 @@ class MetricOptLearned(Method):
     ) -> Preparation:
         """Meta-train the optimizer with the queries that the budget leaves.
 
-        ConfigError is raised if it does not allow a single iteration.
+        Nothing is done where it is known. ConfigError is raised if the budget does not
+        allow a single iteration.
         """
+        if self.known is not None:
+            return Preparation()
         training = self._training(budget)
         optimizer = self._optimizer(budget, drawn_seed(generator))
         rollout = Rollout(
@@ -101,8 +119,10 @@ class MetricOptLearned(Method):
         }
         return Preparation(trained.queries, tensors | value.tensors, facts)
 
-    def value_function(self, prepared: Preparation) -> MetaTrained:
+    def value_function(self, prepared: Preparation) -> MetaTrained | None:
         """Return the value function of a preparation; no run needs it."""
+        if self.known is not None:
+            return None
         tensors = {
             name: tensor
             for name, tensor in prepared.tensors.items()
@@ -122,14 +142,9 @@ class MetricOptLearned(Method):
         """Train the optimizer once, then let it move all rows in lock-step."""
         streams = paired_streams(generator)
         prepared = prepared or self.prepare(task, budget, generator)
-        optimizer = self._optimizer(budget)
-        optimizer.load_state_dict(
-            {
-                name.removeprefix(OPTIMIZER): weight
-                for name, weight in prepared.tensors.items()
-                if name.startswith(OPTIMIZER)
-            }
-        )
+        known = self.known or self._learned(prepared, task, budget)
+        optimizer = known.optimizer
+        self._check_queries(optimizer, budget)
         deviation = self.recipe.rollout.start_deviation
         start = starts(task.size, rows, deviation, streams.descent)
         run = observed_run(
@@ -141,7 +156,33 @@ class MetricOptLearned(Method):
         )
         stopped = int((run.frozen_at != NEVER).sum())
         notes = prepared.facts | {"stopped": float(stopped)}
-        return replace(_charged(run.path, prepared.queries, run.steps), notes=notes)
+        result = _charged(run.path, prepared.queries, run.steps)
+        return replace(result, notes=notes, known=(known,) * rows)
+
+    def _learned(
+        self, prepared: Preparation, task: Task, budget: Budget
+    ) -> KnownOptimizer:
+        """Return the optimizer of a preparation."""
+        optimizer = self._optimizer(budget)
+        optimizer.load_state_dict(
+            {
+                name.removeprefix(OPTIMIZER): weight
+                for name, weight in prepared.tensors.items()
+                if name.startswith(OPTIMIZER)
+            }
+        )
+        steps = optimizer.horizon
+        return KnownOptimizer(
+            optimizer.eval(), f"runs of {steps} steps of {task.size} parameters"
+        )
+
+    def _check_queries(self, optimizer: LearnedOptimizer, budget: Budget) -> None:
+        own = observations(optimizer, budget.gradient_steps)
+        if own > budget.queries:
+            raise ConfigError(
+                f"a budget of {budget.queries} queries must allow the {own} at which "
+                f"the optimizer is shown the metric in {budget.gradient_steps} steps"
+            )
 
     def _optimizer(self, budget: Budget, seed: int = 0) -> MetricOptMLP:
         horizon = max(1, budget.gradient_steps)

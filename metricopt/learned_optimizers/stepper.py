@@ -62,6 +62,10 @@ class LearnedStepper(torch.optim.Optimizer):
             **learned.start(self.phi.detach()),
         }
 
+    def over(self, phi: Tensor) -> "LearnedStepper":
+        """Return the same optimizer before its first step, of another phi."""
+        return LearnedStepper([phi], self.learned)
+
     @property
     def frozen_at(self) -> Tensor:
         """The step at which a row was stopped, NaN where none was; [] or [R]."""

@@ -98,7 +98,8 @@ class Method(ABC):
         """
         raise ConfigError(
             f"{method_name(self)} has no use for a {type(known).__name__}; "
-            "metricopt-outputs takes KnownStatistics, metricopt a KnownValueFunction"
+            "metricopt-outputs takes KnownStatistics, metricopt a KnownValueFunction, "
+            "metricopt-learned a KnownOptimizer"
         )
 
     def starting(self, phi: Tensor) -> "Method":

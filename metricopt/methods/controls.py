@@ -52,7 +52,7 @@ class LossOnly(Method):
     """Steps on the loss gradient; returns the last phi and queries nothing.
 
     Attributes:
-        optimizer: "sgd" or "adam".
+        optimizer: one of `PHI_OPTIMIZERS`, such as "sgd" or "adam".
         rate: learning rate of the optimizer; None for the one found for the task.
         start_deviation: phi_0 ~ N(0, start_deviation^2 I).
     """
@@ -83,7 +83,7 @@ class LossOnly(Method):
             rate = loss_rate(task, self.optimizer, steps)
         descent = paired_streams(generator).descent
         start = starts(task.size, rows, self.start_deviation, descent)
-        factory = loss_optimizer(self.optimizer, rate)
+        factory = loss_optimizer(self.optimizer, rate, steps)
         return run(task, factory, start, steps, descent)[0]
 
 

@@ -8,6 +8,9 @@ queries, and forgets what does not predict them.
 Of phi: a value function of phi says something of another network only as far as phi
 does the same there. It needs the same size d and one generator: form "shared" of
 `FiLM`. Even then nothing makes the channels of two networks mean the same.
+
+Of steps: a learned optimizer moves phi of any size, on any network. It was trained on
+one, for one length of runs, and is at its best there.
 """
 
 import json
@@ -21,6 +24,12 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, require_kind
 from metricopt.files import read_own, told, user_path, write_atomically
+from metricopt.learned_optimizers.contract import LearnedOptimizer
+from metricopt.learned_optimizers.saved import (
+    FORMAT,
+    load_optimizer,
+    save_optimizer,
+)
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -35,7 +44,7 @@ PHI_MEANS = {
 
 
 class Known:
-    """What is known of a metric: of statistics, or of phi."""
+    """What is known of a metric: of statistics, of phi, or of the steps towards it."""
 
     def made_for(self, adapter: Mapping[str, str]) -> "Known":
         """Return the same, with the adapter it was learned with where that matters."""
@@ -100,13 +109,31 @@ class KnownValueFunction(Known):
                 )
 
 
+@dataclass(frozen=True)
+class KnownOptimizer(Known):
+    """A learned optimizer of phi, which was meta-trained before.
+
+    Attributes:
+        optimizer: any, with whatever inputs.
+        tasks: what it was trained on, in words.
+    """
+
+    optimizer: LearnedOptimizer
+    tasks: str
+
+
 def save_known(path: str | os.PathLike[str], known: Known) -> None:
     """Write what is known to a safetensors file, which is complete or absent.
+
+    The file of an optimizer is the one that `save_optimizer` writes.
 
     Raises:
         ConfigError: if nothing is known, as from a method that learns nothing.
     """
     require_kind("known", known, Known, "what a result has in `known`")
+    if isinstance(known, KnownOptimizer):
+        save_optimizer(path, known.optimizer, tasks=known.tasks)
+        return
     if isinstance(known, KnownStatistics):
         tensors = {**known.groups, COSTS: known.costs}
         facts = {"format": STATISTICS}
@@ -123,14 +150,17 @@ def save_known(path: str | os.PathLike[str], known: Known) -> None:
 
 
 def load_known(path: str | os.PathLike[str]) -> Known:
-    """Read what `save_known` wrote.
+    """Read what `save_known` or `save_optimizer` wrote.
 
     Raises:
-        ConfigError: if there is no such file, or it was not written by `save_known`.
+        ConfigError: if there is no such file, or neither of them wrote it.
     """
     path = user_path(path)
     tensors, metadata = read_own(path, "save_known")
     written = metadata.get("format", "of another program")
+    if written == FORMAT:
+        saved = load_optimizer(path)
+        return KnownOptimizer(saved.optimizer, saved.tasks)
     readers = {STATISTICS: _statistics, PHI: _value_function}
     if written not in readers:
         raise ConfigError(

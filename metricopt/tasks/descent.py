@@ -6,8 +6,9 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from metricopt.errors import DivergedError, unknown_name
+from metricopt.errors import DivergedError
 from metricopt.process.seeding import drawn_seed
+from metricopt.tasks.phi_optimizers import PHI_OPTIMIZERS
 from metricopt.tasks.task import Task
 
 
@@ -24,10 +25,6 @@ class Stepper(Protocol):
 OptimizerFactory = Callable[[torch.nn.Parameter], Stepper]
 """Makes the optimizer that steps phi [B, d]."""
 
-LOSS_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
-    "sgd": torch.optim.SGD,
-    "adam": torch.optim.Adam,
-}
 LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 START_DEVIATION = 0.1
 """Standard deviation of every coordinate of a random start."""
@@ -79,12 +76,13 @@ class LinearDecay:
         self._schedule.step()
 
 
-def loss_optimizer(name: str, rate: float) -> OptimizerFactory:
-    """Return a factory of one of `LOSS_OPTIMIZERS`; raise ConfigError for others."""
-    if name not in LOSS_OPTIMIZERS:
-        raise unknown_name("loss optimizer", name, LOSS_OPTIMIZERS)
-    kind = LOSS_OPTIMIZERS[name]
-    return lambda phi: kind([phi], lr=rate)  # type: ignore[call-arg]
+def loss_optimizer(name: str, rate: float, steps: int = 1) -> OptimizerFactory:
+    """Return a factory of one of `PHI_OPTIMIZERS`; raise ConfigError for others.
+
+    The number of steps matters to optimizers with a schedule of their own alone.
+    """
+    kind = PHI_OPTIMIZERS.get(name)
+    return lambda phi: kind.make(phi, rate, steps)
 
 
 def starts(
@@ -108,6 +106,8 @@ def run(
     """
     phi = torch.nn.Parameter(start.clone())
     stepper = optimizer(phi)
+    # Learned optimizers go by the loss, too.
+    see = getattr(stepper, "see", None)
     path = torch.empty(len(start), steps + 1, start.shape[1], dtype=start.dtype)
     losses = torch.empty(len(start), steps, dtype=start.dtype)
     for step in range(steps):
@@ -116,6 +116,8 @@ def run(
         loss = task.losses(phi, generator)
         loss.sum().backward()
         losses[:, step] = loss.detach()
+        if see is not None:
+            see(loss=loss)
         stepper.step()
     path[:, steps] = phi.detach()
     return path, losses
@@ -142,7 +144,8 @@ def select_rate(
         same = torch.Generator().manual_seed(seed)
         start = starts(task.size, TRIED, start_deviation, same)
         try:
-            losses = run(task, loss_optimizer(optimizer, rate), start, steps, same)[1]
+            factory = loss_optimizer(optimizer, rate, steps)
+            losses = run(task, factory, start, steps, same)[1]
         except DivergedError:
             continue
         found[rate] = losses[:, steps // 2 :].mean().item()

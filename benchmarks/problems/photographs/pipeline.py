@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.training.loop import TrainingRun, train
-from baselines.training.optimization import Optimizer, Precision, RateSchedule
+from baselines.training.optimization import Precision, RateSchedule
 from benchmarks.data.contract import Dataset
 from benchmarks.data.files.decoded import Pixels, kept_at, pixels
 from benchmarks.data.folders.contract import FOLDERS, FolderImages
@@ -58,7 +58,8 @@ class ClassifierTraining(ThetaTraining):
     """How theta is trained, with cross-entropy; see `Training`.
 
     Attributes:
-        optimizer: "sgd", or "rmsprop" or "powersign" as NASNet has been trained.
+        optimizer: "sgd", "rmsprop" or "powersign" as NASNet has been trained, or any
+            other of `OPTIMIZERS`.
         momentum: momentum of SGD and RMSProp.
         weight_decay: factor of the squared weights.
         schedule: schedule of the rate.
@@ -66,7 +67,7 @@ class ClassifierTraining(ThetaTraining):
         precision: "bfloat16" where the machine is fast at it, as GPUs are.
     """
 
-    optimizer: Optimizer = "sgd"
+    optimizer: str = "sgd"
     momentum: float = 0.9
     weight_decay: float = 5e-4
     schedule: RateSchedule = "one-cycle"

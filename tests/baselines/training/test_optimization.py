@@ -7,11 +7,13 @@ from torch import nn
 from baselines.losses.contract import make_loss
 from baselines.optimizers.powersign import PowerSign
 from baselines.training.optimization import (
+    OPTIMIZERS,
     Training,
     arithmetic,
     make_optimizer,
     make_rates,
 )
+from metricopt.errors import ConfigError
 
 
 def rates_of(training, steps_per_epoch=4):
@@ -143,3 +145,19 @@ def test_the_fastest_precision_is_that_of_the_processor(
     assert arithmetic("fastest", cpu) == expected
     assert arithmetic("bfloat16", cpu) == "bfloat16"
     assert arithmetic("float32", cpu) == "float32"
+
+
+def test_an_optimizer_of_ones_own_is_known_by_its_name(monkeypatch):
+    monkeypatch.setattr(OPTIMIZERS, "_units", dict(OPTIMIZERS._units))
+
+    @OPTIMIZERS.register("lion")
+    def _lion(network, learned, training, steps):
+        weights = [*network.parameters(), *learned]
+        return torch.optim.Adagrad(weights, training.learning_rate * steps)
+
+    training = Training(3, 0.1, optimizer="lion")
+    made = make_optimizer(nn.Linear(2, 2), nn.CrossEntropyLoss(), training, 5)
+    assert isinstance(made, torch.optim.Adagrad)
+    assert made.param_groups[0]["lr"] == pytest.approx(1.5)
+    with pytest.raises(ConfigError, match="named 'lion' is registered already"):
+        OPTIMIZERS.register("lion")(_lion)

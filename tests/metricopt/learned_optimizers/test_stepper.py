@@ -5,6 +5,8 @@ import re
 import pytest
 import torch
 
+from metricopt.algorithm1.optimizer import MetricOptimizer
+from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.learned_optimizers import LearnedStepper, MetricOptMLP, Unroll
 from tests.metricopt.drawn import seeded
@@ -156,3 +158,41 @@ def test_what_an_optimizer_goes_by_must_be_shown():
     with pytest.raises(ConfigError, match="by the loss"):
         stepper.step()
     assert (phi != 0).all()
+
+
+def test_it_takes_the_steps_of_metricopt():
+    learned = MetricOptMLP(5, ("gradient", "mean gradient", "loss", "metric"))
+    value_function = ValueFunction(4).eval()
+    phi = torch.nn.Parameter(torch.zeros(2, 4))
+    guided = MetricOptimizer(LearnedStepper([phi], learned), value_function)
+    assert guided.wants_metric
+    directions = []
+    for _ in range(2):
+        guided.zero_grad()
+        loss = (phi - 1).square().sum(1)
+        loss.sum().backward()
+        guided.see(loss=loss, metric=torch.tensor([0.5, 0.25]))
+        guided.step()
+        directions.append(phi.grad.clone())
+    # The learned optimizer steps on the value function's direction, not on the loss.
+    alone = torch.nn.Parameter(torch.zeros(2, 4))
+    stepper = LearnedStepper([alone], learned)
+    for direction in directions:
+        loss = (alone - 1).square().sum(1)
+        alone.grad = direction
+        stepper.see(loss=loss, metric=torch.tensor([0.5, 0.25]))
+        stepper.step()
+    torch.testing.assert_close(phi, alone)
+
+
+def test_metricopt_without_a_learned_optimizer_needs_no_loss():
+    phi = torch.nn.Parameter(torch.zeros(4))
+    guided = MetricOptimizer(torch.optim.SGD([phi], lr=1.0), ValueFunction(4))
+    guided.see(loss=1.0)
+    assert not guided.wants_metric
+    unseen = MetricOptimizer(
+        LearnedStepper([phi], MetricOptMLP(5, ("loss",))), ValueFunction(4)
+    )
+    phi.grad = torch.ones(4)
+    with pytest.raises(ConfigError, match="goes by the loss: call see"):
+        unseen.step()
