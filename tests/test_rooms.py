@@ -54,9 +54,9 @@ ROOMS = {
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
     "metricopt.geometry": "errors",
-    "metricopt.fewshot.checkpoint": "errors files",
-    "metricopt.fewshot": "errors files process geometry fewshot.checkpoint",
-    "metricopt.learned_optimizers": "errors files registry process fewshot.checkpoint",
+    "metricopt.checkpoints": "errors files",
+    "metricopt.fewshot": "errors process geometry checkpoints",
+    "metricopt.learned_optimizers": "errors files registry process checkpoints",
     "metricopt.algorithm1": "errors ranking process adapters tasks geometry "
     "learned_optimizers",
     "metricopt.methods": "errors estimate files registry process metrics statistics "

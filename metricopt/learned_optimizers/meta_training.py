@@ -4,20 +4,17 @@ Source: Huang et al., CVPR 2021, supplement B; Metz et al., arXiv 1810.10180. Di
 the training goes back to its best weights if it diverges.
 """
 
-import math
 import os
-import time
 from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils import parameters_to_vector
-from tqdm import tqdm
 
-from metricopt.errors import DivergedError, ShapeError, require_kind
-from metricopt.fewshot.checkpoint import read_state, write_state
-from metricopt.files import user_path
+from metricopt.checkpoints.gradient_norms import GradientNorms
+from metricopt.checkpoints.loop import run_to_end
+from metricopt.errors import ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
 from metricopt.learned_optimizers.meta_gradient import MetaGradient
@@ -26,8 +23,10 @@ from metricopt.learned_optimizers.settings import OptimizerTrained, OptimizerTra
 from metricopt.learned_optimizers.unroll import Unroll
 from metricopt.process.seeding import make_generator
 
-MOST_SKIPPED = 100
-"""Meta-gradients in a row that may be left out."""
+ADVICE = (
+    "use the estimator 'strategies', a smaller scale of steps, or a shorter horizon"
+)
+"""What helps where meta-gradients are not finite."""
 
 
 def train_optimizer(
@@ -66,25 +65,8 @@ def train_optimizer(
         DivergedError: if the meta-gradient is not finite over and over.
     """
     require_kind("optimizer", optimizer, LearnedOptimizer, "a LearnedOptimizer")
-    run = _Run(optimizer, settings or OptimizerTraining(), held_out)
-    path = None if checkpoint is None else user_path(checkpoint)
-    if path is not None:
-        run.restore(read_state(path, run.key))
-    total = run.settings.iterations
-    saved = time.monotonic()
-    with tqdm(
-        total=total, initial=run.done, unit=" it", disable=None if show else True
-    ) as bar:
-        while run.done < total:
-            began = time.monotonic()
-            run.step(tasks)
-            run.seconds += time.monotonic() - began
-            bar.update()
-            bar.set_postfix_str(run.said, refresh=False)
-            late = time.monotonic() - saved >= run.settings.save_every
-            if path is not None and (late or run.done == total):
-                write_state(path, run.key, run.state())
-                saved = time.monotonic()
+    run = _Run(optimizer, tasks, settings or OptimizerTraining(), held_out)
+    run_to_end(run, checkpoint, show=show)
     return run.finish()
 
 
@@ -104,27 +86,26 @@ class _Run:
     def __init__(
         self,
         optimizer: LearnedOptimizer,
+        tasks: TasksOf,
         settings: OptimizerTraining,
         held_out: InnerTasks | None,
     ) -> None:
         self.optimizer, self.settings = optimizer, settings
-        self.held_out = held_out
+        self.tasks, self.held_out = tasks, held_out
         self.weights = list(optimizer.parameters())
         self.adam = torch.optim.Adam(self.weights, settings.rate)
         self.gradient = MetaGradient(optimizer, settings)
         self.done, self.kept, self.frozen, self.inner_steps = 0, 0, 0, 0
         self.seconds = 0.0
         self.losses: list[float] = []
-        self.norms: list[float] = []
-        self.skipped: list[int] = []
+        self.norms = GradientNorms(settings.iterations)
         self.shares: list[float] = []
         self.validations: dict[int, float] = {}
         self.restarts: list[int] = []
         self.best: Tensor | None = None
 
-    @property
     def key(self) -> str:
-        """What tells one training from another: settings that count, and the form."""
+        """Return what tells one training from another: settings, and the form."""
         settings = asdict(replace(self.settings, save_every=0.0))
         form = f"{type(self.optimizer).__name__} {self.optimizer.settings()}"
         validated = self.held_out is not None
@@ -136,17 +117,17 @@ class _Run:
         parts = [f"objective {self.losses[-1]:.3g}"]
         best = self.validations.get(self.kept)
         parts += [] if best is None else [f"best {best:.4g}"]
-        parts += [f"{len(self.skipped)} skipped"] if self.skipped else []
+        parts += [f"{len(self.norms.skipped)} skipped"] if self.norms.skipped else []
         return ", ".join(parts)
 
-    def step(self, tasks: TasksOf) -> None:
+    def step(self) -> None:
         """Take the steps of one iteration, and validate if that is due."""
         if not self.done:
             self._validate()
         iteration, settings = self.done, self.settings
         numbers = settings.numbers(iteration)
         length = settings.length(iteration, self.optimizer.horizon)
-        batch = tasks(numbers)
+        batch = self.tasks(numbers)
         _check(batch, len(numbers))
         noise = make_generator("optimizer noise", settings.seed, iteration)
         self.gradient.begin(batch, length, noise)
@@ -166,27 +147,14 @@ class _Run:
     def _update(self, gradient: Tensor) -> None:
         """Take a step of Adam on a meta-gradient, unless it is not finite."""
         norm = gradient.norm().item()
-        self.norms.append(norm)
         if self.settings.estimator == "merged":
             self.shares.append(self.gradient.share)
-        if not math.isfinite(norm):
-            self.skipped.append(self.done)
-            self._check_skipped()
+        if not self.norms.allows_step(norm, self.done, ADVICE):
             return
         scaled = gradient * min(1.0, self.settings.clip / max(norm, 1e-30))
         for weight, piece in zip(self.weights, self._pieces(scaled), strict=True):
             weight.grad = piece.clone()
         self.adam.step()
-
-    def _check_skipped(self) -> None:
-        most = min(MOST_SKIPPED, len(self.norms))
-        enough = most == MOST_SKIPPED or self.done + 1 == self.settings.iterations
-        if enough and not any(map(math.isfinite, self.norms[-most:])):
-            raise DivergedError(
-                f"the meta-gradient was not finite {most} times in a row, up to "
-                f"iteration {self.done}: use the estimator 'strategies', a smaller "
-                "scale of steps, or a shorter horizon"
-            )
 
     def _validate(self) -> None:
         """Judge the weights; keep them, or go back to those that were best."""
@@ -215,12 +183,13 @@ class _Run:
 
     def state(self) -> dict[str, Any]:
         """Return all that `restore` needs."""
+        norms = self.norms
         return {
             "optimizer": self.optimizer.state_dict(),
             "adam": self.adam.state_dict(),
             "gradient": self.gradient.state(),
             "best": self.best,
-            "lists": (self.losses, self.norms, self.skipped, self.shares),
+            "lists": (self.losses, norms.every, norms.skipped, self.shares),
             "validated": (self.validations, self.restarts),
             "numbers": (
                 self.done,
@@ -231,15 +200,14 @@ class _Run:
             ),
         }
 
-    def restore(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state, if there is one."""
-        if state is None:
-            return
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
         self.optimizer.load_state_dict(state["optimizer"])
         self.adam.load_state_dict(state["adam"])
         self.gradient.restore(state["gradient"])
         self.best = state["best"]
-        self.losses, self.norms, self.skipped, self.shares = state["lists"]
+        norms = self.norms
+        self.losses, norms.every, norms.skipped, self.shares = state["lists"]
         self.validations, self.restarts = state["validated"]
         numbers = state["numbers"]
         self.done, self.kept, self.frozen, self.inner_steps, self.seconds = numbers
@@ -251,10 +219,11 @@ class _Run:
         else:
             self._load(self.best)
         self.adam.zero_grad()
+        self.norms.warn()
         return OptimizerTrained(
             tuple(self.losses),
-            tuple(self.norms),
-            tuple(self.skipped),
+            tuple(self.norms.every),
+            tuple(self.norms.skipped),
             self.frozen,
             tuple(self.shares),
             self.validations,

@@ -1,17 +1,13 @@
-"""The loop: it beats Adam, clips, skips, goes back, and survives a kill."""
+"""The loop: it beats Adam, clips, skips, and goes back."""
 
 import math
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from metricopt.errors import ConfigError, DataError, DivergedError, ShapeError
+from metricopt.errors import ConfigError, DivergedError, ShapeError
 from metricopt.learned_optimizers import (
     MetricOptMLP,
     Objective,
@@ -175,7 +171,8 @@ class Rough(Bare):
 def test_meta_gradients_that_are_not_finite_are_skipped_and_counted():
     asked = settings(estimator="through-steps", deviation=0.0, objective=LOSS_ALONE)
     learned = mlp(inputs=LOSS_INPUTS)
-    found = train_optimizer(learned, Rough, asked)
+    with pytest.warns(UserWarning, match="1 of 6 meta-steps were left out"):
+        found = train_optimizer(learned, Rough, asked)
     assert found.skipped == (2,)
     assert not math.isfinite(found.gradient_norms[2])
     assert all(map(math.isfinite, found.gradient_norms[:2] + found.gradient_norms[3:]))
@@ -199,78 +196,14 @@ def test_runs_that_were_stopped_are_counted():
     assert found.frozen == 2 * 2 * 4
 
 
-class Killed(KeyboardInterrupt):
-    pass
+def test_other_seeds_draw_other_noise():
+    first, other = mlp(), mlp()
+    train_optimizer(first, Quadratics, settings())
+    train_optimizer(other, Quadratics, settings(seed=1))
+    assert not torch.equal(weights(first), weights(other))
 
 
-@pytest.mark.parametrize("estimator", ["strategies", "merged", "persistent"])
-def test_an_interrupted_training_ends_as_an_undisturbed_one(estimator, tmp_path):
-    window = 4 if estimator == "persistent" else None
-    asked = settings(estimator=estimator, window=window)
-    held_out, path = Quadratics(range(900, 908)), tmp_path / "folder" / "state.pt"
-    expected = mlp()
-    whole = train_optimizer(expected, Quadratics, asked, held_out=held_out)
-    assert not torch.equal(weights(expected), weights(mlp()))
-    for stop in (1, 4):
-
-        def killed(numbers, stop=stop):
-            if numbers[0] == 2 * stop:
-                raise Killed
-            return Quadratics(numbers)
-
-        torch.rand(stop)  # what others draw does not matter
-        with pytest.raises(Killed):
-            train_optimizer(
-                mlp(stop - 1), killed, asked, held_out=held_out, checkpoint=path
-            )
-    for _ in range(2):
-        learned = mlp(3)
-        found = train_optimizer(
-            learned, Quadratics, asked, held_out=held_out, checkpoint=path
-        )
-        assert torch.equal(weights(learned), weights(expected))
-        for name in ("losses", "gradient_norms", "shares", "validations", "kept"):
-            assert getattr(found, name) == getattr(whole, name)
-    other = mlp()
-    train_optimizer(
-        other, Quadratics, settings(seed=1, estimator=estimator, window=window)
-    )
-    assert not torch.equal(weights(other), weights(expected))
-
-
-KILLED = """
-import sys, time
-from tests.metricopt.learned_optimizers.quadratics import Quadratics
-from tests.metricopt.learned_optimizers.test_meta_training import mlp, settings
-from metricopt.learned_optimizers import train_optimizer
-
-def slow(numbers):
-    time.sleep(0.05)
-    return Quadratics(numbers)
-
-train_optimizer(mlp(), slow, settings(iterations=40), checkpoint=sys.argv[1])
-"""
-
-
-def test_a_killed_process_is_continued_bit_for_bit(tmp_path):
-    path = tmp_path / "state.pt"
-    process = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(path)])
-    while not path.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(0.3)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    done = torch.load(path)["numbers"][0]
-    assert 0 < done < 40
-    asked, expected, learned = settings(iterations=40), mlp(), mlp(1)
-    whole = train_optimizer(expected, Quadratics, asked)
-    found = train_optimizer(learned, Quadratics, asked, checkpoint=path)
-    assert torch.equal(weights(learned), weights(expected))
-    assert found.losses == whole.losses
-
-
-def test_states_of_other_trainings_and_damaged_files_are_refused(tmp_path):
+def test_states_of_other_trainings_are_refused(tmp_path):
     path = tmp_path / "state.pt"
     train_optimizer(mlp(), Quadratics, settings(), checkpoint=path)
     for learned, asked in (
@@ -280,9 +213,6 @@ def test_states_of_other_trainings_and_damaged_files_are_refused(tmp_path):
     ):
         with pytest.raises(ConfigError, match="is of another meta-training; expected"):
             train_optimizer(learned, Quadratics, asked, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="delete it to begin anew"):
-        train_optimizer(mlp(), Quadratics, settings(), checkpoint=path)
 
 
 @pytest.mark.parametrize(

@@ -93,18 +93,18 @@ def test_learners_that_runs_need_are_trained_before_them():
 KILLED = """
 import os, signal
 from functools import partial
-import metricopt.fewshot.meta_training as meta_training
+import metricopt.checkpoints.loop as loop
 from benchmarks.execution.networks import prepare
 from benchmarks.problems.episodes import meta_settings
 from tests.benchmarks.problems.episodes.learning_cases import WAVES, learner_run
 
-write = meta_training.write_state
+write = loop.write_state
 
 def write_and_die(path, key, state):
     write(path, key, state)
     os.kill(os.getpid(), signal.SIGKILL)
 
-meta_training.write_state = write_and_die
+loop.write_state = write_and_die
 meta_settings.MetaTraining = partial(meta_settings.MetaTraining, save_every=0)
 prepare([learner_run(WAVES)])
 """
