@@ -14,6 +14,7 @@ from torch import Tensor
 from benchmarks.problems.choices import Chosen, charged
 from benchmarks.problems.contract import Pipeline
 from benchmarks.problems.network_pipeline import NetworkPipeline
+from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError, MetricOptError
 from metricopt.methods.contract import Sees
@@ -142,6 +143,8 @@ class ArmKind:
         sees: what an arm of this kind knows of its problem; all get the pipeline, which
             shows outputs and labels of the observe split.
         on: kind of pipeline it runs on.
+        needs: what has to exist before the run of a spec, beside the network of its
+            pipeline. If the settings do not go together, a ConfigError tells it.
     """
 
     run: Callable[[RunSpec, Any, Metric], Chosen]
@@ -149,6 +152,7 @@ class ArmKind:
     reads_test: bool = False
     sees: Callable[[Arm], Sees] = lambda arm: "outputs and labels"
     on: type[Pipeline] = NetworkPipeline
+    needs: Callable[[RunSpec], Sequence[Prerequisite]] = lambda spec: ()
 
 
 ARMS: Registry[ArmKind] = Registry("kind of arm", "benchmarks.arms")

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from baselines.phi_methods.contract import RIVALS
@@ -22,7 +21,8 @@ from benchmarks.arms.contract import (
     evaluations,
 )
 from benchmarks.arms.diagnosis import diagnose
-from benchmarks.problems.choices import Adapted, Chosen, Point, Trained, together
+from benchmarks.arms.results import budget_of, chosen_of, fine_tuning_generator
+from benchmarks.problems.choices import Chosen, Trained, together
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
@@ -32,8 +32,8 @@ from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
 from metricopt.methods.contract import METHODS, Method, Preparation, Sees
 from metricopt.methods.known import COSTS, Known, KnownStatistics, KnownValueFunction
-from metricopt.methods.result import Budget, FinetuneResult
-from metricopt.metrics.base import Metric, from_cost
+from metricopt.methods.result import Budget
+from metricopt.metrics.base import Metric
 from metricopt.on_outputs.no_harm import NoHarm
 
 STATISTICS_REVISION = 2
@@ -54,11 +54,6 @@ def make_method(arm: Arm) -> Method:
     registry = METHODS if arm.name in METHODS else RIVALS
     method = changed(registry.get(arm.name)(), arm.settings)
     return NoHarm(method) if arm.kind == "no-harm" else method
-
-
-def budget_of(spec: RunSpec) -> Budget:
-    """Return what one result of a run may cost."""
-    return Budget(spec.budget.queries, spec.budget.gradient_steps)
 
 
 @dataclass(frozen=True)
@@ -209,12 +204,12 @@ def _with_one(
     result = method.run(
         task,
         budget_of(spec),
-        _generator(spec, pipeline),
+        fine_tuning_generator(spec, pipeline),
         rows=spec.meta_tests,
         prepared=prepared.preparation,
     )
     check_budget(spec.arm.name, spent=result.queries, allowed=spec.budget.queries)
-    chosen = _chosen(result, metric, task.meter.made)
+    chosen = chosen_of(result, metric, task.meter.made)
     return replace(
         chosen,
         prepared=prepared.made,
@@ -227,40 +222,12 @@ def run_oracle(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chos
     """Search on the test split: what the adapter can express, not what one can find."""
     task = pipeline.oracle_task(metric)
     result = make_method(spec.arm).run(
-        task, budget_of(spec), _generator(spec, pipeline), rows=spec.meta_tests
+        task,
+        budget_of(spec),
+        fine_tuning_generator(spec, pipeline),
+        rows=spec.meta_tests,
     )
-    return _chosen(result, metric, {"test": task.queries})
-
-
-def _generator(spec: RunSpec, pipeline: NetworkPipeline) -> torch.Generator:
-    return pipeline.seeds.generator("fine-tuning", spec.metric.label)
-
-
-def _chosen(
-    result: FinetuneResult, metric: Metric, evaluations: Mapping[str, int]
-) -> Chosen:
-    points = tuple(
-        Point(
-            point.step, point.queries, _native(point.cost, metric), Adapted(point.phi)
-        )
-        for point in result.checkpoints
-    )
-    return Chosen(
-        Adapted(result.phi),
-        queries=result.queries,
-        shared_queries=result.shared_queries,
-        gradient_steps=result.gradient_steps,
-        evaluations=dict(evaluations),
-        points=points,
-        notes=result.notes,
-    )
-
-
-def _native(cost: Tensor, metric: Metric) -> tuple[float, ...] | None:
-    """Return observed costs [R] in native units, None where none was observed."""
-    if bool(torch.isnan(cost).all()):
-        return None
-    return tuple(from_cost(metric, cost).tolist())
+    return chosen_of(result, metric, {"test": task.queries})
 
 
 def run_second(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:

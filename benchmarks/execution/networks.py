@@ -1,4 +1,4 @@
-"""Trains the networks that runs start from, before any run.
+"""Trains the networks that runs start from, and learned optimizers, before any run.
 
 One after the other each has all cores, which convolutions use. Small networks leave a
 GPU idle most of the time: there several are trained at once, by a process each.
@@ -8,12 +8,14 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 
 import torch
 from tabulate import tabulate
 from tqdm import tqdm
 
 from baselines.training.team import team
+from benchmarks.arms.contract import ARMS
 from benchmarks.execution.processes import run_groups
 from benchmarks.problems.contract import Pipeline, make_pipeline
 from benchmarks.problems.prerequisite import Prerequisite
@@ -25,13 +27,18 @@ from metricopt.errors import DivergedError
 def networks_of(specs: Sequence[RunSpec]) -> list[Prerequisite]:
     """Return the networks that specs need, each after the one it goes on from.
 
+    Then what their arms need, such as optimizers that are meta-trained on a network.
+
     Raises:
-        ConfigError: if the settings of a pipeline do not go together.
+        ConfigError: if the settings of a pipeline or an arm do not go together.
     """
+    of_pipelines = (pipeline.prerequisites for pipeline in pipelines_of(specs))
+    of_arms = (ARMS.get(spec.arm.kind).needs(spec) for spec in specs)
     found: dict[str, Prerequisite] = {}
-    for pipeline in pipelines_of(specs):
-        for needed in pipeline.prerequisites:
-            found.setdefault(needed.digest, needed)
+    for needed in chain(
+        chain.from_iterable(of_pipelines), chain.from_iterable(of_arms)
+    ):
+        found.setdefault(needed.digest, needed)
     return list(found.values())
 
 

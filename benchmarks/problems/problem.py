@@ -44,6 +44,7 @@ class Size(ABC):
             its meta-tests.
         steps: gradient steps of fine-tuning, T.
         tasks: trajectories of meta-training.
+        optimizer_iterations: of the meta-training of an optimizer, at most.
     """
 
     replicates: int = 1
@@ -54,6 +55,7 @@ class Size(ABC):
     value_functions: int = 1
     steps: int = 100
     tasks: int = 480
+    optimizer_iterations: int = 120
 
     @property
     @abstractmethod
@@ -117,11 +119,14 @@ class FinetuningSize(Size):
         return {} if method == LITERAL else {"steps": STEP_CANDIDATES}
 
 
-PAPER = {"steps": 200, "observations": 10, "tasks": 1_000}
+PAPER = {
+    **{"steps": 200, "observations": 10, "tasks": 1_000},
+    **{"optimizer_iterations": 5_000},
+}
 """Fine-tuning at tier paper, of all but the largest networks."""
 SMOKE = {
     **{"meta_tests": 2, "search_tests": 1, "seeds": 1},
-    **{"steps": 10, "observations": 2},
+    **{"steps": 10, "observations": 2, "optimizer_iterations": 2},
 }
 """Fine-tuning at tier smoke."""
 

@@ -13,6 +13,7 @@ from benchmarks.report.render import to_csv, to_latex, to_markdown
 from benchmarks.report.sections.bounds import within_bounds
 from benchmarks.report.sections.claims import what_was_claimed
 from benchmarks.report.sections.gain_by_size import gain_by_size
+from benchmarks.report.sections.learning_cost import learning_cost
 from benchmarks.report.sections.noted import (
     identified,
     proposals,
@@ -103,6 +104,7 @@ def build(
     parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
     parts += within_bounds(layout, cells) + identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)
+    parts += learning_cost(layout, cells)
     parts += proposals(layout, records)
     if reference is not None:
         parts += side_by_side(layout, records, reference)

@@ -1,4 +1,4 @@
-"""Names of what runs of few-shot learners note, and reports show."""
+"""Names of what runs of meta-trained arms note, and reports show."""
 
 TASK_DIVERGED = "task-diverged"
 """Name of the metric that is 1 for every new task that diverged."""
@@ -10,3 +10,5 @@ SUPPORT_LOSS, GRADIENT_NORM = "inner_support_loss", "inner_gradient_norm"
 """Lists over the inner steps: medians over new tasks."""
 QUERY_STEPS, QUERY_ACCURACY = "inner_query_steps", "inner_query_accuracy"
 """Some inner steps, and the mean accuracy on queries after them."""
+META_STEPS = "meta_training_steps"
+"""Gradient steps of all runs of the meta-training of an optimizer."""

@@ -142,7 +142,7 @@ class MetricOptLearned(Method):
         """Train the optimizer once, then let it move all rows in lock-step."""
         streams = paired_streams(generator)
         prepared = prepared or self.prepare(task, budget, generator)
-        known = self.known or self._learned(prepared, task, budget)
+        known = self.known or self.learned(prepared, task, budget)
         optimizer = known.optimizer
         self._check_queries(optimizer, budget)
         deviation = self.recipe.rollout.start_deviation
@@ -159,7 +159,7 @@ class MetricOptLearned(Method):
         result = _charged(run.path, prepared.queries, run.steps)
         return replace(result, notes=notes, known=(known,) * rows)
 
-    def _learned(
+    def learned(
         self, prepared: Preparation, task: Task, budget: Budget
     ) -> KnownOptimizer:
         """Return the optimizer of a preparation."""

@@ -48,6 +48,7 @@ class TabularSize(Size):
     literal_tasks: int = 600
     queries: int = QUERIES
     metricopt_queries: int = QUERIES
+    optimizer_iterations: int = 400
     epochs_factor: float = 1.0
     surrogate_epochs: int = 3
     batch_size: int = 256
@@ -63,6 +64,7 @@ SIZES = {
         search_tests=10,
         tasks=1_600,
         literal_tasks=1_600,
+        optimizer_iterations=5_000,
         epochs_factor=4.0,
         surrogate_epochs=9,
     ),
@@ -72,6 +74,7 @@ SIZES = {
         meta_tests=2,
         tasks=48,
         literal_tasks=32,
+        optimizer_iterations=2,
         queries=60,
         surrogate_epochs=2,
         batch_size=64,

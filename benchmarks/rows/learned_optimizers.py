@@ -1,0 +1,143 @@
+"""Optimizers of phi: those that are meta-trained, and others than SGD on the loss.
+
+Source: Huang et al., CVPR 2021, supplement B and Fig. 4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.problems.optimizers.learning import (
+    OptimizerLearning,
+    Supervision,
+    metric_queries,
+)
+from benchmarks.problems.problem import Problem
+from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Fill, Row, Run
+from benchmarks.rows.controls import finetuned, method
+from benchmarks.runs.codec import encode
+from benchmarks.runs.spec import Arm, Unit
+from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, METRIC_INPUTS
+
+STATISTICS_QUERIES = 150
+"""Queries that the value function of statistics is fitted to."""
+WITHOUT_METRIC = tuple(name for name in ALL_INPUTS if name not in METRIC_INPUTS)
+FORMS: dict[str, dict[str, Any]] = {
+    "metricopt-mlp": {"inputs": list(ALL_INPUTS)},
+    "lstm": {},
+    "mlp": {},
+}
+"""Settings of each kind of optimizer, without the horizon."""
+LONGER = {"lstm": 2}
+"""How many times the iterations of others a kind has whose iterations take less."""
+
+
+def learning_of(
+    problem: Problem, supervision: Supervision, kind: str = "metricopt-mlp"
+) -> OptimizerLearning:
+    """Return how an optimizer is meta-trained for a problem.
+
+    Args:
+        problem: gives the length of fine-tunings, and of the meta-training.
+        supervision: what runs are judged by beside their loss.
+        kind: registered kind of learned optimizer.
+    """
+    size, form = problem.size, FORMS[kind]
+    training: dict[str, Any] = {
+        "iterations": size.optimizer_iterations * LONGER.get(kind, 1)
+    }
+    if supervision == "loss" and kind == "metricopt-mlp":
+        form = {"inputs": list(WITHOUT_METRIC)}
+    if supervision == "value function":
+        # The method chooses its inputs itself.
+        form = {}
+    if supervision == "metric":
+        training |= {"tasks": 2, "iterations": size.optimizer_iterations // 2 or 1}
+    known = {"kind": kind, "supervision": supervision, "training": training}
+    if supervision == "loss":
+        return OptimizerLearning(steps=size.steps, form=form, **known)
+    queries = {
+        "value function": size.metricopt_queries,
+        "statistics": min(STATISTICS_QUERIES, size.metricopt_queries),
+    }
+    made = OptimizerLearning(steps=size.steps, form=form, queries=1, **known)
+    asked = queries.get(supervision) or metric_queries(made.settings, size.steps)
+    return OptimizerLearning(steps=size.steps, form=form, queries=asked, **known)
+
+
+def learned(
+    supervision: Supervision,
+    kind: str = "metricopt-mlp",
+    *,
+    on: Callable[[Problem], Problem] = lambda problem: problem,
+) -> Fill:
+    """Return fine-tuning by a meta-trained optimizer.
+
+    Args:
+        supervision: what runs of its meta-training are judged by beside their loss.
+        kind: registered kind of learned optimizer.
+        on: from the problem of a run to the one whose lengths it is trained with.
+    """
+
+    def run(problem: Problem, metric: Unit) -> Run:
+        learning = learning_of(on(problem), supervision, kind)
+        arm = Arm("learned-optimizer", settings=encode(learning))
+        own = problem.size.steps if learning.asks_metric else 0
+        size = problem.size
+        # Algorithm S1 keeps what its own run needs.
+        allowed = learning.queries + (0 if supervision == "value function" else own)
+        return Run(arm, allowed, size.meta_tests, value_functions=size.value_functions)
+
+    return run
+
+
+def _of_the_loss(optimizer: str) -> Fill:
+    def run(problem: Problem, metric: Unit) -> Run:
+        arm = method("loss-only", optimizer=optimizer)
+        return Run(arm, meta_tests=problem.size.meta_tests)
+
+    return run
+
+
+def row(name: str, label: str, run: Fill, *base: str, **more: Any) -> Row:
+    """Return a row of fine-tuning runs with bases, the first that its table has."""
+    return finetuned(name, label, run=run, base=(*base, LOSS_ONLY, UNTOUCHED), **more)
+
+
+MOMENTUM = row("loss-only-momentum", "momentum on the loss", _of_the_loss("momentum"))
+ADAM = row("loss-only-adam", "Adam on the loss", _of_the_loss("adam"))
+POWERSIGN = row(
+    "loss-only-powersign", "PowerSign on the loss", _of_the_loss("powersign")
+)
+LSTM = row("lstm-optimizer", "LSTM optimizer (2016)", learned("loss", "lstm"))
+MLP = row("mlp-optimizer", "MLP optimizer (2019)", learned("loss", "mlp"))
+LOSS_MLP = row(
+    "loss-metricopt-mlp", "MetricOpt's optimizer, loss alone", learned("loss")
+)
+LEARNED = row(
+    "metricopt-learned",
+    "MetricOpt (learned)",
+    learned("value function"),
+    "metricopt",
+    family="metricopt",
+    paper={"Table 1": "metricopt-learned", "Table 2": "metricopt-learned"},
+    note="Algorithm S1: the optimizer sees the metric as last observed",
+)
+TRUE_METRIC = row(
+    "metricopt-learned-metric",
+    "MetricOpt (learned), true metric instead of f",
+    learned("metric"),
+    "metricopt-learned",
+    family="metricopt",
+    note="every step of every run of the meta-training is a query",
+)
+STATISTICS = row(
+    "metricopt-learned-statistics",
+    "MetricOpt (learned), value function of statistics",
+    learned("statistics"),
+    "metricopt-learned",
+    family="metricopt",
+    sees="outputs and labels",
+    note=f"{STATISTICS_QUERIES} queries, then predictions of the metric instead of f",
+)
+RIVALS = (LSTM, MLP)
+"""Learned optimizers that see the loss alone, of other authors."""

@@ -1,0 +1,106 @@
+"""Table S1 of MetricOpt: optimizers of phi, learned ones among them.
+
+Source: Huang et al., CVPR 2021, supplement B. Its numbers are not at hand, so the table
+stands alone; those of the learned optimizer in Tables 1 and 2 are known.
+"""
+
+from dataclasses import replace
+
+from benchmarks.problems.images import tiers as images
+from benchmarks.problems.problem import Problem
+from benchmarks.problems.tabular import tiers as tabular
+from benchmarks.report.layout import Block
+from benchmarks.rows import controls, learned_optimizers, metricopt, on_outputs
+from benchmarks.rows.contract import Row
+from benchmarks.runs.spec import Unit
+from benchmarks.tables.parts import column_of, finetuning_fields
+from benchmarks.tables.registry import EXPERIMENTS
+from benchmarks.tables.table import Place, Table, experiment_of, table
+
+REPLICATES = 3
+"""Of the binary problem, each with an optimizer of its own."""
+ROWS: tuple[Row, ...] = (
+    controls.CROSS_ENTROPY,
+    replace(controls.LOSS_ONLY_ROW, label="SGD on the loss"),
+    learned_optimizers.MOMENTUM,
+    learned_optimizers.ADAM,
+    learned_optimizers.POWERSIGN,
+    controls.DENSE,
+    *learned_optimizers.RIVALS,
+    learned_optimizers.LOSS_MLP,
+    metricopt.METRICOPT,
+    metricopt.ADAM,
+    learned_optimizers.LEARNED,
+)
+OTHER_SUPERVISION = (learned_optimizers.TRUE_METRIC, learned_optimizers.STATISTICS)
+ON_OUTPUTS = (on_outputs.OURS,)
+ASKS = "the table compares optimizers"
+BLOCKS = (
+    Block("balanced", "binary, class-balanced mini-batches"),
+    Block("natural", "images, natural sampling"),
+)
+
+
+def table_s1(tier: str) -> Table:
+    """Return the table at a tier."""
+    binary, others = _binary(tier), _images(tier)
+    size = others[0][0].size
+    places = [
+        _place("balanced", *binary, (*ROWS, *OTHER_SUPERVISION, *ON_OUTPUTS)),
+        *(_place("natural", *each, (*ROWS, *ON_OUTPUTS)) for each in others),
+    ]
+    return table(
+        places,
+        title="Table S1 of MetricOpt (CVPR 2021, supplement): optimizers of phi",
+        caption=(
+            f"{binary[0].name}: MLP with d = 16 input biases, T = {tabular.STEPS}. "
+            f"Images: FiLM on the last batch norm, T = {size.steps}. All queries of "
+            "meta-training are charged."
+        ),
+        convention=tabular.convention([binary[0]]),
+        blocks=BLOCKS,
+        columns=tuple(
+            column_of(problem, metric, name=place.name)
+            for (problem, metric), place in zip([binary, *others], places, strict=True)
+        ),
+        mixed=True,
+        notes=NOTES,
+        **finetuning_fields(size),
+    )
+
+
+def _binary(tier: str) -> tuple[tabular.Binary, Unit]:
+    problem = (tabular.DIGIT if tier == "smoke" else tabular.A9A).at(tier)
+    size = replace(problem.size, replicates=min(REPLICATES, problem.size.replicates))
+    return replace(problem, size=size), Unit("f1")
+
+
+def _images(tier: str) -> list[tuple[Problem, Unit]]:
+    small = "digit-net" if tier == "smoke" else "small"
+    ranked = images.cifar10(tier, network=images.TrainedNetwork(small))
+    found = [(replace(ranked, name=f"{small}"), Unit("aucpr-macro-logits"))]
+    if tier == "smoke":
+        return found
+    return [*found, (images.cifar10(tier), Unit("mcr"))]
+
+
+def _place(block: str, problem: Problem, metric: Unit, rows: tuple[Row, ...]) -> Place:
+    return Place(block, problem, metric, rows=rows, asks=ASKS)
+
+
+NOTES = (
+    "SGD, momentum, Adam and PowerSign have the rate of seven with the least training "
+    "loss. A learned optimizer has none to choose.",
+    "A network has three learned optimizers on images. On tables each replicate has a "
+    "network with an optimizer of its own.",
+    "LSTM, MLP and MetricOpt's optimizer on the loss alone see no metric, and are "
+    "learned without a query. MetricOpt (learned) is Algorithm S1: it sees the metric "
+    "as last observed, at 5 % of the steps and at three at least.",
+    "The true metric instead of the value function f, and a value function of "
+    "statistics instead, are for small d alone: meta-training asks for the metric of "
+    "every step of every run, and on images that would take days.",
+    "Meta-training by evolution strategies alone: the paper merges them with "
+    "back-propagation.",
+)
+
+EXPERIMENTS.register("tableS1")(experiment_of("tableS1", table_s1))
