@@ -101,9 +101,11 @@ class PowerSign(torch.optim.Optimizer):
         state["step"] += 1
 
 
-PHI_OPTIMIZERS.register("powersign")(
-    PhiOptimizer(lambda phi, rate, steps: PowerSign([phi], rate, max(1, steps)))
-)
+@PHI_OPTIMIZERS.register("powersign")
+class _OfPhi(PhiOptimizer):
+    @staticmethod
+    def make(phi: torch.nn.Parameter, rate: float, steps: int) -> torch.optim.Optimizer:
+        return PowerSign([phi], rate, max(1, steps))
 
 
 def _sign_decay(step: int, steps: int | None) -> float:

@@ -102,7 +102,9 @@ MakeOptimizer = Callable[
     [nn.Module, Sequence[nn.Parameter], Training, int], torch.optim.Optimizer
 ]
 """Makes an optimiser of a network, what its loss learns, a training and its steps."""
-OPTIMIZERS: Registry[MakeOptimizer] = Registry("optimizer")
+OPTIMIZERS: Registry[MakeOptimizer] = Registry(
+    "optimizer of networks", "baselines.training"
+)
 """Optimisers of networks; one of another module is here once it is imported."""
 
 

@@ -11,9 +11,10 @@ from benchmarks.problems.optimizers.learning import OptimizerLearning
 from benchmarks.problems.optimizers.spec import QUERIES, SECONDS, OptimizerSpec
 from benchmarks.runs.codec import decode
 from benchmarks.runs.notes import META_STEPS
-from benchmarks.runs.spec import RunSpec
+from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.algorithm_s1.metricopt_learned import MetricOptLearned
 from metricopt.errors import ConfigError
+from metricopt.methods.contract import Sees
 from metricopt.methods.result import Budget
 from metricopt.metrics.base import Metric
 
@@ -91,6 +92,12 @@ def _with_one(
     )
 
 
+def _sees(arm: Arm) -> Sees:
+    learning = decode(OptimizerLearning, arm.settings)
+    of_outputs = learning.supervision == "statistics"
+    return "outputs and labels" if of_outputs else "loss gradients"
+
+
 ARMS.register("learned-optimizer")(
-    ArmKind(run_learned, sees=lambda arm: "loss gradients", needs=optimizers_of)
+    ArmKind(run_learned, sees=_sees, needs=optimizers_of)
 )

@@ -47,9 +47,6 @@ def learning_of(
     }
     if supervision == "loss" and kind == "metricopt-mlp":
         form = {"inputs": list(WITHOUT_METRIC)}
-    if supervision == "value function":
-        # The method chooses its inputs itself.
-        form = {}
     if supervision == "metric":
         training |= {"tasks": 2, "iterations": size.optimizer_iterations // 2 or 1}
     known = {"kind": kind, "supervision": supervision, "training": training}

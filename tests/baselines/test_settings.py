@@ -110,7 +110,11 @@ CASES = [
     (training, {"head_factor": 0.0}, "head_factor > 0, got head_factor=0.0"),
     (training, {"head_factor": 2.0, "optimizer": "sgd"}, "got 2.0 with 'sgd'"),
     (training, {"head_factor": 2.0, "optimizer": "powersign"}, "with 'powersign'"),
-    (training, {"optimizer": "nope"}, "unknown optimizer 'nope'; known: adam, "),
+    (
+        training,
+        {"optimizer": "nope"},
+        "unknown optimizer of networks 'nope'; known: adam, ",
+    ),
     (training, {"schedule": "nope"}, "schedule must be one of 'one-cycle', "),
     (training, {"precision": "nope"}, "'fastest', got 'nope'"),
     (

@@ -11,6 +11,7 @@ from metricopt.algorithm_s1.metricopt_learned import TRAINING
 from metricopt.algorithm_s1.task_runs import observations
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.learned_optimizers.contract import LEARNED, LearnedOptimizer, kind_of
+from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
 from metricopt.learned_optimizers.objective import Objective
 from metricopt.learned_optimizers.settings import OptimizerTraining
 
@@ -60,6 +61,14 @@ class OptimizerLearning:
             "learning an optimizer", vars(self), steps=">= 1", queries=">= 0"
         )
         require_choice("supervision", self.supervision, Supervision)
+        if self.supervision == "value function":
+            inputs = self.fresh(0).inputs
+            if inputs != ALL_INPUTS:
+                raise ConfigError(
+                    "Algorithm S1 trains a metricopt-mlp with the inputs "
+                    f"{', '.join(ALL_INPUTS)}; got {self.kind} with "
+                    f"{', '.join(inputs)}"
+                )
         if self.asks_metric and not self.queries:
             raise ConfigError(
                 f"supervision by {self.supervision!r} needs queries >= 1, got 0"

@@ -54,8 +54,7 @@ class OptimizerSpec(KeptTraining):
     @property
     def name(self) -> str:
         """Readable, and unique among what is released."""
-        data = self.problem.settings.get("problem", {})
-        place = data.get("dataset", self.problem.name)
+        place = self._pipeline.seeds.names[0]
         judged = f"-{self.metric.name}" if self.learning.asks_metric else ""
         numbers = f"r{self.replicate}-{self.number}"
         known = self.digest[:8]
@@ -74,7 +73,7 @@ class OptimizerSpec(KeptTraining):
     @property
     def warm(self) -> Sequence[Prerequisite]:
         """The network that is fine-tuned, if it is pre-trained before any run."""
-        return make_pipeline(self.problem, self.replicate).prerequisites[-1:]
+        return self._pipeline.prerequisites[-1:]
 
     def check(self) -> None:
         """Check that the settings go together, without data.
@@ -95,10 +94,15 @@ class OptimizerSpec(KeptTraining):
         restore(optimizer, self.kept().tensors, self.name)
         return KnownOptimizer(optimizer.eval(), self.tasks)
 
+    @property
+    def _pipeline(self) -> NetworkPipeline:
+        found = make_pipeline(self.problem, self.replicate)
+        assert isinstance(found, NetworkPipeline)
+        return found
+
     def train(self, report: Any = None) -> Artifact:
         """Train the optimizer; one on the loss continues from its checkpoint."""
-        pipeline = make_pipeline(self.problem, self.replicate)
-        assert isinstance(pipeline, NetworkPipeline)
+        pipeline = self._pipeline
         seeds = Seeds(*pipeline.seeds.names, self.learning.label, self.number)
         began = time.perf_counter()
         with pipeline.sealed(), one_thread():

@@ -16,6 +16,7 @@ from metricopt.algorithm_s1.supervision import statistics_cost
 from metricopt.algorithm_s1.task_runs import Cost, runs_of
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.meta_training import train_optimizer
+from metricopt.learned_optimizers.metricopt_mlp import MetricOptMLP
 from metricopt.methods.result import Budget
 from metricopt.process.seeding import Seeds
 from metricopt.tasks.descent import (
@@ -68,8 +69,9 @@ def meta_trained(learning: OptimizerLearning, place: Place) -> Trained:
 
 def _by_value_function(learning: OptimizerLearning, place: Place) -> Trained:
     """Algorithm S1, which queries its own runs."""
-    settings = learning.settings
-    method = replace(MetricOptLearned(training=settings), **learning.form)
+    form = learning.fresh(0)
+    assert isinstance(form, MetricOptMLP)
+    method = MetricOptLearned(training=learning.settings, scale=form.scale)
     budget = Budget(learning.queries, learning.steps)
     generator = place.seeds.generator("meta-training")
     with tqdm(unit=" run", disable=None if place.shown else True) as bar:

@@ -122,7 +122,7 @@ def test_a_task_refuses_another_shape(shape):
 
 
 def test_an_unknown_optimizer_lists_the_known_ones():
-    message = "unknown loss optimizer 'lion'; known: adam, momentum, .*sgd"
+    message = "unknown optimizer of phi 'lion'; known: adam, momentum, .*sgd"
     with pytest.raises(ConfigError, match=message):
         loss_optimizer("lion", 0.1)
 

@@ -1,0 +1,1 @@
+"""Tests of optimizers that are meta-trained before any run."""

@@ -1,0 +1,90 @@
+"""The section on what learning an optimizer took, from hand-written records."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.report.cells import judge
+from benchmarks.report.sections.learning_cost import LEARNING, learning_cost
+from benchmarks.runs.notes import META_STEPS
+from tests.benchmarks.report.report_cases import (
+    MCR,
+    cells_in,
+    make_finetuned,
+    make_layout,
+    make_record,
+    page_of,
+)
+
+LAYOUT = make_layout(
+    [
+        make_finetuned("loss-only", "SGD"),
+        make_finetuned("dense", "dense", "loss-only"),
+        make_finetuned("learned", "learned", "loss-only"),
+    ],
+    [MCR],
+    loss_only_row="loss-only",
+    rival_row="dense",
+)
+
+
+def course(*values):
+    """A trace whose error at steps 0, 10, 20, ... is as told, twice."""
+    return tuple(
+        (10 * place, 0, None, [value, value]) for place, value in enumerate(values)
+    )
+
+
+def records(*values, shared=900, own=5, **notes):
+    spent = {"queries": shared + own, "shared_queries": shared, "gradient_steps": 30}
+    return [
+        make_record("loss-only", 0, [0.2, 0.2]),
+        make_record("dense", 0, [0.2, 0.2], queries=35),
+        make_record(
+            "learned",
+            0,
+            [values[-1]] * 2,
+            trace=course(*values),
+            notes={META_STEPS: 4_001, **notes},
+            **spent,
+        ),
+    ]
+
+
+def lines(*values, **more):
+    return cells_in(learning_cost(LAYOUT, judge(LAYOUT, records(*values, **more))))
+
+
+def test_a_line_by_hand():
+    # It reaches 0.2 at step 10 of 30: 4,001 / 20 fine-tunings. 900 / (35 - 5) pay.
+    ((*place, queries, own, steps, by_queries, by_steps),) = lines(0.3, 0.2, 0.1, 0.1)
+    assert place == ["Balanced", "A9A MCR", "learned"]
+    assert (queries, own, steps) == ("900", "5", "4,001")
+    assert (by_queries, by_steps) == ("30", "201")
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "expected"),
+    [
+        ((0.3, 0.3, 0.3, 0.2), {}, ("30", "·")),
+        ((0.3, 0.3, 0.3, 0.3), {}, ("30", "·")),
+        ((0.3, 0.2, 0.2, 0.2), {"own": 35}, ("·", "201")),
+        ((0.3, 0.2, 0.2, 0.2), {"shared": 0, "own": 0}, ("0", "201")),
+    ],
+)
+def test_what_never_pays_is_told(values, more, expected):
+    ((*_, by_queries, by_steps),) = lines(*values, **more)
+    assert (by_queries, by_steps) == expected
+
+
+def test_without_a_row_to_compare_with_nothing_pays():
+    layout = replace(LAYOUT, loss_only_row=None, rival_row=None)
+    cells = judge(layout, records(0.3, 0.2, 0.1, 0.1))
+    ((*_, by_queries, by_steps),) = cells_in(learning_cost(layout, cells))
+    assert (by_queries, by_steps) == ("·", "·")
+
+
+def test_a_page_has_the_section_where_an_optimizer_was_learned():
+    shown = records(0.3, 0.2, 0.1, 0.1)
+    assert f"\n{LEARNING}\n" in page_of(LAYOUT, shown)
+    assert LEARNING not in page_of(LAYOUT, shown[:2])

@@ -1,0 +1,67 @@
+"""Tables of optimizers: run at tier smoke with a few rows, planned at others."""
+
+import pytest
+
+from benchmarks.execution.networks import networks_of, prepare
+from benchmarks.execution.runner import run_all
+from benchmarks.problems.optimizers.spec import OptimizerSpec
+from benchmarks.report.page import write_report
+from benchmarks.report.sections.learning_cost import LEARNING
+from benchmarks.runs.notes import META_STEPS
+from benchmarks.runs.store import RunStore
+from benchmarks.tables.registry import find_experiment
+from tests.benchmarks.problems.data_variants import variants_are_full
+
+SHOWN = {
+    "tableS1": (
+        "cross-entropy",
+        "loss-only",
+        "loss-only-powersign",
+        "loss-only-dense",
+        "lstm-optimizer",
+        "metricopt-learned",
+        "metricopt-learned-metric",
+        "metricopt-learned-statistics",
+    ),
+}
+"""Some rows of every table."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_table_runs_and_its_report_is_verified(
+    name, shared_cache, tmp_path, monkeypatch
+):
+    experiment, store = find_experiment(name), RunStore(tmp_path / "runs")
+    specs = [
+        spec
+        for spec in experiment.specs("smoke", None, True)
+        if spec.row in SHOWN[name] and spec.block == "balanced"
+    ]
+    prepare(specs)
+    run_all(specs, store, workers=1)
+    records = [store.get(spec) for spec in specs]
+    assert {record.status for record in records} == {"done"}
+    noting = {r.spec.row for r in records if META_STEPS in r.notes}
+    assert noting == {
+        row for row in SHOWN[name] if "optimizer" in row or "learn" in row
+    }
+    folder = tmp_path / "report"
+    write_report(experiment.layout("smoke"), records, folder)
+    assert LEARNING in (folder / "table.md").read_text(encoding="utf-8")
+
+
+def test_three_optimizers_of_a_row_are_needed_at_tier_local(monkeypatch):
+    variants_are_full(monkeypatch)
+    specs = find_experiment("tableS1").specs("local", None, True)
+    learned = [each for each in networks_of(specs) if isinstance(each, OptimizerSpec)]
+    for spec in specs:
+        if spec.arm.kind == "learned-optimizer" and not spec.replicate:
+            own = [
+                each
+                for each in learned
+                if each.problem == spec.pipeline
+                and each.learning.label in each.name
+                and spec.arm.settings["supervision"] == each.learning.supervision
+                and spec.arm.settings["kind"] == each.learning.kind
+            ]
+            assert len(own) == 3
