@@ -4,8 +4,7 @@
 methods, and whatever needs gpytorch, scipy or cma, are imported on first access.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.base import Adapter
@@ -30,6 +29,7 @@ from metricopt.errors import (
 # here, so that it cannot hide the function later. The same holds for `tune`.
 from metricopt.finetune import finetune
 from metricopt.finetuned import Finetuned
+from metricopt.late_names import late_names
 from metricopt.losses.portfolio import PORTFOLIO, LossFacts
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.known import (
@@ -129,16 +129,13 @@ __all__ = [
     "tune",
 ]
 
-_LATE = {
-    "CMAES": "metricopt.methods.cma_es",
-    "GuidedCMA": "metricopt.methods.guided_cma",
-    "MetricOpt": "metricopt.algorithm1.metricopt",
-    "MetricOptOutputs": "metricopt.on_outputs.metricopt_outputs",
-    "NoHarm": "metricopt.on_outputs.no_harm",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATE[name]), name)
+__getattr__ = late_names(
+    __name__,
+    {
+        "CMAES": "metricopt.methods.cma_es",
+        "GuidedCMA": "metricopt.methods.guided_cma",
+        "MetricOpt": "metricopt.algorithm1.metricopt",
+        "MetricOptOutputs": "metricopt.on_outputs.metricopt_outputs",
+        "NoHarm": "metricopt.on_outputs.no_harm",
+    },
+)

@@ -135,6 +135,23 @@ def require_ranges(owner: str, settings: Mapping[str, Any], **ranges: str) -> No
             raise ConfigError(f"{owner} needs {name} {expected}, got {name}={value}")
 
 
+def require_counts(owner: str, settings: Mapping[str, Any], *names: str) -> None:
+    """Check numbers that count something: whole, numpy's too, and at least 1.
+
+    Args:
+        owner: what is set, for the message.
+        settings: the numbers by name, among others; None passes.
+        *names: of those to check.
+
+    Raises:
+        ConfigError: if one is not whole, or below 1.
+    """
+    for name in names:
+        if settings[name] is not None:
+            require_whole(name, settings[name])
+    require_ranges(owner, settings, **dict.fromkeys(names, ">= 1"))
+
+
 def _is_within(value: float, expected: str) -> bool:
     kind, _, rest = expected.partition(" ")
     if kind != "in":

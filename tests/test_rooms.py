@@ -24,6 +24,7 @@ from tests.source_tree import (
 ROOMS = {
     "metricopt.errors": "",
     "metricopt.files": "errors",
+    "metricopt.late_names": "",
     "metricopt.ranking": "",
     "metricopt.estimate": "",
     "metricopt.process": "",

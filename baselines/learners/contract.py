@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from metricopt.errors import require_ranges, require_whole
+from metricopt.errors import require_counts, require_ranges
 from metricopt.fewshot.meta_learner import Loss, MetaLearner, Named
 from metricopt.geometry.dual_iteration import Order
 from metricopt.geometry.mirror_map import MirrorMap
@@ -33,8 +33,8 @@ class Learner(ABC):
     rate: float = 0.01
 
     def __post_init__(self) -> None:
-        require_whole("steps", self.steps)
-        require_ranges("a learner", vars(self), steps=">= 1", rate="> 0")
+        require_counts("a learner", vars(self), "steps")
+        require_ranges("a learner", vars(self), rate="> 0")
 
     def make(
         self, network: nn.Module, loss: Loss, generator: torch.Generator

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from baselines.learners.contract import LEARNERS, Learner
-from metricopt.errors import require_ranges, require_whole
+from metricopt.errors import require_counts
 from metricopt.fewshot.meta_learner import Named
 from metricopt.geometry.exact_potential import ExactPotential
 from metricopt.geometry.mirror_map import MirrorMap
@@ -31,8 +31,7 @@ class ExactPotentialDescent(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_whole("rank", self.rank)
-        require_ranges("exact-potential", vars(self), rank=">= 1")
+        require_counts("exact-potential", vars(self), "rank")
 
     def geometry(self, phi: Named, generator: torch.Generator) -> MirrorMap:
         """Return the map; b is drawn, but it is the identity."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from baselines.learners.contract import LEARNERS, Learner
-from metricopt.errors import require_choice, require_ranges, require_whole
+from metricopt.errors import require_choice, require_counts
 from metricopt.fewshot.meta_learner import Named
 from metricopt.geometry.block_iaf import BlockIAF
 from metricopt.geometry.mirror_map import MirrorMap
@@ -39,8 +39,7 @@ class MirrorDescent(Learner):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("scale", self.scale, Scale)
-        require_whole("tensors", self.tensors)
-        require_ranges("mirror-descent", vars(self), tensors=">= 1")
+        require_counts("mirror-descent", vars(self), "tensors")
 
     def geometry(self, phi: Named, generator: torch.Generator) -> MirrorMap:
         """Return the map; its weights are drawn, but it is the identity."""

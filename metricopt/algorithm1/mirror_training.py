@@ -19,7 +19,7 @@ from torch.func import vmap
 from metricopt.adapters.blocks import PhiBlocks
 from metricopt.algorithm1.recipe import MetaTrained
 from metricopt.algorithm1.step_choice import Geometry, guided_optimizer
-from metricopt.errors import require_ranges, require_whole
+from metricopt.errors import require_counts, require_ranges, require_whole
 from metricopt.geometry.block_iaf import BlockIAF
 from metricopt.geometry.conditioners import Dense
 from metricopt.geometry.mirror_map import MirrorMap
@@ -58,14 +58,12 @@ class MirrorRecipe:
     metric_weight: float = 50.0
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "block", "window"):
-            require_whole(name, getattr(self, name))
+        require_whole("tasks", self.tasks)
+        require_counts("a recipe for a geometry", vars(self), "block", "window")
         require_ranges(
             "a recipe for a geometry",
             vars(self),
             tasks=">= 0",
-            block=">= 1",
-            window=">= 1",
             rate="> 0",
             clip="> 0",
             metric_weight=">= 0",

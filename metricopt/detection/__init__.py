@@ -3,8 +3,9 @@
 What a user needs is offered here; it is imported on first access.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metricopt.late_names import late_names
 
 if TYPE_CHECKING:
     from metricopt.detection.detections import Kept
@@ -14,16 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DetectionLoss", "DetectionMetric", "DetectorHead", "Kept", "Regions"]
 
-_LATE = {
-    "DetectionLoss": "metricopt.losses.detection",
-    "DetectionMetric": "metricopt.metrics.detection",
-    "DetectorHead": "metricopt.detection.head",
-    "Kept": "metricopt.detection.detections",
-    "Regions": "metricopt.detection.head",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATE[name]), name)
+__getattr__ = late_names(
+    __name__,
+    {
+        "DetectionLoss": "metricopt.losses.detection",
+        "DetectionMetric": "metricopt.metrics.detection",
+        "DetectorHead": "metricopt.detection.head",
+        "Kept": "metricopt.detection.detections",
+        "Regions": "metricopt.detection.head",
+    },
+)

@@ -10,8 +10,9 @@ Source: Finn et al., ICML 2017 (MAML); Zhang, Li, Giannakis, "Meta-learning with
 versatile loss geometries", arXiv 2312.13486.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metricopt.late_names import late_names
 
 if TYPE_CHECKING:
     from metricopt.fewshot.adaptation import query_outputs
@@ -29,17 +30,14 @@ __all__ = [
     "query_outputs",
 ]
 
-_LATE = {
-    "Episodes": "episodes",
-    "MetaLearner": "meta_learner",
-    "MetaTrained": "settings",
-    "MetaTraining": "settings",
-    "meta_train": "meta_training",
-    "query_outputs": "adaptation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+__getattr__ = late_names(
+    __name__,
+    {
+        "Episodes": ".episodes",
+        "MetaLearner": ".meta_learner",
+        "MetaTrained": ".settings",
+        "MetaTraining": ".settings",
+        "meta_train": ".meta_training",
+        "query_outputs": ".adaptation",
+    },
+)

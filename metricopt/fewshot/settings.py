@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from metricopt.errors import require_choice, require_ranges, require_whole
+from metricopt.errors import require_choice, require_counts, require_ranges
 
 Batching = Literal["loop", "vmap"]
 """Whether episodes are adapted to one by one, or all at once."""
@@ -54,17 +54,14 @@ class MetaTraining:
     save_every: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "episodes", "validate_every"):
-            require_whole(name, getattr(self, name))
+        counts = ("iterations", "episodes", "validate_every")
+        require_counts("meta-training", vars(self), *counts)
         require_ranges(
             "meta-training",
             vars(self),
-            iterations=">= 1",
-            episodes=">= 1",
             rate="> 0",
             weight_decay=">= 0",
             clip="> 0",
-            validate_every=">= 1",
             save_every=">= 0",
         )
         require_choice("optimizer", self.optimizer, MetaOptimizer)

@@ -10,8 +10,9 @@ Source: Zhang, Li, Giannakis, "Meta-learning with versatile loss geometries",
 arXiv 2312.13486.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metricopt.late_names import late_names
 
 if TYPE_CHECKING:
     from metricopt.geometry.block_diagonal import BlockDiagonal
@@ -55,31 +56,28 @@ __all__ = [
     "vector_shapes",
 ]
 
-_LATE = {
-    "BlockDiagonal": "block_diagonal",
-    "BlockIAF": "block_iaf",
-    "Dense": "conditioners",
-    "Diagonal": "diagonal",
-    "DualPath": "dual_iteration",
-    "ExactPotential": "exact_potential",
-    "Identity": "identity",
-    "Kronecker": "conditioners",
-    "KroneckerProduct": "kronecker_product",
-    "MirrorMap": "mirror_map",
-    "MirrorOptimizer": "mirror_optimizer",
-    "ParameterShapes": "parameters",
-    "consecutive_blocks": "partition",
-    "layer_blocks": "partition",
-    "mirror_descent": "dual_iteration",
-    "released_block_iaf": "block_iaf",
-    "step_cosines": "health",
-    "tangent_cosine": "health",
-    "vector_partition": "partition",
-    "vector_shapes": "parameters",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+__getattr__ = late_names(
+    __name__,
+    {
+        "BlockDiagonal": ".block_diagonal",
+        "BlockIAF": ".block_iaf",
+        "Dense": ".conditioners",
+        "Diagonal": ".diagonal",
+        "DualPath": ".dual_iteration",
+        "ExactPotential": ".exact_potential",
+        "Identity": ".identity",
+        "Kronecker": ".conditioners",
+        "KroneckerProduct": ".kronecker_product",
+        "MirrorMap": ".mirror_map",
+        "MirrorOptimizer": ".mirror_optimizer",
+        "ParameterShapes": ".parameters",
+        "consecutive_blocks": ".partition",
+        "layer_blocks": ".partition",
+        "mirror_descent": ".dual_iteration",
+        "released_block_iaf": ".block_iaf",
+        "step_cosines": ".health",
+        "tangent_cosine": ".health",
+        "vector_partition": ".partition",
+        "vector_shapes": ".parameters",
+    },
+)

@@ -6,12 +6,12 @@ Two families: Kronecker layers for tensors of any size, dense layers for few par
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from metricopt.errors import ConfigError, require_choice, require_ranges, require_whole
+from metricopt.errors import ConfigError, require_choice, require_counts
 from metricopt.geometry.kronecker import Heads, KroneckerDecoder, KroneckerEncoder
 
 Shapes = Sequence[tuple[int, ...]]
@@ -54,8 +54,7 @@ class Kronecker(Conditioner):
         if not self.factors:
             raise ConfigError("Kronecker needs at least one factor, got none")
         for factor in self.factors:
-            require_whole("factors", factor)
-            require_ranges("Kronecker", {"factors": factor}, factors=">= 1")
+            require_counts("Kronecker", {"factors": factor}, "factors")
 
     def encoder(
         self, shapes: Shapes, generator: torch.Generator | None
@@ -95,9 +94,7 @@ class Dense(Conditioner):
     embedding: int = 32
 
     def __post_init__(self) -> None:
-        require_whole("hidden", self.hidden)
-        require_whole("embedding", self.embedding)
-        require_ranges("Dense", asdict(self), hidden=">= 1", embedding=">= 1")
+        require_counts("Dense", vars(self), "hidden", "embedding")
 
     def encoder(
         self, shapes: Shapes, generator: torch.Generator | None

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from metricopt.errors import DivergedError, require_ranges, require_whole
+from metricopt.errors import DivergedError, require_counts
 from metricopt.geometry.mirror_map import MirrorMap
 from metricopt.geometry.parameters import Parameters
 
@@ -52,8 +52,7 @@ class ExactPotential(MirrorMap):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(parameters)
-        require_whole("rank", rank)
-        require_ranges("ExactPotential", {"rank": rank}, rank=">= 1")
+        require_counts("ExactPotential", {"rank": rank}, "rank")
         size = self.shapes.size
         self.log_scale = nn.Parameter(torch.zeros(size))
         self.weight = nn.Parameter(torch.zeros(rank, size))

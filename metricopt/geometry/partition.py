@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from metricopt.errors import ConfigError, require_ranges, require_whole
+from metricopt.errors import ConfigError, require_counts
 from metricopt.geometry.parameters import ParameterShapes, vector_shapes
 
 Blocks = tuple[tuple[str, ...], ...]
@@ -24,10 +24,9 @@ def consecutive_blocks(shapes: ParameterShapes, tensors: int = 4) -> Blocks:
 
     Source: released code of Zhang et al., arXiv 2312.13486. Differs: nothing.
     """
-    count = require_whole("tensors", tensors)
-    require_ranges("a block", {"tensors": count}, tensors=">= 1")
+    require_counts("a block", {"tensors": tensors}, "tensors")
     names = shapes.names
-    return tuple(names[i : i + count] for i in range(0, len(names), count))
+    return tuple(names[i : i + tensors] for i in range(0, len(names), tensors))
 
 
 def layer_blocks(shapes: ParameterShapes) -> Blocks:

@@ -13,8 +13,9 @@ needs is offered here; it is imported on first access.
 Source: Huang et al., CVPR 2021, supplement B; Metz et al., arXiv 1810.10180.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metricopt.late_names import late_names
 
 if TYPE_CHECKING:
     from metricopt.learned_optimizers.contract import LEARNED, LearnedOptimizer
@@ -49,24 +50,21 @@ __all__ = [
     "train_optimizer",
 ]
 
-_LATE = {
-    "LEARNED": "contract",
-    "InnerTasks": "inner_tasks",
-    "LearnedOptimizer": "contract",
-    "LearnedStepper": "stepper",
-    "MetricOptMLP": "metricopt_mlp",
-    "Objective": "objective",
-    "OptimizerTrained": "settings",
-    "OptimizerTraining": "settings",
-    "Unroll": "unroll",
-    "load_optimizer": "saved",
-    "mean_objective": "meta_training",
-    "save_optimizer": "saved",
-    "train_optimizer": "meta_training",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+__getattr__ = late_names(
+    __name__,
+    {
+        "LEARNED": ".contract",
+        "InnerTasks": ".inner_tasks",
+        "LearnedOptimizer": ".contract",
+        "LearnedStepper": ".stepper",
+        "MetricOptMLP": ".metricopt_mlp",
+        "Objective": ".objective",
+        "OptimizerTrained": ".settings",
+        "OptimizerTraining": ".settings",
+        "Unroll": ".unroll",
+        "load_optimizer": ".saved",
+        "mean_objective": ".meta_training",
+        "save_optimizer": ".saved",
+        "train_optimizer": ".meta_training",
+    },
+)

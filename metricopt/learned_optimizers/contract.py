@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from metricopt.errors import ConfigError, require_whole
+from metricopt.errors import ConfigError, require_counts
 from metricopt.registry import Registry
 
 LARGEST_MOVE = 1.0
@@ -52,10 +52,7 @@ class LearnedOptimizer(nn.Module, ABC):
 
     def __init__(self, horizon: int) -> None:
         super().__init__()
-        if require_whole("horizon", horizon) < 1:
-            raise ConfigError(
-                f"a learned optimizer needs a horizon of at least 1 step, got {horizon}"
-            )
+        require_counts("a learned optimizer", {"horizon": horizon}, "horizon")
         self.horizon = int(horizon)
 
     @property

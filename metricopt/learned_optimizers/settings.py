@@ -7,9 +7,9 @@ from typing import Literal
 from metricopt.errors import (
     ConfigError,
     require_choice,
+    require_counts,
     require_kind,
     require_ranges,
-    require_whole,
 )
 from metricopt.learned_optimizers.objective import Objective
 
@@ -93,17 +93,12 @@ class OptimizerTraining:
             )
 
     def _check_ranges(self) -> None:
-        whole = ("iterations", "tasks", "pairs", "first_steps", "validate_every")
-        for name in whole:
-            require_whole(name, getattr(self, name))
-        if self.window is not None:
-            require_whole("window", self.window)
+        counts = ("iterations", "tasks", "pairs", "first_steps", "window")
+        require_counts("meta-training", vars(self), *counts, "validate_every")
         require_ranges(
             "meta-training",
             vars(self),
-            **dict.fromkeys(whole, ">= 1"),
             deviation=">= 0",
-            window=">= 1",
             rate="> 0",
             clip="> 0",
             lengthening=">= 0",

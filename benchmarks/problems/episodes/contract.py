@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from benchmarks.data.few_shot.contract import PARTS, TEST
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_counts
 from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
@@ -30,7 +30,7 @@ class EpisodeSource(ABC):
     """
 
     def __init__(self, seeds: Seeds, test_episodes: int = TEST_EPISODES) -> None:
-        require_counts(test_episodes=test_episodes)
+        require_counts("a source", {"test_episodes": test_episodes}, "test_episodes")
         self.seeds, self.test_episodes = seeds, test_episodes
 
     @property
@@ -67,7 +67,7 @@ class EpisodeSource(ABC):
         Raises:
             ConfigError: if `at_once` is no positive integer.
         """
-        require_counts(at_once=at_once)
+        require_counts("a batch", {"at_once": at_once}, "at_once")
         for start in range(0, self.test_episodes, at_once):
             stop = min(start + at_once, self.test_episodes)
             yield self.batch(TEST, range(start, stop))
@@ -75,17 +75,3 @@ class EpisodeSource(ABC):
     @abstractmethod
     def _episode(self, part: str, number: int) -> Episodes:
         """Return one episode, without the dimension B."""
-
-
-def require_counts(**counts: object) -> None:
-    """Check numbers that count something.
-
-    Args:
-        counts: by their names.
-
-    Raises:
-        ConfigError: if one is no integer of 1 or more.
-    """
-    for name, count in counts.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise ConfigError(f"{name} must be an integer of 1 or more, got {count!r}")

@@ -15,12 +15,8 @@ from benchmarks.data.few_shot.contract import (
 from benchmarks.data.files.decoded import pixels
 from benchmarks.data.files.readers import named
 from benchmarks.problems.episodes.class_splits import CLASS_SPLITS
-from benchmarks.problems.episodes.contract import (
-    TEST_EPISODES,
-    EpisodeSource,
-    require_counts,
-)
-from metricopt.errors import ConfigError
+from benchmarks.problems.episodes.contract import TEST_EPISODES, EpisodeSource
+from metricopt.errors import ConfigError, require_counts
 from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
@@ -59,10 +55,8 @@ class ImageSettings:
     test_episodes: int = TEST_EPISODES
 
     def __post_init__(self) -> None:
-        counts = {"ways": self.ways, "shots": self.shots, "queries": self.queries}
-        if self.test_queries is not None:
-            counts["test_queries"] = self.test_queries
-        require_counts(**counts, test_episodes=self.test_episodes)
+        counts = ("ways", "shots", "queries", "test_queries", "test_episodes")
+        require_counts("an episode", vars(self), *counts)
         unknown = [part for part in self.rotated if part not in PARTS]
         if unknown:
             raise ConfigError(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from benchmarks.problems.episodes.contract import require_counts
+from metricopt.errors import require_counts
 from metricopt.fewshot.settings import (
     Batching,
     MetaOptimizer,
@@ -39,7 +39,7 @@ class MetaSettings:
     validated: int = 100
 
     def __post_init__(self) -> None:
-        require_counts(validations=self.validations, validated=self.validated)
+        require_counts("meta-training", vars(self), "validations", "validated")
         self.training()
 
     def training(self) -> MetaTraining:

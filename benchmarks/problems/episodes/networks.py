@@ -7,9 +7,9 @@ from torch import nn
 from benchmarks.data.few_shot.contract import FEW_SHOT
 from benchmarks.networks.conv4 import conv4
 from benchmarks.networks.sine_mlp import sine_mlp
-from benchmarks.problems.episodes.contract import require_counts
 from benchmarks.problems.episodes.images import ImageSettings
 from benchmarks.problems.episodes.sines import SineSettings
+from metricopt.errors import require_counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Conv4Settings:
     shrink: int = 1
 
     def __post_init__(self) -> None:
-        require_counts(channels=self.channels, shrink=self.shrink)
+        require_counts("conv-4", vars(self), "channels", "shrink")
 
     @property
     def label(self) -> str:

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmarks.problems.episodes.contract import (
-    TEST_EPISODES,
-    EpisodeSource,
-    require_counts,
-)
+from benchmarks.problems.episodes.contract import TEST_EPISODES, EpisodeSource
+from metricopt.errors import require_counts
 from metricopt.fewshot.episodes import Episodes
 from metricopt.process.seeding import Seeds
 
@@ -39,8 +36,8 @@ class SineSettings:
     test_episodes: int = TEST_EPISODES
 
     def __post_init__(self) -> None:
-        require_counts(shots=self.shots, queries=self.queries)
-        require_counts(test_episodes=self.test_episodes)
+        counts = ("shots", "queries", "test_episodes")
+        require_counts("an episode", vars(self), *counts)
 
 
 @dataclass(frozen=True)

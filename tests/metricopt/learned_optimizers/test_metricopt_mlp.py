@@ -158,7 +158,10 @@ def test_what_an_optimizer_sees():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MetricOptMLP(0), "a horizon of at least 1 step, got 0"),
+        (
+            lambda: MetricOptMLP(0),
+            "needs horizon >= 1, got horizon=0",
+        ),
         (lambda: MetricOptMLP(1.5), "horizon must be a whole number, got 1.5"),
         (lambda: MetricOptMLP(T, ()), "inputs must be different names of 'gradient'"),
         (lambda: MetricOptMLP(T, ("phi", "phi")), "got 'phi', 'phi'"),

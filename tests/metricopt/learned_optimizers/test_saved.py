@@ -78,7 +78,7 @@ def test_other_inputs_are_refused(path, saved):
 def test_a_horizon_of_0_is_refused(path, saved):
     settings = json.dumps(saved[0].settings() | {"horizon": 0})
     rewritten(path, settings=settings)
-    with pytest.raises(ConfigError, match="a horizon of at least 1 step, got 0"):
+    with pytest.raises(ConfigError, match="needs horizon >= 1, got horizon=0"):
         load_optimizer(path)
 
 

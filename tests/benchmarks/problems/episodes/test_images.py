@@ -154,12 +154,12 @@ def test_tests_are_600_by_default_in_batches():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"ways": 0}, "ways must be an integer of 1 or more, got 0"),
-        ({"shots": -1}, "shots must be an integer of 1 or more, got -1"),
-        ({"queries": 2.5}, "queries must be an integer of 1 or more, got 2.5"),
-        ({"shots": True}, "shots must be an integer of 1 or more, got True"),
-        ({"test_queries": 0}, "test_queries must be an integer of 1 or more, got 0"),
-        ({"test_episodes": 0}, "test_episodes must be an integer of 1 or more, got 0"),
+        ({"ways": 0}, "an episode needs ways >= 1, got ways=0"),
+        ({"shots": -1}, "an episode needs shots >= 1, got shots=-1"),
+        ({"queries": 2.5}, "queries must be a whole number, got 2.5"),
+        ({"shots": True}, "shots must be a whole number, got True"),
+        ({"test_queries": 0}, "needs test_queries >= 1, got test_queries=0"),
+        ({"test_episodes": 0}, "needs test_episodes >= 1, got test_episodes=0"),
         ({"rotated": ("eval",)}, "rotated must name parts of train, val, test, got 'e"),
         ({"dataset": "mnist"}, "unknown few-shot data set 'mnist'; known: drawn-"),
         ({"split": "half"}, "unknown split of classes 'half'; known: given, held"),

@@ -77,7 +77,7 @@ def test_600_waves_are_tested():
 
 @pytest.mark.parametrize("name", ["shots", "queries", "test_episodes"])
 def test_counts_that_are_not_positive_are_refused(name):
-    with pytest.raises(ConfigError, match=f"{name} must be an integer of 1 or more"):
+    with pytest.raises(ConfigError, match=f"needs {name} >= 1, got {name}=0"):
         SineSettings(**{name: 0})
-    with pytest.raises(ConfigError, match="at_once must be an integer of 1 or more"):
+    with pytest.raises(ConfigError, match="a batch needs at_once >= 1, got at_once=0"):
         next(SineEpisodes(SineSettings(), 0).tests(0))
