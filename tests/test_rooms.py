@@ -44,7 +44,7 @@ ROOMS = {
     "metricopt.tasks.row_losses": "errors reading.meaning reading.outputs",
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "
     "reading.outputs",
-    "metricopt.detection": "errors reading.outputs",
+    "metricopt.detection": "errors late_names reading.outputs",
     "metricopt.metrics": "errors registry reading.columns reading.outputs detection",
     "metricopt.losses": "errors registry reading.outputs detection",
     "metricopt.statistics": "errors registry reading.columns reading.outputs "
@@ -54,10 +54,11 @@ ROOMS = {
     "metricopt.tasks": "errors registry process reading reading.columns "
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
-    "metricopt.geometry": "errors",
+    "metricopt.geometry": "errors late_names",
     "metricopt.checkpoints": "errors files",
-    "metricopt.fewshot": "errors process geometry checkpoints",
-    "metricopt.learned_optimizers": "errors files registry process checkpoints",
+    "metricopt.fewshot": "errors late_names process geometry checkpoints",
+    "metricopt.learned_optimizers": "errors files late_names registry process "
+    "checkpoints",
     "metricopt.algorithm1": "errors ranking process adapters tasks geometry "
     "learned_optimizers",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
