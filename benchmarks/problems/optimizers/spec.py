@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from benchmarks.problems.contract import make_pipeline
@@ -14,6 +14,7 @@ from benchmarks.problems.pretrained.base_weights import restore
 from benchmarks.problems.pretrained.kept_training import DIVERGED, KeptTraining
 from benchmarks.problems.pretrained.weights import weights_digest
 from benchmarks.runs.artifacts import Artifact
+from benchmarks.runs.codec import encode
 from benchmarks.runs.environment import device_name, environment
 from benchmarks.runs.spec import Unit
 from metricopt.errors import DivergedError
@@ -47,8 +48,10 @@ class OptimizerSpec(KeptTraining):
 
     @property
     def content(self) -> dict[str, Any]:
-        """All fields that count, JSON-able."""
+        """All that counts, JSON-able: fields, and the settings that they leave open."""
         found = super().content
+        found["form"] = encode(self.learning.fresh(0).settings())
+        found["training"] = encode(replace(self.learning.settings, save_every=0.0))
         return found if self.learning.asks_metric else found | {"metric": None}
 
     @property

@@ -110,17 +110,17 @@ def test_optimizers_that_runs_need_are_trained_before_them():
 
 KILLED = """
 import os, signal
-import metricopt.learned_optimizers.meta_training as meta_training
+import metricopt.checkpoints.loop as loop
 from tests.benchmarks.problems.optimizers.test_spec import KILLED_TRAINING, spec_of
 from tests.benchmarks.problems.optimizers.learning_cases import ON_LOSS
 
-write = meta_training.write_state
+write = loop.write_state
 
 def write_and_die(path, key, state):
     write(path, key, state)
     os.kill(os.getpid(), signal.SIGKILL)
 
-meta_training.write_state = write_and_die
+loop.write_state = write_and_die
 spec_of(ON_LOSS, **KILLED_TRAINING).make(quiet=True)
 """
 KILLED_TRAINING = {"save_every": 0.0, "iterations": 5}
