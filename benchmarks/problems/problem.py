@@ -44,7 +44,8 @@ class Size(ABC):
             its meta-tests.
         steps: gradient steps of fine-tuning, T.
         tasks: trajectories of meta-training.
-        optimizer_iterations: of the meta-training of an optimizer, at most.
+        optimizer_iterations: iterations in which an optimizer learns from the loss;
+            half as many where it learns from a metric at every step.
     """
 
     replicates: int = 1
@@ -55,7 +56,7 @@ class Size(ABC):
     value_functions: int = 1
     steps: int = 100
     tasks: int = 480
-    optimizer_iterations: int = 120
+    optimizer_iterations: int = 60
 
     @property
     @abstractmethod

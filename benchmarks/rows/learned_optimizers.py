@@ -4,6 +4,7 @@ Source: Huang et al., CVPR 2021, supplement B and Fig. 4.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.problems.optimizers.learning import (
@@ -16,6 +17,7 @@ from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Fill, Row, Run
 from benchmarks.rows.controls import finetuned, method
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Arm, Unit
+from metricopt.algorithm_s1.metricopt_learned import TRAINING
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, METRIC_INPUTS
 
 STATISTICS_QUERIES = 150
@@ -42,23 +44,33 @@ def learning_of(
         kind: registered kind of learned optimizer.
     """
     size, form = problem.size, FORMS[kind]
-    training: dict[str, Any] = {
-        "iterations": size.optimizer_iterations * LONGER.get(kind, 1)
-    }
     if supervision == "loss" and kind == "metricopt-mlp":
         form = {"inputs": list(WITHOUT_METRIC)}
+    iterations = {
+        "loss": size.optimizer_iterations * LONGER.get(kind, 1),
+        # As many trajectories as MetricOpt learns its value function from.
+        "value function": size.tasks // TRAINING.tasks,
+        "metric": size.optimizer_iterations // 2,
+        "statistics": size.optimizer_iterations // 2,
+    }
+    training: dict[str, Any] = {"iterations": max(1, iterations[supervision])}
     if supervision == "metric":
-        training |= {"tasks": 2, "iterations": size.optimizer_iterations // 2 or 1}
-    known = {"kind": kind, "supervision": supervision, "training": training}
-    if supervision == "loss":
-        return OptimizerLearning(steps=size.steps, form=form, **known)
+        training["tasks"] = 2
+    learning = OptimizerLearning(
+        steps=size.steps,
+        kind=kind,
+        form=form,
+        supervision=supervision,
+        queries=1,
+        training=training,
+    )
     queries = {
+        "loss": 0,
         "value function": size.metricopt_queries,
+        "metric": metric_queries(learning.settings, size.steps),
         "statistics": min(STATISTICS_QUERIES, size.metricopt_queries),
     }
-    made = OptimizerLearning(steps=size.steps, form=form, queries=1, **known)
-    asked = queries.get(supervision) or metric_queries(made.settings, size.steps)
-    return OptimizerLearning(steps=size.steps, form=form, queries=asked, **known)
+    return replace(learning, queries=queries[supervision])
 
 
 def learned(
