@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
     from metricopt.on_outputs.no_harm import NoHarm
 
+__version__ = "0.1.0"
+
 __all__ = [
     "CMAES",
     "METHODS",

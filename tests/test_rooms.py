@@ -59,15 +59,17 @@ ROOMS = {
     "metricopt.fewshot": "errors late_names process geometry checkpoints",
     "metricopt.learned_optimizers": "errors files late_names registry process "
     "checkpoints",
-    "metricopt.algorithm1": "errors ranking process adapters tasks geometry "
-    "learned_optimizers",
+    "metricopt.gaussian_processes": "errors",
+    "metricopt.algorithm1": "errors ranking process gaussian_processes adapters tasks "
+    "geometry learned_optimizers",
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks learned_optimizers algorithm1",
-    "metricopt.algorithm1.meta_preparation": "errors tasks algorithm1 methods",
+    "metricopt.algorithm1.meta_preparation": "errors gaussian_processes tasks "
+    "algorithm1 methods",
     "metricopt.algorithm1.guided_method": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
-    "metricopt.algorithm_s1": "errors process tasks learned_optimizers algorithm1 "
-    "algorithm1.meta_preparation methods",
+    "metricopt.algorithm_s1": "errors process gaussian_processes tasks "
+    "learned_optimizers algorithm1 algorithm1.meta_preparation methods",
     "metricopt.algorithm1.metricopt": "tasks algorithm1 algorithm1.guided_method "
     "methods",
     "metricopt.algorithm1.metricopt_mirror": "process tasks geometry algorithm1 "
@@ -259,3 +261,10 @@ def test_pages_name_what_users_can_import():
         assert name in offered[face], f"{face}.{name}"
     for face, names in offered.items():
         assert all(hasattr(importlib.import_module(face), name) for name in names)
+
+
+def test_the_reference_lists_what_users_can_import():
+    text = (ROOT / "docs" / "api" / "metricopt.md").read_text(encoding="utf-8")
+    listed = re.findall(r":: (?:metricopt\.)?(\w+)$", text, re.MULTILINE)
+    offered = vars(importlib.import_module("metricopt"))["__all__"]
+    assert set(listed) - {"metricopt"} == set(offered)

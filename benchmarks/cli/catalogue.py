@@ -2,7 +2,8 @@
 
 Importing the units takes seconds, because they import torch. The catalogue reads the
 source instead. It finds every registry, `X = Registry("kind", "package", ...)`, and in
-its packages every registration, `X.register("name")`.
+its packages, and in modules that installed packages name in entry points of the same
+groups, every registration, `X.register("name")`.
 """
 
 import ast
@@ -10,6 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import PathFinder
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.runs.paths import ROOT
@@ -86,7 +90,7 @@ def _docstrings(kind: Kind) -> dict[str, str]:
     call = re.compile(rf'^@?{kind.variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
     return {
         name: _docstring(text)
-        for _, text in _sources(kind.packages)
+        for text in _texts(kind.packages)
         for name in call.findall(text)
     }
 
@@ -94,6 +98,27 @@ def _docstrings(kind: Kind) -> dict[str, str]:
 @cache
 def _docstring(text: str) -> str:
     return ast.get_docstring(ast.parse(text)) or ""
+
+
+def _texts(packages: tuple[str, ...]) -> Iterator[str]:
+    """Return the sources that may register units, those of other packages last."""
+    yield from (text for _, text in _sources(packages))
+    modules = {
+        point.module for group in packages for point in entry_points(group=group)
+    }
+    for module in sorted(modules):
+        if (path := _source_file(module)) is not None:
+            yield path.read_text(encoding="utf-8")
+
+
+def _source_file(module: str) -> Path | None:
+    """Return the file of a module, without importing its package; None without any."""
+    first, *rest = module.split(".")
+    spec = find_spec(first)
+    for part in rest:
+        places = spec.submodule_search_locations if spec else None
+        spec = PathFinder.find_spec(part, places or [])
+    return Path(spec.origin) if spec and spec.origin else None
 
 
 def _sources(packages: tuple[str, ...]) -> Iterator[tuple[Path, str]]:

@@ -2,7 +2,7 @@
 
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from typing import TYPE_CHECKING
 
 from benchmarks.runs.paths import ROOT
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 CODE = ("metricopt", "baselines", "benchmarks", "requirements.lock")
 PACKAGES = ("torch", "gpytorch", "scikit-learn", "numpy", "cma")
+WITH_UNITS = ("metricopt.", "baselines.", "benchmarks.")
+"""How groups of entry points begin, by which other packages add units."""
 
 
 def device_name(device: "torch.device") -> str:
@@ -26,6 +28,9 @@ def device_name(device: "torch.device") -> str:
 def environment() -> dict[str, str]:
     """Return versions and commit, for records."""
     versions = {name: version(name) for name in PACKAGES}
+    for package in distributions():
+        if any(point.group.startswith(WITH_UNITS) for point in package.entry_points):
+            versions[package.name] = package.version
     return versions | {"python": platform.python_version(), "commit": commit()}
 
 

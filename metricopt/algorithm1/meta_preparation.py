@@ -68,6 +68,15 @@ class MetaTrainedMethod(Method):
     steps: tuple[float, ...]
     literal: ClassVar[bool] = False
 
+    def suits(self, task: Task) -> bool:
+        """Whether the method can work on a task.
+
+        ConfigError is raised without gpytorch: here, before the first query.
+        """
+        import metricopt.gaussian_processes.over_time  # noqa: F401
+
+        return super().suits(task)
+
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:
         """Return a JSON-able key of all that determines the value function of a task.
 

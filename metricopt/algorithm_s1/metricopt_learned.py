@@ -62,6 +62,12 @@ class MetricOptLearned(Method):
             return super().knowing(known, adapter)
         return replace(self, known=known)
 
+    def suits(self, task: Task) -> bool:
+        """Whether the method can work on a task; ConfigError without gpytorch."""
+        import metricopt.gaussian_processes.over_time  # noqa: F401
+
+        return super().suits(task)
+
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:
         """Return a JSON-able key of all that determines the optimizer of a task.
 

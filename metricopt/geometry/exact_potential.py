@@ -21,7 +21,7 @@ class ExactPotential(MirrorMap):
     It is the gradient of h*(z) = z^T D z / 2 + sum log cosh(W z + b) + m^T z. Its
     Jacobian D + W^T diag(1 - tanh^2) W is symmetric, so the poster's lemma holds
     in full: g is increasing in the operator sense, strongly with min(D), and globally
-    Lipschitz with max(D) + |W|^2.
+    Lipschitz with max(D) + norm(W)^2.
 
     W is zero at first, so g is the identity exactly. It is no stationary point: b is
     drawn, and the gradient of W has the factor tanh(b).

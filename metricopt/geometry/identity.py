@@ -8,7 +8,7 @@ from metricopt.geometry.mirror_map import MirrorMap
 class Identity(MirrorMap):
     """g(z) = z, without weights: mirror descent is gradient descent, bit for bit.
 
-    It is the gradient of h*(z) = |z|^2 / 2.
+    It is the gradient of h*(z) = z^T z / 2.
 
     Source: Finn et al., ICML 2017 (MAML).
     """

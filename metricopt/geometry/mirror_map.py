@@ -73,7 +73,7 @@ class MirrorMap(nn.Module, ABC):
         return self.shapes.like(phi, z)
 
     def log_det(self, z: Tensor | Mapping[str, Tensor]) -> Tensor:
-        """Return log |det J|, J the Jacobian of g at z; shape [].
+        """Return log abs(det J), J the Jacobian of g at z; shape [].
 
         Raises:
             ShapeError: if z does not fit the parameters of a task.
@@ -116,7 +116,7 @@ class MirrorMap(nn.Module, ABC):
 
     @abstractmethod
     def _log_det(self, z: Tensor) -> Tensor:
-        """Return log |det J| at z of shape [d]."""
+        """Return log abs(det J) at z of shape [d]."""
 
     def _scales(self, z: Tensor) -> Tensor:
         """Return the factors of the map that must be positive, shape [d]."""

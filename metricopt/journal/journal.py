@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
+
+from filelock import lock_descriptor
 
 from metricopt.errors import (
     ConfigError,
@@ -31,6 +32,10 @@ from metricopt.metrics.constrained import metrics_of, over_each
 FORMAT = "metricopt-checkpoint-1"
 CHECKSUM = 32
 """Hexadecimal digits of a checksum."""
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND
+# A pipe must not be waited for, which Windows cannot have; ends of lines, which only
+# Windows would change, are part of what is checked.
+FLAGS |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
@@ -177,8 +182,6 @@ class Journal:
         self._any_order: list[Answer] | None = None
         self._pending, self._checksum = heading(facts)  # written with the first answer
         self._end = 0
-        if sys.platform == "win32":
-            raise ConfigError("a checkpoint needs Linux or macOS, which lock files")
         self._file = self._opened()
         try:
             self._lock()
@@ -257,8 +260,7 @@ class Journal:
     def _opened(self) -> int:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
-            file = os.open(self.path, flags, 0o666)
+            file = os.open(self.path, FLAGS, 0o666)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the name
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
@@ -271,20 +273,18 @@ class Journal:
         raise ConfigError(f"the checkpoint {self.path} must be a regular file")
 
     def _lock(self) -> None:
-        import fcntl  # which Windows lacks
-
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(
-                f"the checkpoint {self.path} is in use by another call of finetune: "
-                "wait for its end, or give another file"
-            ) from error
+            locked = lock_descriptor(self._file, blocking=False)
         except OSError as error:
             raise ConfigError(
                 f"the checkpoint {self.path} cannot be locked: {error.strerror}; give "
                 "a file on another file system"
             ) from error
+        if not locked:
+            raise ConfigError(
+                f"the checkpoint {self.path} is in use by another call of finetune: "
+                "wait for its end, or give another file"
+            )
 
     def _load(self) -> None:
         """Read the answers; the file stays as it is until the next one."""

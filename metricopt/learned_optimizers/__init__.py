@@ -1,5 +1,7 @@
 """Learned optimizers of phi: optimizers whose weights are learned over many tasks.
 
+::
+
     eq. (5)    the optimizer's MLP       `metricopt_mlp.MetricOptMLP`
     eq. (6)    what a run is judged by   `objective.Objective`
     eq. (7)    smoothing, two estimators and their merging:

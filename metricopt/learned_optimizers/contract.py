@@ -102,7 +102,8 @@ class LearnedOptimizer(nn.Module, ABC):
 LEARNED: Registry[type[LearnedOptimizer]] = Registry(
     "learned optimizer", "metricopt.learned_optimizers"
 )
-"""Kinds of learned optimizers; one of another package is here once it is imported."""
+"""Kinds of learned optimizers; one of another package is here by an entry
+point, or once it is imported."""
 
 
 def kind_of(optimizer: LearnedOptimizer) -> str:

@@ -27,7 +27,7 @@ class PhiOptimizer(ABC):
 PHI_OPTIMIZERS: Registry[type[PhiOptimizer]] = Registry(
     "optimizer of phi", "metricopt.tasks"
 )
-"""One of another package is here once it is imported."""
+"""One of another package is here by an entry point, or once it is imported."""
 
 
 @PHI_OPTIMIZERS.register("sgd")

@@ -1,7 +1,6 @@
 """Download files with resume and checks, and read compressed files safely."""
 
 import bz2
-import fcntl
 import gzip
 import hashlib
 import lzma
@@ -17,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+from filelock import FileLock
 from tqdm import tqdm
 
 from benchmarks.runs.paths import FULL_DISK, free_gigabytes
@@ -82,9 +82,7 @@ def download(
     if job.is_done():
         return target
     _make_folder(target.parent)
-    # The lock file stays. Without it, a third process could lock a new file.
-    with target.with_name(f".{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(target.with_name(f".{target.name}.lock")):
         if job.is_done():
             return target
         failures = []

@@ -1,0 +1,1 @@
+"""Gaussian processes, which need gpytorch; no registry walks this folder."""
