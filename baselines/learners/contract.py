@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from metricopt.errors import require_counts, require_ranges
-from metricopt.fewshot.meta_learner import Loss, MetaLearner, Named
+from metricopt.fewshot.examples import Loss
+from metricopt.fewshot.meta_learner import MetaLearner, Named
 from metricopt.geometry.dual_iteration import Order
 from metricopt.geometry.mirror_map import MirrorMap
 from metricopt.registry import Registry

@@ -31,7 +31,7 @@ def write_state(path: Path, key: str, state: dict[str, Any]) -> None:
 
     Args:
         path: where; missing folders are made.
-        key: identity of the training.
+        key: what tells the training from others.
         state: tensors and plain values.
     """
     buffer = io.BytesIO()
@@ -49,7 +49,7 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
     try:
         # Tensors and plain values alone: any other pickle could run code.
         state = torch.load(path, map_location="cpu", weights_only=True)
-        found = state["key"]
+        found = str(state["key"])
     except FileNotFoundError:
         return None
     except Exception as error:  # torch and pickle raise many kinds
@@ -57,7 +57,8 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
             f"{path} is no complete state of a meta-training: {told(error)}; delete it "
             "to begin anew"
         ) from error
-    if found != key:
+    # An earlier version knew less of a training: its key is the beginning of this one.
+    if not key.startswith(found):
         raise ConfigError(
             f"{path} is of another meta-training; expected {key}, got {found}: delete "
             "it, or choose another path"

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from metricopt.errors import require_choice
-from metricopt.fewshot.episodes import Episodes, Examples
+from metricopt.fewshot.episodes import Episodes
+from metricopt.fewshot.examples import Examples
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.fewshot.settings import Batching
 
@@ -33,7 +34,7 @@ def query_outputs(
         Shape [B, Q, ...].
 
     Raises:
-        ConfigError: if `batching` is not known.
+        ConfigError: if `batching` is not known; otherwise as `MetaLearner.adapt`.
     """
     require_choice("batching", batching, Batching)
 

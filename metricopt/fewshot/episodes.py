@@ -7,9 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, ShapeError, described
-
-Examples = tuple[Tensor, Tensor]
-"""Inputs and targets."""
+from metricopt.fewshot.examples import Examples
 
 
 @dataclass(frozen=True, eq=False)

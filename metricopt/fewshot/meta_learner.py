@@ -2,23 +2,29 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from metricopt.errors import ConfigError, require_kind
-from metricopt.fewshot.episodes import Examples
-from metricopt.geometry.dual_iteration import DualPath, Order, mirror_descent
+from metricopt.fewshot.examples import Examples, Loss, check_pair, tried_loss
+from metricopt.geometry.dual_iteration import (
+    DualPath,
+    Order,
+    check_descent,
+    mirror_descent,
+)
 from metricopt.geometry.identity import Identity
 from metricopt.geometry.mirror_map import MirrorMap
 
 Named = Mapping[str, Tensor]
 """Parameters of the network by name: phi, or the dual z."""
+PRECISE = (torch.float32, torch.float64)
+"""Types of parameters that can be adapted."""
 Geometry = Callable[[Named], MirrorMap]
 """Makes a mirror map for the parameters of a task."""
-Loss = Callable[[Tensor, Tensor], Tensor]
-"""From outputs and targets of the examples of one episode to a scalar."""
 
 
 class MetaLearner(nn.Module):
@@ -48,7 +54,7 @@ class MetaLearner(nn.Module):
 
     Raises:
         ConfigError: if the network has nothing to adapt, or batch norms with running
-            statistics, or a setting is out of range.
+            statistics, or parameters of half precision, or a setting is out of range.
         DivergedError: if a scale of the map overflows or vanishes at the start.
 
     Source: Zhang, Li, Giannakis, arXiv 2312.13486; Finn et al., ICML 2017.
@@ -66,6 +72,7 @@ class MetaLearner(nn.Module):
     ) -> None:
         super().__init__()
         require_kind("network", network, nn.Module, "a torch module")
+        check_descent(steps, rate, order)
         self.network = copy.deepcopy(network)
         self.loss, self.steps, self.rate, self.order = loss, steps, rate, order
         phi_0 = _to_adapt(self.network)
@@ -101,17 +108,26 @@ class MetaLearner(nn.Module):
             steps: steps K, if not as many as in meta-training.
 
         Raises:
+            ConfigError: if the network or the loss raises, or `steps` is no number of
+                steps.
+            ShapeError: if inputs, targets and outputs do not go together, or the loss
+                is no scalar.
+            DataError: if a target is no class, or the loss is not finite at z_0.
             DivergedError: if g(z_0) is not finite. A loss that diverges on the way is
                 no error: the path shows it.
         """
-        return mirror_descent(
-            self.geometry,
-            self.z_0(),
-            lambda phi: self.loss(self.predict(phi, inputs), targets),
-            steps=self.steps if steps is None else steps,
-            rate=self.rate,
-            order=self.order,
-        )
+        check_pair(inputs, targets)
+        tried = False
+
+        def loss(phi: Named) -> Tensor:
+            nonlocal tried
+            if tried:
+                return self.loss(self.predict(phi, inputs), targets)
+            tried = True
+            predict = partial(self.predict, phi)
+            return tried_loss(predict, self.loss, (inputs, targets))[1]
+
+        return self._adapted(loss, steps)
 
     def predict(self, phi: Named, inputs: Tensor) -> Tensor:
         """Return the outputs of the network with parameters phi."""
@@ -122,9 +138,27 @@ class MetaLearner(nn.Module):
         """Return the loss on the query of one episode after adapting to its support.
 
         It is differentiable in all meta-parameters, by `order`, and works under `vmap`.
+        The examples are not checked: `meta_train` does that before.
         """
-        phi = self.adapt(*support).phi[-1]
-        return self.loss(self.predict(phi, query[0]), query[1])
+
+        def loss(phi: Named, examples: Examples) -> Tensor:
+            return self.loss(self.predict(phi, examples[0]), examples[1])
+
+        path = self._adapted(lambda phi: loss(phi, support))
+        return loss(path.phi[-1], query)
+
+    def _adapted(
+        self, loss: Callable[[Named], Tensor], steps: int | None = None
+    ) -> DualPath[Named]:
+        """Return the path of descent on a loss of phi."""
+        return mirror_descent(
+            self.geometry,
+            self.z_0(),
+            loss,
+            steps=self.steps if steps is None else steps,
+            rate=self.rate,
+            order=self.order,
+        )
 
     @torch.no_grad()
     def _start_from(self, z_0: Named) -> None:
@@ -153,4 +187,12 @@ def _to_adapt(network: nn.Module) -> Named:
     found = {name: weight.detach() for name, weight in _adapted(network).items()}
     if not found:
         raise ConfigError("the network needs a parameter that requires a gradient")
+    for name, weight in found.items():
+        if weight.dtype not in PRECISE:
+            kind = str(weight.dtype).removeprefix("torch.")
+            raise ConfigError(
+                f"the network must be float32 or float64, but {name!r} is {kind}: "
+                "inner steps and inverses of maps need that precision; call "
+                "network.float()"
+            )
     return found

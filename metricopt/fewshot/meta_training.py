@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from metricopt.checkpoints.gradient_norms import GradientNorms
+from metricopt.checkpoints.identity import identity_of
 from metricopt.checkpoints.loop import run_to_end
 from metricopt.checkpoints.state import digest_of
 from metricopt.errors import ConfigError
@@ -84,6 +85,7 @@ class _Run:
         weights = [each for each in learner.parameters() if each.requires_grad]
         self.weights, self.optimizer = weights, settings.make_optimizer(weights)
         self.checks = EpisodeChecks(learner)
+        self.first: Episodes | None = None
         self.done, self.seconds = 0, 0.0
         self.losses: list[float] = []
         self.norms = GradientNorms(settings.iterations)
@@ -98,8 +100,10 @@ class _Run:
             ConfigError: if the same numbers give other episodes at a second call.
         """
         numbers = self.settings.numbers(0)
-        first, again = (digest_of(self._drawn(numbers).tensors()) for _ in range(2))
-        if first != again:
+        first = digest_of(self._drawn(numbers).tensors())
+        # Kept for the first iteration: drawing may be slow.
+        self.first = self._drawn(numbers)
+        if first != digest_of(self.first.tensors()):
             raise ConfigError(
                 "the same number must always give the same episode, so that a training "
                 "can go on, but the first ones differ between two calls: seed what "
@@ -111,7 +115,8 @@ class _Run:
         inner = (learner.steps, learner.rate, learner.order, loss)
         kind, shapes = type(learner.geometry), [tuple(w.shape) for w in self.weights]
         own = f"inner {inner}, {kind.__name__}, shapes {shapes}"
-        return f"{settings}, {own}, episodes {first}"
+        options = [identity_of(each) for each in (learner.geometry, learner.loss)]
+        return f"{settings}, {own}, episodes {first}, options {options}"
 
     @property
     def said(self) -> str:
@@ -137,7 +142,9 @@ class _Run:
         device = self.weights[0].device
         self.learner.train()
         self.optimizer.zero_grad()
-        batch = self._drawn(settings.numbers(iteration))
+        batch, self.first = self.first, None
+        if batch is None or iteration:
+            batch = self._drawn(settings.numbers(iteration))
         with globally_seeded(derive_seed("meta-training", iteration), device):
             loss = add_meta_gradient(self.learner, batch, batching=settings.batching)
         self.losses.append(loss)

@@ -76,11 +76,7 @@ def mirror_descent(
     Source: Zhang, Li, Giannakis, arXiv 2312.13486, "MD can be viewed as optimization
     over dual variable". Differs: nothing.
     """
-    if require_whole("steps", steps) < 0:
-        raise ConfigError(f"steps must be at least 0, got {steps}")
-    if not (rate > 0 and math.isfinite(rate)):
-        raise ConfigError(f"rate must be positive and finite, got {rate}")
-    require_choice("order", order, Order)
+    check_descent(steps, rate, order)
     path = DualPath([z_0], [_start(mirror_map, z_0)], [], [])
     for _ in range(steps):
         gradient, value = _gradient(loss, path.phi[-1], order)
@@ -90,6 +86,19 @@ def mirror_descent(
         path.z.append(z)
         path.phi.append(mirror_map(z))
     return path
+
+
+def check_descent(steps: int, rate: float, order: Order) -> None:
+    """Check the settings of mirror descent.
+
+    Raises:
+        ConfigError: if one is out of its range.
+    """
+    if require_whole("steps", steps) < 0:
+        raise ConfigError(f"steps must be at least 0, got {steps}")
+    if not (rate > 0 and math.isfinite(rate)):
+        raise ConfigError(f"rate must be positive and finite, got {rate}")
+    require_choice("order", order, Order)
 
 
 def _start(mirror_map: Callable[[Point], Point], z_0: Point) -> Point:

@@ -15,7 +15,8 @@ from benchmarks.runs.notes import (
     SUPPORT_LOSS,
 )
 from benchmarks.runs.spec import Unit, metric_of
-from metricopt.fewshot.episodes import Episodes, Examples
+from metricopt.fewshot.episodes import Episodes
+from metricopt.fewshot.examples import Examples
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.geometry.parameters import dot
 

@@ -17,6 +17,7 @@ from benchmarks.report.figures import (
     over_columns,
     pictures,
     query_curves,
+    task_errors,
     training,
     value_functions,
 )
@@ -45,6 +46,7 @@ KINDS = (
     training.loss_matrices,
     training.policy_course,
     adaptation.adaptation,
+    task_errors.task_errors,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 

@@ -8,6 +8,7 @@ from scipy.stats import ttest_rel
 
 from benchmarks.report.columns import Column
 from benchmarks.report.figures.adaptation import adaptation
+from benchmarks.report.figures.task_errors import task_errors
 from benchmarks.report.layout import Block, OverTasks, TableLayout
 from benchmarks.report.page import build
 from benchmarks.rows.contract import Row
@@ -25,7 +26,7 @@ from benchmarks.runs.spec import Arm, Unit
 from metricopt.errors import ConfigError
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
-ACCURACY = Unit("task-accuracy")
+ACCURACY, ERROR = Unit("task-accuracy"), Unit("squared-error")
 BLOCK = Block("new-tasks", "new tasks")
 VALUES = {
     "maml": ([0.50, 0.60, 0.40, 0.70], [0.50, 0.30, 0.60, 0.40]),
@@ -50,7 +51,7 @@ def layout(**changes):
     return TableLayout(**usual | changes)
 
 
-def records(notes=None, diverged=0.0, replicates=(0, 1)):
+def records(notes=None, diverged=0.0, replicates=(0, 1), metric=ACCURACY):
     found = []
     for row, both in VALUES.items():
         for replicate in replicates:
@@ -61,12 +62,12 @@ def records(notes=None, diverged=0.0, replicates=(0, 1)):
                 column="omniglot",
                 experiment="few-shot",
                 block=BLOCK.name,
-                metric=ACCURACY,
+                metric=metric,
                 also=(Unit(TASK_DIVERGED),),
                 arm=Arm("learner", row),
                 meta_tests=4,
             )
-            told = {"task-accuracy": own, TASK_DIVERGED: [diverged, 0.0, 0.0, 0.0]}
+            told = {metric.name: own, TASK_DIVERGED: [diverged, 0.0, 0.0, 0.0]}
             noted = {META_PARAMETERS: 1_234} | (notes or {}).get((row, replicate), {})
             found.append(make_record(spec, test=told, observe={}, notes=noted))
     return found
@@ -160,6 +161,26 @@ def test_a_line_ends_where_half_of_the_tasks_diverge():
     losses, *_ = adaptation(layout(), records(given), BLOCK).axes
     lengths = {line.get_label(): len(line.get_ydata()) for line in losses.get_lines()}
     assert lengths == {"MAML": 1, "mirror": 3}
+
+
+def test_errors_of_tasks_are_drawn_as_shares():
+    columns = (Column("omniglot", "Waves", ERROR),)
+    figure = task_errors(layout(columns=columns), records(metric=ERROR), BLOCK)
+    (panel,) = figure.axes
+    lines = {line.get_label(): line for line in panel.get_lines()}
+    assert list(lines) == ["MAML", "mirror"]
+    every = sorted(value for own in VALUES["mirror"] for value in own)
+    assert list(lines["mirror"].get_xdata()) == every
+    assert list(lines["mirror"].get_ydata()) == [place / 8 for place in range(1, 9)]
+    assert panel.get_xscale() == "log"
+    assert "lower is better" in panel.get_xlabel()
+
+
+def test_accuracies_are_no_errors():
+    assert task_errors(layout(), records(), BLOCK) is None
+    columns = (Column("omniglot", "Waves", ERROR),)
+    other = layout(columns=columns, over_tasks=None)
+    assert task_errors(other, records(metric=ERROR), BLOCK) is None
 
 
 def test_one_replicate_is_told_apart():

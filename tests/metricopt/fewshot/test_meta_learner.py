@@ -8,7 +8,13 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad
 
-from metricopt.errors import ConfigError, DivergedError
+from metricopt.errors import (
+    ConfigError,
+    DataError,
+    DivergedError,
+    LossError,
+    ShapeError,
+)
 from metricopt.fewshot import Episodes, MetaLearner, query_outputs
 from metricopt.geometry import (
     BlockDiagonal,
@@ -208,3 +214,62 @@ def test_a_task_that_diverges_shows_in_its_path():
     losses = [loss.item() for loss in learner.adapt(*support, steps=30).losses]
     assert math.isfinite(losses[0])
     assert not math.isfinite(losses[-1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": -1}, "steps must be at least 0, got -1"),
+        ({"steps": 2.5}, "steps must be a whole number, got 2.5"),
+        ({"rate": 0.0}, "rate must be positive and finite, got 0.0"),
+        ({"order": "second"}, "order must be one of 'full', 'first', got 'second'"),
+    ],
+)
+def test_settings_out_of_their_range_are_refused_at_once(changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        line_learner(**changes)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_networks_of_half_precision_are_refused(kind):
+    message = f"must be float32 or float64, but '0.weight' is {kind}"
+    with pytest.raises(ConfigError, match=message.replace("torch.", "")):
+        MetaLearner(perceptron(1, 1).to(kind), nn.functional.mse_loss, iaf)
+
+
+def test_networks_of_double_precision_adapt():
+    learner = MetaLearner(perceptron(1, 1).double(), nn.functional.mse_loss, iaf)
+    ((support, _),) = lines([0]).one_by_one()
+    path = learner.adapt(*(each.double() for each in support))
+    assert path.losses[0].dtype == torch.float64
+    assert path.losses[-1] < path.losses[0]
+
+
+X, Y = torch.zeros(6, 4), torch.arange(6) % 3
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "error", "message"),
+    [
+        (X, Y[:5], ShapeError, "needs inputs and targets [n, ...] with n >= 1, got fl"),
+        (X[:0], Y[:0], ShapeError, "got float32 [0, 4] and int64 [0]"),
+        (X, 3, ShapeError, "got float32 [6, 4] and 3"),
+        (X, Y + 1, DataError, "classes in [0, 2] for outputs [n, 3], got 1 to 3"),
+        (X, Y.int(), DataError, "that are classes must be int64, got int32 [6]: use"),
+        (X.double(), Y, ConfigError, "must take float64 [6, 4], but raised Runtime"),
+        (X, Y.float(), LossError, "and targets float32 [6], but raised RuntimeError"),
+        (X * math.nan, Y, DataError, "must be finite before any step, got nan; look"),
+    ],
+)
+def test_examples_of_no_use_are_refused(inputs, targets, error, message):
+    learner = blob_learner()
+    with pytest.raises(error, match=re.escape(message)):
+        learner.adapt(inputs, targets)
+
+
+@pytest.mark.parametrize("batching", ["loop", "vmap"])
+def test_episodes_to_answer_are_checked_too(batching):
+    found = blobs([0, 1])
+    wrong = Episodes(found.support_inputs, found.support_targets + 1, *found.query)
+    with pytest.raises(DataError, match=re.escape("in [0, 2] for outputs [n, 3], got")):
+        query_outputs(blob_learner(), wrong, batching=batching)

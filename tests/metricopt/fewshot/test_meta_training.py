@@ -5,21 +5,30 @@ import re
 
 import pytest
 import torch
+from torch import nn
 
-from metricopt.errors import ConfigError, DataError, DivergedError, ShapeError
+from metricopt.errors import (
+    ConfigError,
+    DataError,
+    DivergedError,
+    LossError,
+    ShapeError,
+)
 from metricopt.fewshot import (
     Episodes,
+    MetaLearner,
     MetaTraining,
     meta_train,
     query_outputs,
 )
-from metricopt.geometry import Identity
+from metricopt.geometry import BlockIAF, Identity
 from tests.metricopt.checkpoints.trainings import accuracy, same
 from tests.metricopt.fewshot.drawn_episodes import (
     blob_learner,
     blobs,
     line_learner,
     lines,
+    perceptron,
 )
 
 SHORT = {"iterations": 6, "episodes": 2, "validate_every": 2, "save_every": 0}
@@ -135,6 +144,7 @@ def test_states_of_other_trainings_are_refused(tmp_path):
         (line_learner(), settings(rate=0.5)),
         (line_learner(Identity), settings()),
         (line_learner(steps=2), settings()),
+        (line_learner(lambda phi: BlockIAF(phi, scale="exp")), settings()),
     ):
         with pytest.raises(ConfigError, match="is of another meta-training; expected"):
             meta_train(learner, lines, asked, checkpoint=path)
@@ -145,6 +155,46 @@ def test_states_of_other_trainings_are_refused(tmp_path):
             settings(),
             checkpoint=path,
         )
+
+
+def test_options_of_a_loss_tell_trainings_apart(tmp_path):
+    path = tmp_path / "state.pt"
+
+    def learner(delta):
+        return MetaLearner(perceptron(1, 1), nn.HuberLoss(delta=delta))
+
+    found = meta_train(learner(1.0), lines, settings(), checkpoint=path)
+    with pytest.raises(ConfigError, match="is of another meta-training; expected"):
+        meta_train(learner(2.0), lines, settings(), checkpoint=path)
+    again = meta_train(learner(1.0), lines, settings(), checkpoint=path)
+    assert again.losses == found.losses
+
+
+def test_a_state_that_was_written_before_options_were_known_is_taken(tmp_path):
+    path = tmp_path / "state.pt"
+    found = meta_train(line_learner(), lines, settings(), checkpoint=path)
+    state = torch.load(path)
+    state["key"], options = state["key"].split(", options ")
+    assert options
+    torch.save(state, path)
+    again = meta_train(line_learner(), lines, settings(), checkpoint=path)
+    assert again.losses == found.losses
+
+
+def test_the_first_episodes_are_drawn_twice_with_a_checkpoint(tmp_path):
+    drawn = []
+
+    def counted(numbers):
+        drawn.append(numbers[0])
+        return lines(numbers)
+
+    path = tmp_path / "state.pt"
+    found = meta_train(line_learner(), counted, settings(), checkpoint=path)
+    assert drawn == [0, 0, 2, 4, 6, 8, 10]
+    assert found.losses == meta_train(line_learner(), lines, settings()).losses
+    drawn.clear()
+    meta_train(line_learner(), counted, settings(), checkpoint=path)
+    assert drawn == [0, 0]
 
 
 def test_episodes_that_differ_from_call_to_call_are_refused(tmp_path):
@@ -186,6 +236,19 @@ def infinite(numbers):
     )
 
 
+def typed(inputs=torch.float32, targets=torch.int64):
+    def made(numbers):
+        found = blobs(numbers)
+        return Episodes(
+            found.support_inputs.to(inputs),
+            found.support_targets.to(targets),
+            found.query_inputs.to(inputs),
+            found.query_targets.to(targets),
+        )
+
+    return made
+
+
 @pytest.mark.parametrize(
     ("make", "episodes", "error", "message"),
     [
@@ -207,7 +270,25 @@ def infinite(numbers):
             ConfigError,
             "as many classes in its support: expected 3 as in the first one, got 2",
         ),
-        (line_learner, reshaped, ShapeError, "its shape [B, n, 1], got [2, 3]"),
+        (
+            blob_learner,
+            typed(targets=torch.int32),
+            DataError,
+            "targets that are classes must be int64, got int32 [6]: use",
+        ),
+        (
+            blob_learner,
+            typed(inputs=torch.float64),
+            ConfigError,
+            "the network must take float64 [6, 4], but raised RuntimeError: mat1",
+        ),
+        (
+            blob_learner,
+            typed(targets=torch.float32),
+            LossError,
+            "must take outputs float32 [6, 3] and targets float32 [6], but raised Runt",
+        ),
+        (line_learner, reshaped, ShapeError, "its shape [n, 1], got [3]"),
         (line_learner, infinite, DataError, "finite before any step, got nan"),
         (
             line_learner,
