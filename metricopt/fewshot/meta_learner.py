@@ -30,14 +30,14 @@ Geometry = Callable[[Named], MirrorMap]
 class MetaLearner(nn.Module):
     """A network that adapts to an episode by a few steps of mirror descent.
 
-    Its parameters, and those of its geometry, are the meta-parameters. With a map g
-    they are z_0 and the weights of g, as in mirror descent. A linear map P
-    preconditions gradient descent in phi; then phi_0 is learned, and z_0 is the point
-    with P z_0 = phi_0, as in Meta-SGD, MT-net and Meta-Curvature. With the identity,
-    this is MAML.
+    The meta-parameters are the weights of the map g and the start of a new task. The
+    start is z_0, as in mirror descent, unless the map is linear. A linear map P
+    preconditions gradient descent in phi. The start is then phi_0, as in Meta-SGD,
+    MT-net and Meta-Curvature, and z_0 is the point with P z_0 = phi_0. With the
+    identity, this is MAML.
 
-    Maps are the identity before they are trained, so the first step of a learner is
-    that of MAML from the network's own weights.
+    A map is the identity before it is trained. Until then, a learner takes the steps of
+    MAML from the weights of the network.
 
     Args:
         network: from inputs [n, ...] to outputs; copied. Parameters that require no

@@ -35,7 +35,7 @@ def task_errors(
         block,
         read=partial(_read, layout),
         draw=partial(_draw, layout),
-        what="share of new tasks with at most this error, all replicates together",
+        what="share with at most this error, all replicates",
     )
 
 
