@@ -124,7 +124,10 @@ ROOMS = {
     "benchmarks.rows": "runs problems",
     "benchmarks.report": "runs rows",
     "benchmarks.tables": "runs data problems rows report",
-    "benchmarks.cli": "runs networks data problems arms execution rows report tables",
+    "benchmarks.cli.catalogue": "runs",
+    "benchmarks.website": "runs rows report tables cli.catalogue",
+    "benchmarks.cli": "runs networks data problems arms execution rows report tables "
+    "cli.catalogue website",
     "benchmarks.speed": "runs networks data problems arms execution report tables",
     "benchmarks.__main__": "runs cli",
 }

@@ -23,6 +23,17 @@ UNNAMED = ("row", "added column")
 """Kinds whose units are made and named while they are imported; nothing lists them."""
 REGISTRY = re.compile(r"^(\w+)(?::[^=\n]+)? = Registry\(([^)]*)\)", re.MULTILINE)
 TEXT = re.compile(r'"([^"]*)"')
+METHODS = {
+    "method": "chooses phi",
+    "rival": "chooses phi",
+    "network method": "trains the network",
+    "kind of arm": "moves outputs",
+}
+"""What methods do, by the kind of their registry."""
+MADE_IN = ("baselines/post_hoc", "metricopt/on_outputs")
+"""Folders of what arms are made of, in files of their names."""
+SOURCE = re.compile(r"Source: (.+?)(?:(?<!Alg)(?<!Sec)(?<!Fig)(?<!Eq)\.(?:\s|$)|;)")
+"""Where a method comes from, in the docstring of its module."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,21 @@ def units(kind: Kind) -> dict[str, str]:
 def about(kind: Kind, name: str) -> str:
     """Return the docstring of the module that registers a unit; empty without any."""
     return _docstrings(kind).get(name, "")
+
+
+def about_method(kind: Kind, name: str) -> str:
+    """Return what describes a method best: of an arm, what it is made of."""
+    for folder in MADE_IN if kind.name == "kind of arm" else ():
+        file = ROOT / folder / f"{name.replace('-', '_')}.py"
+        if file.exists():
+            return _docstring(file.read_text(encoding="utf-8"))
+    return about(kind, name)
+
+
+def source(text: str) -> str:
+    """Return the paper that a docstring names as its source; empty if it names none."""
+    found = SOURCE.search(" ".join(text.split()))
+    return found[1] if found else ""
 
 
 def experiments() -> dict[str, str]:

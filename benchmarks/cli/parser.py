@@ -156,6 +156,10 @@ def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
     about = "rebuild the committed reports from their records and compare"
     add("verify", about, "verify", some, TIER, CHECKED)
+    about = "build pages of all records, to look at without a network"
+    own = {"--own": _flag("also show your own runs, beside the committed ones")}
+    out = {"--out": _folder("folder of the pages (default: build/site)")}
+    add("site", about, "website", own, out)
     about = "show runs, hours and disk space in advance"
     add("plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"

@@ -18,6 +18,8 @@ TIERS = ("paper", "local", "smoke")
 """The sizes of an experiment."""
 OWN_RESULTS = COMMITTED_RESULTS / "own"
 """The reports of the user's own runs, which git ignores."""
+SITE = ROOT / "build" / "site"
+"""The pages that the verb `site` builds, which git ignores."""
 
 VARIABLES = ("METRICOPT_DATA", "METRICOPT_CACHE", "METRICOPT_STORE")
 """Environment variables that choose folders."""

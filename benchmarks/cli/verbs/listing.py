@@ -1,7 +1,5 @@
 """The verb `list`: everything that has a name; methods with what they cost."""
 
-import ast
-import re
 from argparse import Namespace
 from statistics import median
 
@@ -19,18 +17,10 @@ COSTS = (
     "the network. A dot: no run is committed."
 )
 
-CONTRACTS = {
-    "method": "chooses phi",
-    "rival": "chooses phi",
-    "network method": "trains the network",
-    "kind of arm": "moves outputs",
-}
-"""What methods do, by kind of the registry."""
 NO_METHODS = ("method", "network", "no-harm", "oracle", "second-run", "theta")
 """Kinds of arm that run a method, and are none."""
 HEADERS = ("method", "contract", "queries", "steps", "s", "paper")
 NOTHING = "·"
-SOURCE = re.compile(r"Source: (.+?)(?:(?<!Alg)(?<!Sec)(?<!Fig)(?<!Eq)\.(?:\s|$)|;)")
 
 
 def run(options: Namespace) -> int:
@@ -77,28 +67,17 @@ def method_table() -> list[tuple[str, ...]]:
     spent = _costs()
     lines = []
     for kind in catalogue.kinds():
-        contract = CONTRACTS.get(kind.name)
+        contract = catalogue.METHODS.get(kind.name)
         if contract is None:
             continue
         for name in catalogue.units(kind):
             if kind.name == "kind of arm" and name in NO_METHODS:
                 continue
             runs = spent.get(name, [])
+            paper = catalogue.source(catalogue.about_method(kind, name))
             costs = [f"{median(column):,.0f}" for column in zip(*runs, strict=True)]
-            lines.append(
-                (name, contract, *(costs or 3 * [NOTHING]), _paper(kind, name))
-            )
+            lines.append((name, contract, *(costs or 3 * [NOTHING]), paper or NOTHING))
     return lines
-
-
-def _paper(kind: catalogue.Kind, name: str) -> str:
-    file = ROOT / "baselines" / "post_hoc" / f"{name.replace('-', '_')}.py"
-    if kind.name == "kind of arm" and file.exists():
-        about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    else:
-        about = catalogue.about(kind, name)
-    found = SOURCE.search(" ".join(about.split()))
-    return found[1] if found else NOTHING
 
 
 def _costs() -> dict[str, list[tuple[float, ...]]]:

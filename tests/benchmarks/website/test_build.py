@@ -1,0 +1,176 @@
+import csv
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.cli.verbs import website
+from benchmarks.runs.paths import COMMITTED_RESULTS
+from benchmarks.runs.store import read_jsonl
+from benchmarks.website.build import write_site
+from metricopt.errors import ConfigError, DataError
+
+TABLES = sorted(
+    path.parent.parent.name for path in COMMITTED_RESULTS.glob("*/local/table.csv")
+)
+MEGABYTES = 8
+
+
+@pytest.fixture
+def few_results(tmp_path):
+    """A folder with two committed reports."""
+    for name in ("fig4", "sine"):
+        shutil.copytree(COMMITTED_RESULTS / name, tmp_path / "few" / name)
+    return tmp_path / "few"
+
+
+def assigned(path):
+    """The content of a script that assigns one value."""
+    return json.loads(
+        path.read_text().partition("=")[2].partition("=")[2].rstrip(";\n")
+    )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_cells_are_those_of_the_committed_table(site, name):
+    committed = (COMMITTED_RESULTS / name / "local" / "table.csv").read_text()
+    assert (site / "data" / f"{name}.csv").read_text() == committed
+    expected = [
+        {key: text for key, text in line.items() if text}
+        for line in csv.DictReader(committed.splitlines())
+    ]
+    lines = (site / "data" / f"{name}.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert len(found) == len(expected)
+    for line, want in zip(found, expected, strict=True):
+        assert line.keys() == want.keys()
+        for key, value in line.items():
+            assert value == (
+                float(want[key]) if isinstance(value, float | int) else want[key]
+            )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_charts_are_drawn_from_the_numbers_of_the_table(site, name):
+    data = assigned(site / "data" / f"{name}.js")
+    text = (site / "data" / f"{name}.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    for values, line in zip(data["cells"], lines, strict=True):
+        drawn = dict(zip(data["names"], values, strict=True))
+        drawn.pop("runs"), drawn.pop("own")
+        assert {
+            k: v for k, v in drawn.items() if v not in (None, "")
+        }.items() <= line.items()
+
+
+def test_curves_end_at_the_numbers_of_the_table(site):
+    """Where no budget is left to spend, a curve has come to the mean of its cell."""
+    data = assigned(site / "data" / "table3.js")
+    cells = {
+        tuple(values[:3]): dict(zip(data["names"], values, strict=True))
+        for values in data["cells"]
+    }
+    compared = 0
+    for line in data["curves"]:
+        cell = cells.get((line["block"], line["row"], line["column"]))
+        if cell and line["x"][-1] == cell["queries"]:
+            assert line["mean"][-1] == pytest.approx(cell["mean"], rel=1e-5)
+            compared += 1
+    assert compared > 100
+
+
+def test_a_page_holds_every_record(site):
+    index = (site / "data" / "runs" / "index.js").read_text()
+    for name in ("table3", "sine"):
+        for record in read_jsonl(COMMITTED_RESULTS / name / "local" / "records.jsonl"):
+            assert record.digest[:8] in index
+
+
+def test_it_is_small(site):
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    assert size <= MEGABYTES * 1e6
+
+
+def test_every_page_tells_the_digest_of_the_records(site):
+    footers = {
+        re.search(r"digest <code>(\w+)</code>", page.read_text())[1]
+        for page in site.glob("*.html")
+    }
+    assert len(footers) == 1
+
+
+def test_every_link_leads_to_a_page_of_the_site(site):
+    ids = {
+        page.name: set(re.findall(r'\bid="([^"]+)"', page.read_text()))
+        for page in site.glob("*.html")
+    }
+    cells = {
+        page.name: set(re.findall(r'<a href="#([^"]+/[^"]+)"', page.read_text()))
+        for page in site.glob("*.html")
+    }
+    for page in site.glob("*.html"):
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page.read_text()):
+            target, _, place = link.partition("#")
+            if target.startswith("data:,"):
+                continue
+            assert (site / (target or page.name)).is_file(), (page.name, link)
+            known = ids.get(target or page.name, set()) | cells.get(
+                target or page.name, set()
+            )
+            assert not place or place in known, (page.name, link)
+
+
+def test_own_runs_stand_beside_the_committed_ones(few_results, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(few_results / "fig4", own / "fig4")
+    shutil.copytree(few_results / "sine" / "local", own / "sine" / "smoke")
+    shutil.rmtree(few_results / "sine")
+    write_site(tmp_path / "site", few_results, own)
+    page = (tmp_path / "site" / "fig4.html").read_text()
+    assert page.count('class="own">yours ') == 4
+    write_site(tmp_path / "site", few_results)
+    assert "yours" not in (tmp_path / "site" / "fig4.html").read_text()
+
+
+def test_a_folder_with_other_files_is_left_alone(few_results, tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+    with pytest.raises(
+        ConfigError, match=r"expected no folder .*mine, or one with an earlier site"
+    ):
+        write_site(out, few_results)
+    assert (out / "thesis.tex").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "mine"]
+
+
+def test_without_reports_there_is_no_site(tmp_path):
+    with pytest.raises(DataError, match=r"expected reports in .*, and there is none"):
+        write_site(tmp_path / "site", tmp_path)
+    assert not (tmp_path / "site").exists()
+
+
+def test_the_verb_says_where_the_pages_are(few_results, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(website, "COMMITTED_RESULTS", few_results)
+    assert main(["site", "--out", str(tmp_path / "pages")]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("58 runs in 2 tables, 1.")
+    assert told.endswith(f"Open {tmp_path / 'pages' / 'index.html'}\n")
+
+
+def test_scripts_are_short():
+    """What pages do is little code of ours; pictures are drawn by a library."""
+    from benchmarks.website.build import HERE
+
+    lengths = {
+        path.name: len(path.read_text().splitlines())
+        for path in HERE.glob("static/*.js")
+    }
+    assert sum(lengths.values()) <= 260
+    node = shutil.which("node")
+    if node:
+        for name in lengths:
+            subprocess.run([node, "--check", HERE / "static" / name], check=True)

@@ -1,0 +1,177 @@
+"""What a reader does with the pages, in a browser without a network."""
+
+import json
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from benchmarks.runs.paths import COMMITTED_RESULTS
+from tests.benchmarks.website.conftest import DRAWN
+
+PAGES = ("index", "claims", "methods", "findings", "table3", "sine", "tuned-bounds")
+CELL = "table3.html#balanced/metricopt/a9a/mcr"
+
+
+def first_record():
+    path = COMMITTED_RESULTS / "table3" / "local" / "records.jsonl"
+    with path.open() as lines:
+        return json.loads(next(lines))
+
+
+def visible_rows(page):
+    return page.locator("tbody tr[data-sees]:visible").count()
+
+
+def test_every_page_opens_without_an_error(visit, site):
+    page = visit("index.html")
+    for path in sorted(site.glob("*.html")):
+        page.goto(f"file://{path}")
+        page.evaluate(DRAWN)
+        assert page.locator("h1, #run-state").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_their_window(visit, name, width):
+    page = visit(f"{name}.html", width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", [*(f"{name}.html" for name in PAGES), CELL])
+def test_nothing_serious_keeps_a_screen_reader_out(visit, name, scheme):
+    page = visit(name, scheme=scheme)
+    # Nothing is loaded anew, which files may not do.
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    serious = [
+        (each["id"], each["nodes"][0]["html"][:200])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+
+
+def test_rows_are_filtered_by_sight_family_and_budget(visit):
+    page = visit("table3.html")
+    every = visible_rows(page)
+    page.get_by_role("checkbox", name="outputs and labels").uncheck()
+    assert 0 < visible_rows(page) < every
+    assert page.locator('tr[data-sees="outputs and labels"]:visible').count() == 0
+    assert (
+        page.locator("#shown").inner_text() == f"{visible_rows(page)} of {every} rows"
+    )
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function(f"$$('tr[data-sees]:not([hidden])').length === {every}")
+    page.get_by_label("Family").select_option("ceilings")
+    assert page.locator("tbody tr[data-sees]:visible th").all_inner_texts() == [
+        "ceiling: dictionary",
+        "ceiling: soft metric",
+    ]
+    page.get_by_label("Family").select_option("")
+    page.get_by_label("Queries, at most").select_option("15")
+    spent = page.locator("tbody tr[data-sees]:visible").evaluate_all(
+        "rows => rows.map(row => Number(row.dataset.queries))"
+    )
+    assert spent and max(spent) <= 15
+
+
+def test_charts_leave_out_what_is_filtered_out(visit):
+    page = visit("table3.html")
+    chart = page.locator('[data-chart="cells"]')
+    assert "prior correction" in chart.inner_text()
+    page.get_by_role("checkbox", name="outputs and labels").uncheck()
+    page.wait_for_function(
+        "!$('[data-chart=cells]').textContent.includes('prior correction')"
+    )
+
+
+def test_a_click_on_a_heading_sorts(visit):
+    page = visit("table3.html")
+    table = page.locator("table.cells").first
+    table.get_by_role("button", name="a9a MCR").click()
+    values = (
+        "rows => rows.map(row => row.cells[2].dataset.v).filter(Boolean).map(Number)"
+    )
+    found = table.locator("tbody").first.locator("tr").evaluate_all(values)
+    assert found == sorted(found) and len(found) > 20
+    table.get_by_role("button", name="a9a MCR").press("Enter")
+    found = table.locator("tbody").first.locator("tr").evaluate_all(values)
+    assert found == sorted(found, reverse=True)
+    assert (
+        table.locator('th[aria-sort="descending"]').inner_text().strip(" ▾")
+        == "a9a MCR ↓"
+    )
+
+
+def test_a_cell_tells_its_runs_and_a_run_everything(visit):
+    page = visit("table3.html")
+    page.locator('a[href="#balanced/metricopt/a9a/mcr"]').click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_role("heading").inner_text() == "MetricOpt (SGD)"
+    assert dialog.locator("tbody tr").count() == 10
+    assert ".1369" in dialog.inner_text().replace("0.1369", ".1369")
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert "#" not in page.url
+    page.goto(page.url + "#balanced/metricopt/a9a/mcr")
+    page.reload()
+    dialog.locator("tbody a").first.click()
+    page.wait_for_selector("#run h1")
+    assert page.locator("#run h1").inner_text() == "metricopt on a9a/mcr"
+
+
+def test_a_run_is_shown_as_it_was_recorded(visit):
+    record = first_record()
+    page = visit(f"run.html#{record['digest']}")
+    page.wait_for_selector("#run h1")
+    shown = page.locator("#run").inner_text()
+    for seed in record["seeds"].values():
+        assert str(seed) in shown
+    assert record["data"]["digest"] in shown
+    texts = page.locator("#run pre").all_text_contents()
+    spec = {k: v for k, v in record["spec"].items() if k != "digest"}
+    assert json.loads(texts[0]) == spec
+    assert texts[1].startswith(f"git checkout {record['environment']['commit']}\n")
+    assert json.loads(texts[1].split("END'\n")[1].partition("\nEND\n")[0]) == spec
+    assert json.loads(texts[2]) == record
+
+
+def test_a_run_that_is_nowhere_is_said_to_be(visit):
+    page = visit("run.html#0123456789abcdef")
+    page.wait_for_selector("#run h1")
+    assert page.locator("#run h1").inner_text() == "No such run"
+
+
+def test_a_curve_tells_its_name_under_the_pointer(visit):
+    page = visit("table3.html")
+    points = page.locator('[data-chart="curves"] .mark-symbol path')
+    points.first.scroll_into_view_if_needed()
+    box = points.nth(5).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "method" in page.locator("#vg-tooltip-element").inner_text()
+
+
+def test_the_theme_is_switched_and_kept(visit):
+    page = visit("index.html")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    button = page.locator("#theme")
+    button.click()
+    button.click()
+    assert button.inner_text() == "Theme: dark"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != light
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+
+
+def test_the_keyboard_reaches_a_cell(visit):
+    page = visit("fig4.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('td') !== null"):
+            break
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog").is_visible()
