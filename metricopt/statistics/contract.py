@@ -49,6 +49,16 @@ class Statistics(ABC):
     near: ClassVar[str]
 
     @property
+    def scores(self) -> tuple[str, ...]:
+        """Return the names of groups of one number that a metric may be linear in.
+
+        Only metrics that are bounded are explained by them. A bound is judged on
+        samples with other shares of labels than any query had, and there the shares of
+        many levels are no substitute for the mean.
+        """
+        return ()
+
+    @property
     def reads(self) -> Reads:
         """What outputs are: scores of classes, unless a kind says otherwise."""
         return "scores"
@@ -127,7 +137,7 @@ class Statistics(ABC):
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return the families of groups; metrics are a function of one of them."""
-        return (Family(tuple(sorted(groups)), self.near),)
+        return (Family(tuple(sorted(set(groups) - {*self.scores})), self.near),)
 
     def exact(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
@@ -213,6 +223,13 @@ class SeveralStatistics(Statistics):
         """What outputs are, to all of its kinds."""
         return self.kinds[0].reads
 
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the scores of all kinds."""
+        return tuple(
+            _prefix(kind) + name for kind in self.kinds for name in kind.scores
+        )
+
     def fitted(self, targets: Tensor) -> Self:
         """Return all kinds, for all examples of a split."""
         kinds = tuple(kind.fitted(targets) for kind in self.kinds)
@@ -273,7 +290,7 @@ class SeveralStatistics(Statistics):
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return a family for each kind, and one of all groups together."""
-        names = sorted(set(groups) - {NEAR})
+        names = sorted(set(groups) - {NEAR, *self.scores})
         found = [
             Family(
                 tuple(name for name in names if name.startswith(_prefix(kind))),

@@ -4,6 +4,7 @@ Proper scores and calibration errors are functions of them: log loss is linear i
 often the right class has at least a given probability.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,9 @@ RANKS = 5
 SMOOTHNESS = 0.25
 """Width of the smooth step at a level, in units of log odds."""
 SMALL = 1e-6
+LEAST = 1e-7
+"""Probability below which none counts in a mean logarithm."""
+SCORES = ("mean logarithm", "squared error")
 
 
 @STATISTICS.register("probabilities")
@@ -30,6 +34,7 @@ class ProbabilityStatistics(Statistics):
 
     name = "probabilities"
     near = "right"
+    scores = SCORES
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
@@ -48,6 +53,7 @@ class LabelProbabilityStatistics(Statistics):
 
     name = "label probabilities"
     near = "right"
+    scores = SCORES
 
     @property
     def reads(self) -> Reads:
@@ -96,6 +102,7 @@ def _groups(
         "confident": torch.einsum("bnj,bn->bj", confident, share),
         "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
     }
+    groups |= _scores(logs, own[..., 0], share)
     if logs.shape[-1] > 2:
         groups["ranks"] = _ranks(logs, own, share, smooth)
     return {name: values.double() for name, values in groups.items()}
@@ -106,6 +113,17 @@ def _above(odds: Tensor, smooth: bool) -> Tensor:
     levels = torch.logit(odds.new_tensor(LEVELS))
     beyond = odds[..., None] - levels
     return (beyond / SMOOTHNESS).sigmoid() if smooth else (beyond >= 0).to(odds)
+
+
+def _scores(logs: Tensor, own: Tensor, share: Tensor) -> Groups:
+    """Return mean proper scores, [B, 1] each: of the logarithm, and Brier's.
+
+    Logarithms are [B, N, C], those of the right class [B, N].
+    """
+    wrong = logs.exp().square().sum(-1) - 2 * own.exp() + 1
+    each = own.clamp_min(math.log(LEAST)), wrong
+    means = (torch.einsum("bn,bn->b", values, share)[:, None] for values in each)
+    return dict(zip(SCORES, means, strict=True))
 
 
 def _ranks(logs: Tensor, own: Tensor, share: Tensor, smooth: bool) -> Tensor:

@@ -76,7 +76,9 @@ class Elsewhere:
         self._weights = bootstrap(statistics, settings.samples, generator)
         chance = torch.rand(settings.samples, 1, generator=generator).double()
         self._errors = -torch.log1p(-chance)  # how many, exponentially distributed
-        # What the value function does not know of a bound counts against it.
+        size = 1 + settings.samples, len(search.prediction_errors)
+        self._surprise = torch.randn(size, generator=generator).double()
+        # What predictions lacked counts against a bound.
         self._doubt = torch.tensor(search.prediction_errors[1:], dtype=torch.float64)
 
     def held(
@@ -86,30 +88,44 @@ class Elsewhere:
         statistics: ObservedStatistics,
         held_out: Tensor,
         seen: Tensor,
+        optimism: Tensor | float = 0.0,
     ) -> Held:
-        """Return what is predicted of views [1, N, V], held out and seen."""
-        samples = self._sampled(statistics, held_out)
-        own = samples if seen is held_out else self._sampled(statistics, seen)
+        """Return what is predicted of views [1, N, V], held out and seen.
+
+        If they are the same, the optimism [1 + M] says how much worse both metrics are
+        where they were not seen.
+        """
+        means, deviations = self._sampled(statistics, held_out)
+        samples, own = means + optimism, means
+        found = [(samples, deviations)]
+        if seen is not held_out:
+            found.append(self._sampled(statistics, seen))
+            own = found[-1][0]
         once = self._one_more_error(statistics, seen)
         errors = (samples[1:, 1:].var(0) + once.square()).sqrt()
-        within = [self._is_within(other[:, 1:], once) for other in (samples, own)]
+        within = [self._is_within(*each, once) for each in found]
         each_met = torch.stack([each.mean(0) for each in within]).amin(0)
         all_met = min(each.amin(1).mean().item() for each in within)
         return Held(phi, moved, own[0], samples, errors, each_met, all_met)
+
+    def drawn(self, count: int) -> Tensor:
+        """Return weights of examples in samples of the bootstrap, [count, N]."""
+        return self._weights[1 : 1 + count]
 
     def pooled(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:
         """Return predictions [1, 1 + M] of views [1, N, V], of all examples once."""
         weights = torch.ones(1, len(self.folds))
         return self.value.means(statistics.pooled(views, weights, self.folds))
 
-    def _is_within(self, excess: Tensor, once: Tensor) -> Tensor:
+    def _is_within(self, means: Tensor, deviations: Tensor, once: Tensor) -> Tensor:
         """Return whether each bound is met in every sample, [S, M].
 
         Where none of few examples was wrong, the bootstrap knows of no error; one more,
         with the excess `once` [M], may come at any time.
         """
-        drawn = excess[1:] + self._errors * once + self._doubt
-        return (drawn <= ROUNDING).double()
+        drawn = means + self._surprise * deviations
+        excess = drawn[1:, 1:] + self._errors * once + self._doubt
+        return (excess <= ROUNDING).double()
 
     def _one_more_error(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:
         """Return the most that a further wrong example adds to each excess, [M].
@@ -143,11 +159,17 @@ class Elsewhere:
         found = {name: part.cpu() for name, part in groups.items()}
         return self.value.means(found)[0, 1:]
 
-    def _sampled(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:
-        """Return predictions of views [1, N, V] in all samples, [1 + S, 1 + M]."""
+    def _sampled(
+        self, statistics: ObservedStatistics, views: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return predictions of views [1, N, V] in all samples.
+
+        Mean and standard deviation, each [1 + S, 1 + M].
+        """
         found = []
         for part in self._weights.split(SAMPLES_AT_ONCE):
             repeated = views.expand(len(part), *views.shape[1:])
             groups = statistics.pooled(repeated, part, self.folds)
-            found.append(self.value.means(groups))
-        return torch.cat(found)
+            found.append(self.value.predict_each(groups))
+        means, deviations = zip(*found, strict=True)
+        return torch.cat(means), torch.cat(deviations)

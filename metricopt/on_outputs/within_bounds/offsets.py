@@ -26,12 +26,17 @@ FINER = 7
 """Margins that are tried around the best of these."""
 FEWEST = 20
 """Points of a front of many examples; of few there are more."""
+DRAWN = 40
+"""Samples of the bootstrap in which choices are made once more."""
 KEPT = 30
-"""Best offsets for every margin that are fitted without each fold, too."""
+"""Best offsets for every margin that can be chosen in them."""
 
 
 class OffsetsWithin:
-    """Choices of output offsets alone, with margins in standard errors `scale` [M].
+    """Choices of output offsets alone, with margins in standard errors.
+
+    Those of a precision are larger the fewer are called positive, so all offsets that
+    are compared have their own. Of what is only swept, `scale` [M] stands for them.
 
     Attributes:
         margin: what was chosen at last keeps so many standard errors off the bounds.
@@ -48,15 +53,17 @@ class OffsetsWithin:
         self._sweeps.run([*map(self._aim, MARGINS), *self._along_front()])
         means = self._sweeps.means
         aims = torch.stack([self._aim(margin)(means) for margin in MARGINS])
-        kept = max(1, min(KEPT, self._sweeps.room // (20 * len(MARGINS))))
+        kept = max(1, min(KEPT, self._sweeps.room // (DRAWN * len(MARGINS))))
         best = aims.argsort(dim=1, stable=True)[:, :kept].flatten()
         self._points = self._front_points()
         self._pool = torch.cat([best, self._points]).unique()
-        offsets = self._sweeps.offsets[self._pool]
-        # By what each row sees: the last one sees all.
-        self._means = torch.stack(
-            [self._sweeps.predicted(offsets, row) for row in elsewhere.kept]
+        self._means = means[self._pool]
+        self._offsets = self._sweeps.offsets[self._pool]
+        samples = elsewhere.drawn(DRAWN)
+        self._drawn = torch.stack(
+            [self._sweeps.predicted(self._offsets, n) for n in samples]
         )
+        self._errors = self._drawn[:, :, 1:].std(0)
 
     @property
     def is_exhaustive(self) -> bool:
@@ -97,11 +104,11 @@ class OffsetsWithin:
         sweeps, columns = self._sweeps, list(self._bounds.axes)
         values = sweeps.means[self._points][:, columns]
         scale = (values.amax(0) - values.amin(0)).clamp_min(SMALL)
-        means, elsewhere = self._means[:, :, columns], []
+        elsewhere = []
         for point in values:
-            aim = towards(point, scale)
-            chosen = torch.stack([aim(row).argmin() for row in means[:-1]])
-            elsewhere.append(self._held_out(chosen)[0, columns])
+            towards_it = towards(point, scale)
+            place, optimism = self._chosen(lambda m, to=towards_it: to(m[:, columns]))
+            elsewhere.append((self._means[place] + optimism)[columns])
         phi = [self._reach.whole(each) for each in sweeps.offsets[self._points]]
         return Front(values, torch.stack(elsewhere), torch.stack(phi))
 
@@ -109,9 +116,7 @@ class OffsetsWithin:
         """Return the aim of the best objective within bounds tightened by a margin."""
 
         def aim(means: Tensor) -> Tensor:
-            tighter = means.clone()
-            tighter[:, 1:] += margin * self.scale
-            return constrained_cost(tighter)
+            return _within(means, margin * self.scale)
 
         return aim
 
@@ -130,27 +135,37 @@ class OffsetsWithin:
     def _front_points(self) -> Tensor:
         values = self._sweeps.means[:, list(self._bounds.axes)]
         best = is_best(values).nonzero().flatten()
-        most = max(FEWEST, min(MOST, self._sweeps.room // 20))
+        most = max(FEWEST, min(MOST, self._sweeps.room // DRAWN))
         return best[spread_out(values[best], most)]
 
     def _at(self, margin: float) -> Held:
-        """Return the offsets that are best with a margin, as folds see them."""
-        chosen = torch.stack([self._aim(margin)(row).argmin() for row in self._means])
-        offsets, statistics = self._offsets(chosen), self._reach.statistics
-        held_out = statistics.held_out(offsets[:-1], self._elsewhere.folds)
-        seen, phi = statistics.views(offsets[-1:]), self._reach.whole(offsets[-1])
+        """Return the offsets that are best with a margin."""
+        place, optimism = self._chosen(lambda m: _within(m, margin * self._errors))
+        offsets, statistics = self._offsets[place], self._reach.statistics
+        phi, views = self._reach.whole(offsets), statistics.views(offsets[None])
         name = self._reach.name
-        return self._elsewhere.held(phi, name, statistics, held_out, seen)
+        return self._elsewhere.held(phi, name, statistics, views, views, optimism)
 
-    def _held_out(self, chosen: Tensor) -> Tensor:
-        """Return predictions [1, 1 + M] of held-out examples, with a choice by fold."""
-        statistics, elsewhere = self._reach.statistics, self._elsewhere
-        views = statistics.held_out(self._offsets(chosen), elsewhere.folds)
-        return elsewhere.pooled(statistics, views)
+    def _chosen(self, aim: Aim) -> tuple[int, Tensor]:
+        """Return the place of what is best, and how much worse it is elsewhere.
 
-    def _offsets(self, chosen: Tensor) -> Tensor:
-        """Return the offsets that rows [R] have chosen, [R, m]."""
-        return self._sweeps.offsets[self._pool[chosen]]
+        The optimism [1 + M] is what such a choice loses from the sample of the
+        bootstrap where it is made to all examples. No single choice decides it, as one
+        fold would that happens to prefer something far away.
+
+        Source: Efron, Journal of the American Statistical Association 78, 1983.
+        """
+        places = torch.stack([aim(sample).argmin() for sample in self._drawn])
+        there = self._drawn[torch.arange(len(places)), places]
+        optimism = (self._means[places] - there).mean(0).clamp_min(0)
+        return int(aim(self._means).argmin()), optimism
+
+
+def _within(means: Tensor, margins: Tensor) -> Tensor:
+    """Return one cost of predictions [P, 1 + M], with margins of bounds [M]: [P]."""
+    tighter = means.clone()
+    tighter[:, 1:] += margins
+    return constrained_cost(tighter)
 
 
 def _directions(metrics: int) -> Iterator[Tensor]:

@@ -11,7 +11,7 @@ from metricopt.on_outputs.statistics_value import (
     StatisticsValueFunction,
     needed_kinds,
 )
-from metricopt.statistics.contract import Groups
+from metricopt.statistics.contract import Family, Groups
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 CHARGE = 10.0
@@ -43,7 +43,16 @@ class ConstrainedValueFunction:
 
     def means(self, groups: Groups) -> Tensor:
         """Return the predicted cost and every excess, without margins, [B, 1 + M]."""
-        return torch.stack([part.predict(groups)[0] for part in self.parts], 1)
+        return self.predict_each(groups)[0]
+
+    def predict_each(self, groups: Groups) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation of the cost and of every excess.
+
+        Without margins, each [B, 1 + M].
+        """
+        pairs = [part.predict(groups) for part in self.parts]
+        means, deviations = zip(*pairs, strict=True)
+        return torch.stack(means, 1), torch.stack(deviations, 1)
 
     def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the cost with its charge, each [B].
@@ -80,6 +89,7 @@ def explain_each(
     for names, column in zip(needed, each.T, strict=True):
         own = union.only(names)
         families = own.families(own.of_these(known))
+        families += tuple(Family((name,), own.near) for name in own.scores)
         parts.append(StatisticsValueFunction(known, column, families))
     value = ConstrainedValueFunction(parts)
     return Explained(value, statistics.of_kind(union), known)

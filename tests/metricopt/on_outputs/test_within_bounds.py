@@ -8,19 +8,25 @@ import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import precision_score, recall_score
+from sklearn.metrics import (
+    brier_score_loss,
+    log_loss,
+    precision_score,
+    recall_score,
+)
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import metricopt
-from metricopt import ConfigError, at_least, make_metric
+from metricopt import ConfigError, at_least, at_most, make_metric
 from metricopt.methods.result import Evidence
 from metricopt.metrics.constrained import BoundedMetric, Bounds, ConstrainedMetric
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
 from metricopt.on_outputs.within_bounds.choice import Chosen
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Held
+from metricopt.on_outputs.within_bounds.offsets import OffsetsWithin
 from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.value import CHARGE, ConstrainedValueFunction
 from metricopt.on_outputs.within_bounds.verdict import objection
@@ -280,11 +286,50 @@ def test_a_least_recall_that_no_offset_alone_raises_is_raised():
     assert accuracy(shifted, targets) > accuracy(outputs, targets)
 
 
-def test_thresholds_of_probabilities_are_those_of_their_logits():
+@cache
+def cancer():
+    """Return probabilities and labels of breast cancer, by cross-fitted models."""
     inputs, labels = load_breast_cancer(return_X_y=True)
     inputs, labels = inputs[::2, [0, 1, 4, 5]], 1 - labels[::2]
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    shares = cross_val_predict(model, inputs, labels, method="predict_proba")
+    return cross_val_predict(model, inputs, labels, method="predict_proba"), labels
+
+
+@pytest.mark.parametrize("bounded", [log_loss, brier_score_loss])
+def test_a_bound_on_a_score_is_judged_as_the_bootstrap_does(bounded):
+    shares, labels = cancer()
+    drawn = np.random.default_rng(0).integers(len(labels), size=(200, len(labels)))
+    values = [bounded(labels[rows], shares[rows]) for rows in drawn]
+    low, high = np.quantile(values, 0.3), max(values) + 2 * np.std(values)
+    for value, least, most in ((low, 0.05, 0.4), (high, 0.9, 1)):
+        found = metricopt.tune(
+            shares,
+            labels,
+            "accuracy",
+            constraints=[at_most(bounded, value)],
+            queries=15,
+            progress=False,
+        )
+        assert least <= found.evidence.met_before[0] <= most
+
+
+def test_a_choice_is_judged_by_what_choosing_it_promises_too_much():
+    def shown(columns):
+        drawn = torch.rand(40, columns, 2, generator=seeded()).double()
+        within = OffsetsWithin.__new__(OffsetsWithin)
+        within._means, within._drawn = drawn.mean(0), drawn
+        return within._chosen(lambda means: means[:, 1])
+
+    place, alone = shown(1)
+    assert place == 0 and alone.tolist() == pytest.approx([0, 0], abs=1e-12)
+    _, few = shown(4)
+    _, many = shown(64)
+    assert 0 < few[1] < many[1] < 0.5
+    assert many[0] < 0.1  # the aim did not look at it
+
+
+def test_thresholds_of_probabilities_are_those_of_their_logits():
+    shares, labels = cancer()
     given = {
         "log-probabilities": np.log(shares),
         "logits": np.log(shares / shares[:, :1]),

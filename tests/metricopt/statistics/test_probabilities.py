@@ -2,7 +2,11 @@
 
 import pytest
 import torch
+from sklearn.metrics import log_loss
+from torch.nn.functional import one_hot
 
+from metricopt.statistics.confusion import ConfusionStatistics
+from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.probabilities import LEVELS, RANKS, ProbabilityStatistics
 from tests.metricopt.statistics.statistic_cases import situations
 
@@ -35,6 +39,28 @@ def test_shares_are_counted(classes):
 
 CLOSE = {"rtol": 0, "atol": 0.003}
 """One example in 400 may lie on a level."""
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_scores_are_those_of_scikit_learn(classes):
+    outputs, targets = situations(classes)
+    groups, labels = KIND.exact(outputs, targets), range(max(2, classes))
+    for row, shares in enumerate(probabilities(outputs.double())):
+        logarithm = -groups["mean logarithm"][row].item()
+        assert logarithm == pytest.approx(log_loss(targets, shares, labels=labels))
+        squared = (shares - one_hot(targets, max(2, classes))).square().sum(1).mean()
+        found = groups["squared error"][row].item()
+        assert found == pytest.approx(squared.item(), rel=1e-5)
+
+
+def test_only_bounded_metrics_are_explained_by_scores():
+    groups = KIND.exact(*situations(2))
+    (family,) = KIND.families(groups)
+    assert set(groups) - set(family.groups) == set(KIND.scores)
+    several = SeveralStatistics((KIND, ConfusionStatistics()))
+    together = several.families(several.exact(*situations(2)))
+    named = {name for each in together for name in each.groups}
+    assert not named & set(several.scores) and len(several.scores) == 2
 
 
 def test_ranks_are_counted():
