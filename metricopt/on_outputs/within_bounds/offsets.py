@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -100,14 +101,14 @@ class OffsetsWithin:
         return tried[self.margin]
 
     def front(self) -> Front:
-        """Return the front, with what cross-fitting says of each of its points."""
+        """Return the front, with what the bootstrap says of each of its points."""
         sweeps, columns = self._sweeps, list(self._bounds.axes)
         values = sweeps.means[self._points][:, columns]
         scale = (values.amax(0) - values.amin(0)).clamp_min(SMALL)
         elsewhere = []
         for point in values:
-            towards_it = towards(point, scale)
-            place, optimism = self._chosen(lambda m, to=towards_it: to(m[:, columns]))
+            aim = towards(point, scale)
+            place, optimism = self._chosen(partial(_of_columns, aim, columns))
             elsewhere.append((self._means[place] + optimism)[columns])
         phi = [self._reach.whole(each) for each in sweeps.offsets[self._points]]
         return Front(values, torch.stack(elsewhere), torch.stack(phi))
@@ -166,6 +167,11 @@ def _within(means: Tensor, margins: Tensor) -> Tensor:
     tighter = means.clone()
     tighter[:, 1:] += margins
     return constrained_cost(tighter)
+
+
+def _of_columns(aim: Aim, columns: list[int], means: Tensor) -> Tensor:
+    """Return what an aim at some columns makes of predictions [P, 1 + M], [P]."""
+    return aim(means[:, columns])
 
 
 def _directions(metrics: int) -> Iterator[Tensor]:
