@@ -16,6 +16,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
+from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.reading.callables import make_metric
 from metricopt.reading.expected import (
     ANY,
@@ -25,7 +26,6 @@ from metricopt.reading.expected import (
     negated,
     unwrapped,
 )
-from metricopt.reading.metric import meant_for_labels
 from metricopt.reading.other_packages import (
     expected_by_sklearn,
     from_sklearn,

@@ -27,6 +27,7 @@ from metricopt.methods.bounds import is_worse, reports
 from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import ConstrainedMetric, metrics_of
+from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.on_outputs.folds import stratified_folds
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
@@ -40,7 +41,6 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
-from metricopt.reading.metric import meant_for_labels
 from metricopt.reading.outputs import are_labels, of_examples
 from metricopt.tasks.encoding import encoded
 from metricopt.tasks.examples import as_split, relabelled

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, described, require_choice
 from metricopt.metrics.base import ROUNDING, Metric, WrappedMetric, from_cost, to_cost
+from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.reading.columns import apart, columned
 from metricopt.reading.outputs import Outputs, Targets, leading, rows
 
@@ -203,10 +204,11 @@ class ConstrainedMetric(Metric):
         self.needs_two_classes = any(m.needs_two_classes for m in self.metrics)
         for metric in self.metrics:
             if metric.reads != self.reads:
+                remedy = meant_for_labels(metric) or meant_for_labels(objective)
                 raise ConfigError(
                     f"metric {metric.name!r} reads {metric.reads}, but "
-                    f"{objective.name!r} reads {self.reads}: bound metrics that read "
-                    "the same outputs"
+                    f"{objective.name!r} reads {self.reads}: "
+                    f"{remedy or 'bound metrics that read the same outputs'}"
                 )
 
     @property

@@ -1,7 +1,7 @@
 """Metrics of retrieval: what every query finds among its nearest neighbours."""
 
 from metricopt.errors import ConfigError
-from metricopt.metrics.base import METRICS
+from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.neighbours import EmbeddingMetric, Neighbours
 
 
@@ -95,3 +95,24 @@ class MeanAveragePrecisionAtR(EmbeddingMetric):
 
     def _figure(self, neighbours: Neighbours) -> float:
         return float(neighbours.precision.mean())
+
+
+OF_LABELS = (
+    "for the recall of labels, pass 'recall_macro', 'recall_micro' or "
+    "'recall_weighted', or sklearn.metrics.recall_score for two classes"
+)
+OF_ALL_CLASSES = (
+    "for the mean of the recalls of all classes, pass 'balanced_accuracy' or "
+    "'recall_macro'"
+)
+
+
+def meant_for_labels(metric: Metric) -> str:
+    """Return what to do if labels were meant; "" unless the name may mean them.
+
+    scikit-learn has a scorer `recall`, which here is short for `recall@1`. A mean
+    recall is often one over classes; here `mean-recall` is one over neighbours.
+    """
+    if type(metric) is Recall and metric.k == 1:
+        return OF_LABELS
+    return OF_ALL_CLASSES if type(metric) is MeanRecall else ""

@@ -8,7 +8,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError, DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
 from metricopt.metrics.constrained import metrics_of
-from metricopt.metrics.retrieval import MeanRecall, Recall
+from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.reading.columns import Column, apart, columns_of, is_weight, levels
 from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.loss import reads_classes
@@ -81,27 +81,6 @@ def check_direction(
                 f"and {label} {other:g}; check the direction, and that the metric "
                 f"reads the outputs as {meaning.kind}{hint}"
             )
-
-
-OF_LABELS = (
-    "for the recall of labels, pass 'recall_macro', 'recall_micro' or "
-    "'recall_weighted', or sklearn.metrics.recall_score for two classes"
-)
-OF_ALL_CLASSES = (
-    "for the mean of the recalls of all classes, pass 'balanced_accuracy' or "
-    "'recall_macro'"
-)
-
-
-def meant_for_labels(metric: Metric) -> str:
-    """Return what to do if labels were meant; "" unless the name may mean them.
-
-    scikit-learn has a scorer `recall`, which here is short for `recall@1`. A mean
-    recall is often one over classes; here `mean-recall` is one over neighbours.
-    """
-    if type(metric) is Recall and metric.k == 1:
-        return OF_LABELS
-    return OF_ALL_CLASSES if type(metric) is MeanRecall else ""
 
 
 def refuse_scores(metric: Metric, loss: Loss, said: Kind | None) -> None:

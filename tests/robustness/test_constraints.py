@@ -95,7 +95,11 @@ REFUSED = {
     ),
     "another kind of outputs": (
         {"metric": "mcr", "constraints": [at_least("recall@1", 0.5)]},
-        "'recall@1' reads embeddings, but 'mcr' reads scores",
+        "'recall@1' reads embeddings, but 'mcr' reads scores: bound metrics that",
+    ),
+    "a recall of labels": (
+        {"metric": "mcr", "constraints": [at_least("recall", 0.5)]},
+        "'recall@1' reads embeddings, but 'mcr' reads scores: for the recall of labels",
     ),
     "what is known": (
         {
