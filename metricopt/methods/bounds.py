@@ -57,7 +57,7 @@ class Front:
     Attributes:
         values: predicted value of every metric on observe, the objective first, shape
             [F, M], the best objective first.
-        elsewhere: the same on other examples, by cross-fitting or the bootstrap.
+        elsewhere: the same on examples that chose nothing, by cross-fitting.
         phi: adapter parameters, shape [F, d].
         names: names of the metrics.
     """

@@ -1,9 +1,8 @@
 """The choice within bounds: the best objective of what is likely to meet them all.
 
-What is just within a bound on the observe split misses it on every second other split,
-so phi is fitted to tighter bounds: the margin grows until they are met with enough
-probability. Output offsets are judged by the bootstrap, which chooses them once more in
-each of its samples; the rest of phi is fitted anew without each fold and judged on it.
+phi is fitted anew without each fold and judged on it, as without bounds. What is just
+within a bound on the observe split misses it on every second other split, so phi is
+fitted to tighter bounds: the margin grows until they are met with enough probability.
 """
 
 from collections.abc import Iterator

@@ -88,29 +88,18 @@ class Elsewhere:
         statistics: ObservedStatistics,
         held_out: Tensor,
         seen: Tensor,
-        optimism: Tensor | float = 0.0,
     ) -> Held:
-        """Return what is predicted of views [1, N, V], held out and seen.
-
-        If they are the same, the optimism [1 + M] says how much worse both metrics are
-        where they were not seen.
-        """
-        means, deviations = self._sampled(statistics, held_out)
-        samples, own = means + optimism, means
-        found = [(samples, deviations)]
+        """Return what is predicted of views [1, N, V], held out and seen."""
+        found = [self._sampled(statistics, held_out)]
         if seen is not held_out:
             found.append(self._sampled(statistics, seen))
-            own = found[-1][0]
+        samples, own = found[0][0], found[-1][0]
         once = self._one_more_error(statistics, seen)
         errors = (samples[1:, 1:].var(0) + once.square()).sqrt()
         within = [self._is_within(*each, once) for each in found]
         each_met = torch.stack([each.mean(0) for each in within]).amin(0)
         all_met = min(each.amin(1).mean().item() for each in within)
         return Held(phi, moved, own[0], samples, errors, each_met, all_met)
-
-    def drawn(self, count: int) -> Tensor:
-        """Return weights of examples in samples of the bootstrap, [count, N]."""
-        return self._weights[1 : 1 + count]
 
     def pooled(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:
         """Return predictions [1, 1 + M] of views [1, N, V], of all examples once."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -27,17 +26,12 @@ FINER = 7
 """Margins that are tried around the best of these."""
 FEWEST = 20
 """Points of a front of many examples; of few there are more."""
-DRAWN = 40
-"""Samples of the bootstrap in which choices are made once more."""
 KEPT = 30
-"""Best offsets for every margin that can be chosen in them."""
+"""Best offsets for every margin that are fitted without each fold, too."""
 
 
 class OffsetsWithin:
-    """Choices of output offsets alone, with margins in standard errors.
-
-    Those of a precision are larger the fewer are called positive, so all offsets that
-    are compared have their own. Of what is only swept, `scale` [M] stands for them.
+    """Choices of output offsets alone, with margins in standard errors `scale` [M].
 
     Attributes:
         margin: what was chosen at last keeps so many standard errors off the bounds.
@@ -54,17 +48,15 @@ class OffsetsWithin:
         self._sweeps.run([*map(self._aim, MARGINS), *self._along_front()])
         means = self._sweeps.means
         aims = torch.stack([self._aim(margin)(means) for margin in MARGINS])
-        kept = max(1, min(KEPT, self._sweeps.room // (DRAWN * len(MARGINS))))
+        kept = max(1, min(KEPT, self._sweeps.room // (20 * len(MARGINS))))
         best = aims.argsort(dim=1, stable=True)[:, :kept].flatten()
         self._points = self._front_points()
         self._pool = torch.cat([best, self._points]).unique()
-        self._means = means[self._pool]
-        self._offsets = self._sweeps.offsets[self._pool]
-        samples = elsewhere.drawn(DRAWN)
-        self._drawn = torch.stack(
-            [self._sweeps.predicted(self._offsets, n) for n in samples]
+        offsets = self._sweeps.offsets[self._pool]
+        # By what each row sees: the last one sees all.
+        self._means = torch.stack(
+            [self._sweeps.predicted(offsets, row) for row in elsewhere.kept]
         )
-        self._errors = self._drawn[:, :, 1:].std(0)
 
     @property
     def is_exhaustive(self) -> bool:
@@ -101,15 +93,15 @@ class OffsetsWithin:
         return tried[self.margin]
 
     def front(self) -> Front:
-        """Return the front, with what the bootstrap says of each of its points."""
+        """Return the front, with what cross-fitting says of each of its points."""
         sweeps, columns = self._sweeps, list(self._bounds.axes)
         values = sweeps.means[self._points][:, columns]
         scale = (values.amax(0) - values.amin(0)).clamp_min(SMALL)
-        elsewhere = []
+        means, elsewhere = self._means[:, :, columns], []
         for point in values:
             aim = towards(point, scale)
-            place, optimism = self._chosen(partial(_of_columns, aim, columns))
-            elsewhere.append((self._means[place] + optimism)[columns])
+            chosen = torch.stack([aim(row).argmin() for row in means[:-1]])
+            elsewhere.append(self._held_out(chosen)[0, columns])
         phi = [self._reach.whole(each) for each in sweeps.offsets[self._points]]
         return Front(values, torch.stack(elsewhere), torch.stack(phi))
 
@@ -117,7 +109,9 @@ class OffsetsWithin:
         """Return the aim of the best objective within bounds tightened by a margin."""
 
         def aim(means: Tensor) -> Tensor:
-            return _within(means, margin * self.scale)
+            tighter = means.clone()
+            tighter[:, 1:] += margin * self.scale
+            return constrained_cost(tighter)
 
         return aim
 
@@ -136,42 +130,27 @@ class OffsetsWithin:
     def _front_points(self) -> Tensor:
         values = self._sweeps.means[:, list(self._bounds.axes)]
         best = is_best(values).nonzero().flatten()
-        most = max(FEWEST, min(MOST, self._sweeps.room // DRAWN))
+        most = max(FEWEST, min(MOST, self._sweeps.room // 20))
         return best[spread_out(values[best], most)]
 
     def _at(self, margin: float) -> Held:
-        """Return the offsets that are best with a margin."""
-        place, optimism = self._chosen(lambda m: _within(m, margin * self._errors))
-        offsets, statistics = self._offsets[place], self._reach.statistics
-        phi, views = self._reach.whole(offsets), statistics.views(offsets[None])
+        """Return the offsets that are best with a margin, as folds see them."""
+        chosen = torch.stack([self._aim(margin)(row).argmin() for row in self._means])
+        offsets, statistics = self._offsets(chosen), self._reach.statistics
+        held_out = statistics.held_out(offsets[:-1], self._elsewhere.folds)
+        seen, phi = statistics.views(offsets[-1:]), self._reach.whole(offsets[-1])
         name = self._reach.name
-        return self._elsewhere.held(phi, name, statistics, views, views, optimism)
+        return self._elsewhere.held(phi, name, statistics, held_out, seen)
 
-    def _chosen(self, aim: Aim) -> tuple[int, Tensor]:
-        """Return the place of what is best, and how much worse it is elsewhere.
+    def _held_out(self, chosen: Tensor) -> Tensor:
+        """Return predictions [1, 1 + M] of held-out examples, with a choice by fold."""
+        statistics, elsewhere = self._reach.statistics, self._elsewhere
+        views = statistics.held_out(self._offsets(chosen), elsewhere.folds)
+        return elsewhere.pooled(statistics, views)
 
-        The optimism [1 + M] is what such a choice loses from the sample of the
-        bootstrap where it is made to all examples. No single choice decides it, as one
-        fold would that happens to prefer something far away.
-
-        Source: Efron, Journal of the American Statistical Association 78, 1983.
-        """
-        places = torch.stack([aim(sample).argmin() for sample in self._drawn])
-        there = self._drawn[torch.arange(len(places)), places]
-        optimism = (self._means[places] - there).mean(0).clamp_min(0)
-        return int(aim(self._means).argmin()), optimism
-
-
-def _within(means: Tensor, margins: Tensor) -> Tensor:
-    """Return one cost of predictions [P, 1 + M], with margins of bounds [M]: [P]."""
-    tighter = means.clone()
-    tighter[:, 1:] += margins
-    return constrained_cost(tighter)
-
-
-def _of_columns(aim: Aim, columns: list[int], means: Tensor) -> Tensor:
-    """Return what an aim at some columns makes of predictions [P, 1 + M], [P]."""
-    return aim(means[:, columns])
+    def _offsets(self, chosen: Tensor) -> Tensor:
+        """Return the offsets that rows [R] have chosen, [R, m]."""
+        return self._sweeps.offsets[self._pool[chosen]]
 
 
 def _directions(metrics: int) -> Iterator[Tensor]:

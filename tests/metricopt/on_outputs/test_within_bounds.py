@@ -26,7 +26,6 @@ from metricopt.on_outputs.statistics_value import StatisticsValueFunction
 from metricopt.on_outputs.within_bounds.choice import Chosen
 from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Held
-from metricopt.on_outputs.within_bounds.offsets import OffsetsWithin
 from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.value import CHARGE, ConstrainedValueFunction
 from metricopt.on_outputs.within_bounds.verdict import objection
@@ -311,21 +310,6 @@ def test_a_bound_on_a_score_is_judged_as_the_bootstrap_does(bounded):
             progress=False,
         )
         assert least <= found.evidence.met_before[0] <= most
-
-
-def test_a_choice_is_judged_by_what_choosing_it_promises_too_much():
-    def shown(columns):
-        drawn = torch.rand(40, columns, 2, generator=seeded()).double()
-        within = OffsetsWithin.__new__(OffsetsWithin)
-        within._means, within._drawn = drawn.mean(0), drawn
-        return within._chosen(lambda means: means[:, 1])
-
-    place, alone = shown(1)
-    assert place == 0 and alone.tolist() == pytest.approx([0, 0], abs=1e-12)
-    _, few = shown(4)
-    _, many = shown(64)
-    assert 0 < few[1] < many[1] < 0.5
-    assert many[0] < 0.1  # the aim did not look at it
 
 
 def test_thresholds_of_probabilities_are_those_of_their_logits():
