@@ -44,6 +44,7 @@ def learner_of(name: str, episodes: Episodes) -> MetaLearner:
         inputs=episodes.query_inputs.shape[2],
         side=episodes.query_inputs.shape[-1],
         outputs=int(episodes.support_targets.max()) + 1,
+        shrink=1,
         seed=0,
     )
     generator = make_generator("speed of few-shot learning")

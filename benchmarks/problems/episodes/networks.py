@@ -19,7 +19,6 @@ class Conv4Settings:
     Attributes:
         channels: of every convolution.
         shrink: images are averaged over squares of so many pixels a side.
-        strided: whether convolutions have stride 2, in place of pooling.
 
     Raises:
         ConfigError: if a number is no positive integer.
@@ -27,7 +26,6 @@ class Conv4Settings:
 
     channels: int = 64
     shrink: int = 1
-    strided: bool = False
 
     def __post_init__(self) -> None:
         require_counts("conv-4", vars(self), "channels", "shrink")
@@ -35,7 +33,7 @@ class Conv4Settings:
     @property
     def label(self) -> str:
         """Name in files."""
-        return f"conv4-{self.channels}{'-strided' if self.strided else ''}"
+        return f"conv4-{self.channels}"
 
     def make(self, episodes: ImageSettings, seed: int) -> nn.Sequential:
         """Return the network for episodes, with random weights.
@@ -44,17 +42,14 @@ class Conv4Settings:
             ConfigError: if there is no such data set, or its images are too small.
         """
         images = FEW_SHOT.get(episodes.dataset)
-        network = conv4(
+        return conv4(
             channels=self.channels,
             inputs=1 if images.ink else 3,
-            side=images.side // self.shrink,
+            side=images.side,
             outputs=episodes.ways,
+            shrink=self.shrink,
             seed=seed,
-            strided=self.strided,
         )
-        if self.shrink == 1:
-            return network
-        return nn.Sequential(nn.AvgPool2d(self.shrink), *network)
 
 
 @dataclass(frozen=True)

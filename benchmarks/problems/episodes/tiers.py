@@ -111,10 +111,10 @@ def omniglot_small() -> EpisodeProblem:
     episodes = replace(episodes_of("omniglot-small", ways=20, shots=1), queries=5)
     return _images(
         replace(episodes, test_queries=15),
-        Conv4Settings(channels=32, strided=True),
-        MetaSettings(iterations=1_500, rate=2e-3, batching="vmap"),
+        Conv4Settings(channels=32),
+        MetaSettings(iterations=1_500, rate=2e-3),
         inner={"rate": 0.1},
-        wide=75,
+        wide=69,
     )
 
 
@@ -124,8 +124,8 @@ def tiny_imagenet(shots: int) -> EpisodeProblem:
     iterations = {1: 1_200, 5: 500}[shots]
     return _images(
         episodes_of("tinyimagenet-fewshot100", ways=5, shots=shots),
-        Conv4Settings(channels=24, shrink=2, strided=True),
-        MetaSettings(iterations=iterations, rate=2e-3, batching="vmap"),
+        Conv4Settings(channels=24, shrink=2),
+        MetaSettings(iterations=iterations, rate=2e-3),
         inner={"rate": 0.05},
         wide=55,
     )

@@ -65,8 +65,7 @@ def _deviations(tier: str) -> tuple[str, ...]:
     return (
         "Tier local is for two processor cores: networks are smaller and trainings "
         "shorter than in any publication. The poster has 64 channels, 60,000 "
-        "meta-iterations and inner steps of rate .01. Convolutions of stride 2 instead "
-        "of pooling take a third of the time; MAML has them on Omniglot.",
+        "meta-iterations and inner steps of rate .01.",
         "omniglot-small: characters of six alphabets to train, of Latin and Greek to "
         "test, each in four rotations. Every replicate draws the characters to "
         "validate.",

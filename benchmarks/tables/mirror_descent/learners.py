@@ -58,11 +58,9 @@ def _sentence(problem: EpisodeProblem) -> str:
     learning = problem.learning
     training, network = learning.training, learning.network
     shrunk = f" after averaging {network.shrink} x {network.shrink} pixels"
-    strided = ", strided in place of pooling"
     inner = problem.inner.get("rate", 0.01)
     return (
         f"{label(problem)}: conv-4 with {network.channels} channels"
-        f"{strided if network.strided else ''}"
         f"{shrunk if network.shrink > 1 else ''}, {training.iterations:,} "
         f"meta-iterations of {training.episodes} tasks with "
         f"{learning.episodes.queries} queries of a class, Adam "

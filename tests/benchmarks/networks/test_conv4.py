@@ -7,7 +7,7 @@ from benchmarks.networks.conv4 import conv4
 from benchmarks.networks.sine_mlp import sine_mlp
 from metricopt.errors import ConfigError
 
-MINI = {"channels": 64, "inputs": 3, "side": 84, "outputs": 5, "seed": 0}
+MINI = {"channels": 64, "inputs": 3, "side": 84, "outputs": 5, "shrink": 1, "seed": 0}
 OMNIGLOT = MINI | {"inputs": 1, "side": 28}
 
 
@@ -29,12 +29,13 @@ def test_miniimagenet_has_the_weights_of_the_released_code():
     assert network(torch.rand(2, 3, 84, 84)).shape == (2, 5)
 
 
-def test_strides_stand_in_for_pooling_and_round_up():
-    pooled, strided = conv4(**OMNIGLOT), conv4(**OMNIGLOT, strided=True)
-    images = torch.rand(2, 1, 28, 28)
-    assert strided(images).shape == pooled(images).shape
-    assert size(strided) - size(pooled) == (2 * 2 - 1) * 64 * 5
-    assert [part.stride for part in strided if hasattr(part, "stride")] == [(2, 2)] * 4
+def test_images_are_averaged_before_the_first_convolution():
+    images = torch.rand(2, 3, 64, 64)
+    small = torch.nn.functional.avg_pool2d(images, 2)
+    whole = conv4(**MINI | {"side": 64, "shrink": 2})
+    half = conv4(**MINI | {"side": 32})
+    assert size(whole) == size(half)
+    torch.testing.assert_close(whole(images), half(small))
 
 
 def test_batch_norm_knows_its_batch_alone():
@@ -55,7 +56,7 @@ def test_weights_are_those_of_the_seed():
 
 def test_images_that_four_halvings_leave_nothing_of_are_refused():
     with pytest.raises(ConfigError, match="need images of 16 pixels or more, got 14"):
-        conv4(**OMNIGLOT | {"side": 14})
+        conv4(**OMNIGLOT | {"shrink": 2})
 
 
 def test_the_network_of_sine_waves():
