@@ -112,7 +112,7 @@ def omniglot_small() -> EpisodeProblem:
     return _images(
         replace(episodes, test_queries=15),
         Conv4Settings(channels=32),
-        MetaSettings(iterations=1_500, rate=2e-3),
+        MetaSettings(iterations=700, rate=2e-3),
         inner={"rate": 0.1},
         wide=69,
     )
@@ -121,7 +121,7 @@ def omniglot_small() -> EpisodeProblem:
 def tiny_imagenet(shots: int) -> EpisodeProblem:
     """Return 100 classes of Tiny ImageNet, 5-way, at tier local."""
     # An iteration with five shots takes three times as long.
-    iterations = {1: 1_200, 5: 500}[shots]
+    iterations = {1: 900, 5: 400}[shots]
     return _images(
         episodes_of("tinyimagenet-fewshot100", ways=5, shots=shots),
         Conv4Settings(channels=24, shrink=2),
