@@ -1,6 +1,8 @@
 """Torn, damaged and foreign checkpoints, full disks, and what a checkpoint compares."""
 
+import ast
 import copy
+import errno
 import os
 from collections.abc import Callable
 from datetime import date
@@ -23,6 +25,7 @@ from metricopt.journal.run_facts import _packages_of, digest
 from metricopt.metrics.detection import DetectionMetric
 from metricopt.reading.callables import make_metric
 from tests.robustness.checkpoint_calls import QUERIES, Judge, call, told
+from tests.source_tree import ROOT
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 60, -1])
@@ -156,6 +159,35 @@ def test_names_that_are_no_files_are_refused(
     monkeypatch.setenv("HOME", str(tmp_path))
     call(checkpoint="~/queries.txt")
     assert (tmp_path / "queries.txt").is_file()
+
+
+def test_a_file_that_cannot_be_locked_is_refused(
+    queries_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system without locks, or where Python can lock no files."""
+
+    def refused(file: int, *, blocking: bool) -> bool:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("metricopt.journal.journal.lock_descriptor", refused)
+    metric = Judge()
+    with pytest.raises(ConfigError, match="cannot be locked: Function not implemented"):
+        call(metric=metric, checkpoint=queries_file)
+    assert metric.asked == 0
+
+
+def test_the_library_imports_no_module_that_windows_lacks() -> None:
+    """Locks are those of filelock, which knows what each system has."""
+    lacking = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+    imported = {
+        name
+        for path in (ROOT / "metricopt").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [*(part.name for part in node.names), getattr(node, "module", "")]
+    }
+    assert {"filelock", "os"} <= imported
+    assert not imported & lacking
 
 
 @pytest.mark.parametrize(
