@@ -69,7 +69,8 @@ def _with_one(
         )
     task = pipeline.task(metric)
     task.meter.limit = left * spec.meta_tests
-    result = MetricOptLearned(known=wanted.find()).run(
+    method = MetricOptLearned(known=wanted.find())
+    result = method.from_starts(wanted.learning.start_deviation).run(
         task,
         Budget(left, budget.gradient_steps),
         fine_tuning_generator(spec, pipeline),

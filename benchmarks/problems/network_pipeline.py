@@ -56,7 +56,7 @@ class NetworkPipeline(Pipeline):
 
     def __init__(self, settings: Any, replicate: int) -> None:
         super().__init__(settings, replicate)
-        self._rates: dict[tuple[str, int], float] = {}
+        self._rates: dict[tuple[str, int, float], float] = {}
         self._judged: dict[str, JudgedSplit] = {}
 
     @property

@@ -19,6 +19,7 @@ from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Arm, Unit
 from metricopt.algorithm_s1.metricopt_learned import TRAINING
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, METRIC_INPUTS
+from metricopt.tasks.descent import START_DEVIATION
 
 STATISTICS_QUERIES = 150
 """Queries that the value function of statistics is fitted to."""
@@ -34,7 +35,11 @@ LONGER = {"lstm": 2}
 
 
 def learning_of(
-    problem: Problem, supervision: Supervision, kind: str = "metricopt-mlp"
+    problem: Problem,
+    supervision: Supervision,
+    kind: str = "metricopt-mlp",
+    *,
+    start_deviation: float = START_DEVIATION,
 ) -> OptimizerLearning:
     """Return how an optimizer is meta-trained for a problem.
 
@@ -42,6 +47,7 @@ def learning_of(
         problem: gives the length of fine-tunings, and of the meta-training.
         supervision: what runs are judged by beside their loss.
         kind: registered kind of learned optimizer.
+        start_deviation: standard deviation of every coordinate of a random start.
     """
     size, form = problem.size, FORMS[kind]
     if supervision == "loss" and kind == "metricopt-mlp":
@@ -61,6 +67,7 @@ def learning_of(
         kind=kind,
         form=form,
         supervision=supervision,
+        start_deviation=start_deviation,
         queries=1,
         training=training,
     )
@@ -78,6 +85,7 @@ def learned(
     kind: str = "metricopt-mlp",
     *,
     on: Callable[[Problem], Problem] = lambda problem: problem,
+    start_deviation: float = START_DEVIATION,
 ) -> Fill:
     """Return fine-tuning by a meta-trained optimizer.
 
@@ -85,10 +93,13 @@ def learned(
         supervision: what runs of its meta-training are judged by beside their loss.
         kind: registered kind of learned optimizer.
         on: from the problem of a run to the one whose lengths it is trained with.
+        start_deviation: standard deviation of every coordinate of a random start.
     """
 
     def run(problem: Problem, metric: Unit) -> Run:
-        learning = learning_of(on(problem), supervision, kind)
+        learning = learning_of(
+            on(problem), supervision, kind, start_deviation=start_deviation
+        )
         arm = Arm("learned-optimizer", settings=encode(learning))
         own = problem.size.steps if learning.asks_metric else 0
         size = problem.size
@@ -99,9 +110,16 @@ def learned(
     return run
 
 
-def _of_the_loss(optimizer: str) -> Fill:
+def of_the_loss(optimizer: str, **chosen: float) -> Fill:
+    """Return fine-tuning on the loss by an optimizer whose rate is tuned.
+
+    Args:
+        optimizer: name of the optimizer of phi.
+        **chosen: further settings of the method `loss-only`.
+    """
+
     def run(problem: Problem, metric: Unit) -> Run:
-        arm = method("loss-only", optimizer=optimizer)
+        arm = method("loss-only", optimizer=optimizer, **chosen)
         return Run(arm, meta_tests=problem.size.meta_tests)
 
     return run
@@ -112,10 +130,10 @@ def row(name: str, label: str, run: Fill, *base: str, **more: Any) -> Row:
     return finetuned(name, label, run=run, base=(*base, LOSS_ONLY, UNTOUCHED), **more)
 
 
-MOMENTUM = row("loss-only-momentum", "momentum on the loss", _of_the_loss("momentum"))
-ADAM = row("loss-only-adam", "Adam on the loss", _of_the_loss("adam"))
+MOMENTUM = row("loss-only-momentum", "momentum on the loss", of_the_loss("momentum"))
+ADAM = row("loss-only-adam", "Adam on the loss", of_the_loss("adam"))
 POWERSIGN = row(
-    "loss-only-powersign", "PowerSign on the loss", _of_the_loss("powersign")
+    "loss-only-powersign", "PowerSign on the loss", of_the_loss("powersign")
 )
 LSTM = row("lstm-optimizer", "LSTM optimizer (2016)", learned("loss", "lstm"))
 MLP = row("mlp-optimizer", "MLP optimizer (2019)", learned("loss", "mlp"))

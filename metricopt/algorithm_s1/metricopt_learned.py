@@ -56,6 +56,11 @@ class MetricOptLearned(Method):
     scale: float = 0.1
     known: KnownOptimizer | None = None
 
+    def from_starts(self, deviation: float) -> "MetricOptLearned":
+        """Return the method with random starts of another standard deviation."""
+        rollout = replace(self.recipe.rollout, start_deviation=deviation)
+        return replace(self, recipe=replace(self.recipe, rollout=rollout))
+
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
         """Return the method with a learned optimizer; what else is known raises."""
         if not isinstance(known, KnownOptimizer):

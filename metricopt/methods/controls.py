@@ -80,7 +80,8 @@ class LossOnly(Method):
     ) -> Tensor:
         steps, rate = budget.gradient_steps, self.rate
         if rate is None:
-            rate = loss_rate(task, self.optimizer, steps)
+            deviation = self.start_deviation
+            rate = loss_rate(task, self.optimizer, steps, start_deviation=deviation)
         descent = paired_streams(generator).descent
         start = starts(task.size, rows, self.start_deviation, descent)
         factory = loss_optimizer(self.optimizer, rate, steps)

@@ -154,15 +154,23 @@ def select_rate(
     return min(found, key=lambda rate: found[rate])
 
 
-def loss_rate(task: Task, optimizer: str, steps: int) -> float:
+def loss_rate(
+    task: Task,
+    optimizer: str,
+    steps: int,
+    *,
+    start_deviation: float = START_DEVIATION,
+) -> float:
     """Return the learning rate of a task for runs of a given number of steps.
 
     It is found once, with the task's own seeds, and remembered in `rates`. All methods
     on the task, and on tasks that share its rates, get the same rate, whichever asks
     first. 0 steps are treated as 1. Errors are those of `select_rate`.
     """
-    asked = (optimizer, max(1, steps))
+    asked = (optimizer, max(1, steps), start_deviation)
     if asked not in task.rates:
         generator = task.seeds.generator("rate", optimizer)
-        task.rates[asked] = select_rate(task, *asked, generator)
+        task.rates[asked] = select_rate(
+            task, *asked[:2], generator, start_deviation=start_deviation
+        )
     return task.rates[asked]

@@ -72,7 +72,7 @@ class Drawing:
 
     sampler: Sampler | None = None
     seeds: Seeds | None = None
-    rates: dict[tuple[str, int], float] = field(default_factory=dict)
+    rates: dict[tuple[str, int, float], float] = field(default_factory=dict)
     portfolio: Callable[[LossFacts], Portfolio] | None = make_portfolio
     own_losses: Portfolio = field(default_factory=dict)
     meaning: Meaning | None = None

@@ -89,7 +89,7 @@ class Task(ABC):
         self.meter = Meter()
         self.loss_evaluations = 0
         self.seeds = seeds or Seeds("task")
-        self.rates: dict[tuple[str, int], float] = {}
+        self.rates: dict[tuple[str, int, float], float] = {}
 
     @property
     def queries(self) -> int:

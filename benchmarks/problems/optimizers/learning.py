@@ -14,6 +14,7 @@ from metricopt.learned_optimizers.contract import LEARNED, LearnedOptimizer, kin
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
 from metricopt.learned_optimizers.objective import Objective
 from metricopt.learned_optimizers.settings import OptimizerTraining
+from metricopt.tasks.descent import START_DEVIATION
 
 Supervision = Literal["value function", "metric", "statistics", "loss"]
 """What a run is judged by in meta-training, eq. (6), beside its loss.
@@ -41,6 +42,7 @@ class OptimizerLearning:
         kind: registered kind of learned optimizer.
         form: settings of that kind, without the horizon.
         supervision: what runs are judged by beside their loss.
+        start_deviation: standard deviation of every coordinate of a random start.
         queries: metric queries that meta-training may make, and one run after it.
         training: changes to `OptimizerTraining`; "value function" cuts the iterations
             to the queries.
@@ -53,12 +55,17 @@ class OptimizerLearning:
     kind: str = "metricopt-mlp"
     form: Settings = field(default_factory=dict, hash=False)
     supervision: Supervision = "value function"
+    start_deviation: float = START_DEVIATION
     queries: int = 0
     training: Settings = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         require_ranges(
-            "learning an optimizer", vars(self), steps=">= 1", queries=">= 0"
+            "learning an optimizer",
+            vars(self),
+            steps=">= 1",
+            queries=">= 0",
+            start_deviation="> 0",
         )
         require_choice("supervision", self.supervision, Supervision)
         if self.supervision == "value function":

@@ -19,13 +19,7 @@ from metricopt.learned_optimizers.meta_training import train_optimizer
 from metricopt.learned_optimizers.metricopt_mlp import MetricOptMLP
 from metricopt.methods.result import Budget
 from metricopt.process.seeding import Seeds
-from metricopt.tasks.descent import (
-    START_DEVIATION,
-    loss_optimizer,
-    loss_rate,
-    run,
-    starts,
-)
+from metricopt.tasks.descent import loss_optimizer, loss_rate, run, starts
 from metricopt.tasks.task import Task
 
 HELD_OUT, VALIDATED = 1_000_000, 8
@@ -71,7 +65,9 @@ def _by_value_function(learning: OptimizerLearning, place: Place) -> Trained:
     """Algorithm S1, which queries its own runs."""
     form = learning.fresh(0)
     assert isinstance(form, MetricOptMLP)
-    method = MetricOptLearned(training=learning.settings, scale=form.scale)
+    method = MetricOptLearned(training=learning.settings, scale=form.scale).from_starts(
+        learning.start_deviation
+    )
     budget = Budget(learning.queries, learning.steps)
     generator = place.seeds.generator("meta-training")
     with tqdm(unit=" run", disable=None if place.shown else True) as bar:
@@ -91,7 +87,7 @@ def _on_runs(learning: OptimizerLearning, place: Place, cost: Cost) -> Trained:
     optimizer = learning.fresh(place.seeds.seed("optimizer"))
     runs = runs_of(
         place.task,
-        deviation=START_DEVIATION,
+        deviation=learning.start_deviation,
         seed=place.seeds.seed("runs"),
         cost=cost,
     )
@@ -133,8 +129,10 @@ def _predicted(learning: OptimizerLearning, place: Place) -> Cost:
     generator = place.seeds.generator("queries")
     shown = min(SHOWN_STEPS, steps + 1)
     rows = math.ceil(learning.queries / shown)
-    start = starts(task.size, rows, START_DEVIATION, generator)
-    optimizer = loss_optimizer("sgd", loss_rate(task, "sgd", steps), steps)
+    deviation = learning.start_deviation
+    start = starts(task.size, rows, deviation, generator)
+    rate = loss_rate(task, "sgd", steps, start_deviation=deviation)
+    optimizer = loss_optimizer("sgd", rate, steps)
     path, _ = run(task, optimizer, start, steps, generator)
     places = torch.linspace(0, steps, shown).round().long()
     phi = path[:, places].flatten(0, 1)[: learning.queries]

@@ -146,13 +146,13 @@ def test_the_rate_of_a_task_is_found_once_by_seeds_of_its_own():
     expected = select_rate(
         QuadraticTask(), "sgd", 20, Seeds("problem", 3).generator("rate", "sgd")
     )
-    assert rate == expected == task.rates["sgd", 20]
+    assert rate == expected == task.rates["sgd", 20, 0.1]
     assert loss_rate(task, "sgd", 20) == rate
     assert task.calls == calls == 20 * len(LEARNING_RATES)
     assert task.queries == 0
     loss_rate(task, "adam", 20)
     loss_rate(task, "sgd", 10)
-    assert set(task.rates) == {("sgd", 20), ("adam", 20), ("sgd", 10)}
+    assert set(task.rates) == {("sgd", 20, 0.1), ("adam", 20, 0.1), ("sgd", 10, 0.1)}
 
 
 def test_tasks_that_share_rates_look_for_each_once():
@@ -162,4 +162,4 @@ def test_tasks_that_share_rates_look_for_each_once():
     assert second.calls == 0
     # The rate for no step is that for one.
     expected = loss_rate(first, "sgd", 1)
-    assert loss_rate(first, "sgd", 0) == expected == first.rates["sgd", 1]
+    assert loss_rate(first, "sgd", 0) == expected == first.rates["sgd", 1, 0.1]
