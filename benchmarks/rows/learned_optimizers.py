@@ -17,7 +17,7 @@ from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Fill, Row, Run
 from benchmarks.rows.controls import finetuned, method
 from benchmarks.runs.codec import encode
 from benchmarks.runs.spec import Arm, Unit
-from metricopt.algorithm_s1.metricopt_learned import TRAINING
+from metricopt.algorithm_s1.metricopt_learned import SCALE, TRAINING
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, METRIC_INPUTS
 from metricopt.tasks.descent import START_DEVIATION
 
@@ -25,7 +25,7 @@ STATISTICS_QUERIES = 150
 """Queries that the value function of statistics is fitted to."""
 WITHOUT_METRIC = tuple(name for name in ALL_INPUTS if name not in METRIC_INPUTS)
 FORMS: dict[str, dict[str, Any]] = {
-    "metricopt-mlp": {"inputs": list(ALL_INPUTS)},
+    "metricopt-mlp": {"inputs": list(ALL_INPUTS), "scale": SCALE},
     "lstm": {},
     "mlp": {},
 }
@@ -51,7 +51,7 @@ def learning_of(
     """
     size, form = problem.size, FORMS[kind]
     if supervision == "loss" and kind == "metricopt-mlp":
-        form = {"inputs": list(WITHOUT_METRIC)}
+        form = form | {"inputs": list(WITHOUT_METRIC)}
     iterations = {
         "loss": size.optimizer_iterations * LONGER.get(kind, 1),
         # As many trajectories as MetricOpt learns its value function from.

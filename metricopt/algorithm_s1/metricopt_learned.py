@@ -30,7 +30,10 @@ from metricopt.tasks.task import Task
 
 OPTIMIZER = "optimizer."
 """What names of the optimizer's weights begin with in a preparation."""
-TRAINING = OptimizerTraining(iterations=500, tasks=4, pairs=2, rate=3e-3)
+TRAINING = OptimizerTraining(
+    iterations=500, tasks=4, pairs=2, deviation=0.03, rate=3e-3
+)
+SCALE = 0.3
 
 
 @METHODS.register("metricopt-learned")
@@ -53,7 +56,7 @@ class MetricOptLearned(Method):
     sees: ClassVar[Sees] = "loss gradients"
     training: OptimizerTraining = TRAINING
     recipe: Recipe = field(default_factory=lambda: replace(RECIPE, on_policy=0.0))
-    scale: float = 0.1
+    scale: float = SCALE
     known: KnownOptimizer | None = None
 
     def from_starts(self, deviation: float) -> "MetricOptLearned":
