@@ -139,7 +139,7 @@ def test_a_rate_that_is_not_given_is_that_of_the_task(learner):
     task, other = QuadraticTask(), QuadraticTask()
     chosen = replace(learner, rate=None).prepare(task, BUDGET, seeded())
     rate = loss_rate(other, "sgd", BUDGET.gradient_steps)
-    assert task.rates == {("sgd", BUDGET.gradient_steps): rate}
+    assert task.rates == {("sgd", BUDGET.gradient_steps, 0.1): rate}
     given = replace(learner, rate=rate).prepare(other, BUDGET, seeded())
     assert chosen.facts == given.facts
     for name, tensor in chosen.tensors.items():
@@ -150,7 +150,7 @@ def test_a_rate_that_is_not_given_is_that_of_the_task(learner):
 def test_the_loss_alone_takes_the_rate_of_the_task(name):
     task, kind = QuadraticTask(), METHODS.get(name)
     found = kind(optimizer="adam").run(task, BUDGET, seeded(), rows=2)
-    rate = task.rates["adam", BUDGET.gradient_steps]
+    rate = task.rates["adam", BUDGET.gradient_steps, 0.1]
     given = kind(optimizer="adam", rate=rate).run(task, BUDGET, seeded(), rows=2)
     assert torch.equal(found.phi, given.phi)
     other = kind(optimizer="adam", rate=rate / 3).run(task, BUDGET, seeded(), rows=2)
