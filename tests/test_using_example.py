@@ -1,6 +1,7 @@
 """The example of README.md runs as pasted, and docs/using.md goes on with it."""
 
 import csv
+import json
 import re
 
 import pytest
@@ -13,6 +14,7 @@ EXAMPLES = (ROOT / "docs" / "examples.md").read_text()
 USING = (ROOT / "docs" / "using.md").read_text()
 FEW_SHOT = (ROOT / "docs" / "few-shot.md").read_text()
 WHEN_NOT = (ROOT / "docs" / "when-not-to-use-it.md").read_text()
+NOTEBOOK = json.loads((ROOT / "docs" / "example.ipynb").read_text())
 NUMBER = re.compile(r"\d+\.\d+|\d+")
 MEASURE = re.compile(r"\d\.\d+")
 MEASURED_ANEW = re.compile(r" in [\d.]+ s ")
@@ -22,7 +24,8 @@ NEAR = 0.05
 def test_the_examples_run_and_print_what_the_pages_show(capsys):
     names = {"__name__": "example"}
     with torch.random.fork_rng():
-        exec(compile(only(README, "python"), "README.md", "exec"), names)
+        for code in notebook_code():
+            exec(compile(code, "example.ipynb", "exec"), names)
         exec(compile(only(USING, "python"), "using.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     found, (inputs, targets) = names["found"], names["test"]
@@ -39,6 +42,13 @@ def test_the_examples_run_and_print_what_the_pages_show(capsys):
     assert (names["before"], names["after"]) == pytest.approx((before, after))
     assert after > before + 0.03
     assert len(inputs) == len(targets) == 599
+
+
+def test_the_notebook_is_the_example_of_the_readme():
+    assert "\n\n".join(notebook_code()) + "\n" == only(README, "python")
+    (outputs,) = [cell["outputs"] for cell in NOTEBOOK["cells"] if cell.get("outputs")]
+    assert "".join(outputs[0]["text"]) == only(README, "text")
+    assert (NOTEBOOK["nbformat"], NOTEBOOK["nbformat_minor"]) == (4, 5)
 
 
 def test_the_page_of_examples_writes_every_query():
@@ -92,6 +102,12 @@ def test_an_optimizer_in_a_geometry_ends_where_both_curvatures_are_alike():
     torch.testing.assert_close(phi.detach(), torch.full((3, 2), 0.5**10))
     assert health.fallback_share == 0
     assert 0 < health.cosine < 1
+
+
+def notebook_code():
+    """Return the cells of code, in order."""
+    cells = NOTEBOOK["cells"]
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
 
 
 def only(page, language):

@@ -104,7 +104,8 @@ RESULTS = {
     "--results": _folder("folder of the report (default: results/own)"),
     "--commit-results": _flag("write the report to results, which git tracks"),
 }
-CHECKED = {"--results": _folder("check the reports in this folder instead")}
+CHECKED = {"--results": _folder("check the reports in this folder or bundle instead")}
+BUNDLED = {"--results": _folder("bundle a report of this folder instead")}
 DATA_ACTIONS, CACHE_ACTIONS = ("fetch", "verify", "status"), ("show", "clear")
 
 
@@ -156,6 +157,9 @@ def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
     about = "rebuild the committed reports from their records and compare"
     add("verify", about, "verify", some, TIER, CHECKED)
+    about = "write the reports of an experiment into an archive that verify accepts"
+    out = {"--out": {"metavar": "FILE", "help": "default: EXPERIMENT.zip, here"}}
+    add("bundle", about, "bundle", {"experiment": named}, TIER, BUNDLED, out)
     about = "build pages of all records, to look at without a network"
     own = {"--own": _flag("also show your own runs, beside the committed ones")}
     out = {"--out": _folder("folder of the pages (default: build/site)")}

@@ -272,7 +272,10 @@ def _source(experiment: str) -> str:
 
 
 def _order(standing: methods.Standing) -> tuple[bool, float]:
-    middle = standing.within.get(methods.BUDGETS[1]) or [*standing.within.values()][-1]
+    """Return what sorts rows: those of several tables, by regret at 50 queries."""
+    middle = standing.within.get(methods.BUDGETS[1])
+    if middle is None or middle.tables < FEW_TABLES:
+        middle = [*standing.within.values()][-1]
     return middle.tables < FEW_TABLES, middle.regret
 
 

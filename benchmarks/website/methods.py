@@ -104,7 +104,7 @@ class Method:
 
 
 def methods(reports: Sequence[Report]) -> list[Method]:
-    """Return all methods that have runs, in the order of the tables."""
+    """Return all methods that have runs, by name."""
     found = _standings(reports)
     groups: dict[str, list[Standing]] = defaultdict(list)
     for (unit, _), standing in found.items():
@@ -112,7 +112,7 @@ def methods(reports: Sequence[Report]) -> list[Method]:
     described, equations = _described(), json.loads(read_text(EQUATIONS))
     return [
         _method(unit, described.get(unit, ""), equations.get(unit, ""), own)
-        for unit, own in groups.items()
+        for unit, own in sorted(groups.items())
     ]
 
 

@@ -104,7 +104,7 @@ const seesScale = lines => {
 function draw(place, spec) {
   const soft = colour("--soft"), line = colour("--line"), ink = colour("--ink");
   const narrow = place.clientWidth < 520;
-  const axis = { labelFontSize: 12, titleFontSize: 12, labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: 400, labelLimit: narrow ? 130 : 240, labelOverlap: true };
+  const axis = { labelFontSize: narrow ? 11 : 12, titleFontSize: 12, labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: 400, labelLimit: narrow ? 175 : 240, labelOverlap: true };
   const config = { background: null, font: css("font-family") || "system-ui", view: { stroke: null }, axis, legend: { orient: narrow ? "bottom" : "top", columns: Math.max(1, Math.floor(place.clientWidth / 180)), labelFontSize: 12, titleFontSize: 12, labelColor: ink, titleColor: soft, titleFontWeight: 400 }, text: { color: ink } };
   const dark = css("color-scheme") === "dark" || (css("color-scheme") !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   // The tables hold the same numbers for who does not see a picture.
@@ -136,23 +136,24 @@ const charts = {
       row: c.row + (c.own ? " (yours)" : ""), label: data.table.rows[c.row][0] + (c.own ? " (yours)" : ""), sees: data.table.rows[c.row][1] || "not told",
       own: c.own, x, mean: c.mean[i], std: c.std[i], low: c.mean[i] - c.std[i], high: c.mean[i] + c.std[i], last: i === c.x.length - 1 }))).filter(line => line.x > 0);
     const near = { param: "near", empty: false }, ours = `datum.row === '${data.table.ours}'`;
-    const base = { x: { field: "x", type: "quantitative", scale: { type: "log", nice: false }, axis: { tickCount: 5, format: "~s" }, title: "queries of the metric" }, detail: { field: "row" } };
-    const y = { field: "mean", type: "quantitative", scale: { zero: false }, title: heading }, over = { condition: [{ ...near, value: 1 }, { test: ours, value: 1 }], value: 0.45 };
+    const base = { x: { field: "x", type: "quantitative", scale: { type: "log", nice: false }, axis: { tickCount: 5, format: "~s", grid: false }, title: "queries of the metric" }, detail: { field: "row" } };
+    const y = { field: "mean", type: "quantitative", scale: { zero: false, padding: 24 }, title: heading }, over = { condition: [{ ...near, value: 1 }, { test: ours, value: 1 }], value: 0.45 };
     const tooltip = [tip("label", "method"), tip("x", "queries", ",.0f"), tip("mean", "mean", ".4f"), tip("std", "deviation", ".4f")];
     return { description: `${heading} on test over queries of the metric`, height: 420, data: { values: lines }, layer: [
-      ...(flat.length ? [{ data: { values: flat }, mark: { type: "rule", color: colour("--none"), strokeDash: [2, 3] }, encoding: { y, tooltip: { value: "untouched network" } } }] : []),
-      { mark: { type: "area", opacity: 0.15 }, transform: [{ filter: near }], encoding: { ...base, y: { ...y, field: "low" }, y2: { field: "high" }, color: seesScale(lines) } },
-      { mark: "line", encoding: { ...base, y, color: seesScale(lines), opacity: over, size: { condition: [{ ...near, value: 3 }, { test: ours, value: 3 }], value: 1.3 }, strokeDash: own.dash } },
-      { params: [{ name: "near", select: { type: "point", on: "pointerover", clear: "pointerout", fields: ["row"], nearest: true } }],
-        mark: { type: "point", filled: true, size: 34 }, encoding: { ...base, y, color: seesScale(lines), opacity: over, tooltip } },
-      { transform: [{ filter: { and: ["datum.last", { or: [near, ours] }] } }], mark: { type: "text", align: "right", dy: sign > 0 ? 16 : -14, fontWeight: 600 }, encoding: { ...base, y, text: { field: "label" } } }] };
+        ...(flat.length ? [{ data: { values: flat }, mark: { type: "rule", color: colour("--none"), strokeDash: [2, 3] }, encoding: { y, tooltip: { value: "untouched network" } } }] : []),
+        { mark: { type: "area", opacity: 0.15 }, transform: [{ filter: near }], encoding: { ...base, y: { ...y, field: "low" }, y2: { field: "high" }, color: seesScale(lines) } },
+        { mark: "line", encoding: { ...base, y, color: seesScale(lines), opacity: over, size: { condition: [{ ...near, value: 3 }, { test: ours, value: 3 }], value: 1.3 }, strokeDash: own.dash } },
+        { mark: { type: "point", filled: true, size: 34 }, encoding: { ...base, y, color: seesScale(lines), opacity: over } },
+        { transform: [{ filter: { and: ["datum.last", { or: [near, ours] }] } }], mark: { type: "text", align: "right", dy: sign > 0 ? 16 : -14, fontWeight: 600 }, encoding: { ...base, y, text: { field: "label" } } },
+        { params: [{ name: "near", select: { type: "point", on: "pointerover", clear: "pointerout", fields: ["row"] } }],
+          mark: { type: "point", filled: true, size: 500, opacity: 0 }, encoding: { ...base, y, tooltip } }] };  // easy to hit
   },
   regret() {
     const order = data.methods.map(line => line.label), values = data.methods, labels = { field: "label", type: "nominal", sort: [...new Set(order)], title: null };
     return { description: "Mean regret of methods within budgets of queries", data: { values }, height: 22 * new Set(order).size, encoding: { y: labels }, layer: [
       { mark: { type: "line", strokeWidth: 1, color: colour("--line") }, encoding: { x: { field: "regret", type: "quantitative" }, detail: { field: "label" } } },
       { mark: { type: "point", filled: true, size: 70, opacity: 1 }, encoding: { x: { field: "regret", type: "quantitative", title: "mean regret (lower is better)", axis: { tickCount: 6 } }, color: seesScale(values),
-        shape: { field: "budget", type: "nominal", title: "queries", scale: { domain: [15, 50, 500], range: ["circle", "square", "diamond"] }, legend: { direction: "horizontal" } },
+        shape: { field: "budget", type: "nominal", title: "queries", scale: { domain: [15, 50, 500], range: ["circle", "square", "diamond"] }, legend: { direction: "horizontal", symbolFillColor: colour("--soft"), symbolStrokeColor: colour("--soft") } },
         tooltip: [tip("label", "method"), tip("budget", "queries"), tip("regret", "regret", ".4f"), tip("rank", "rank", ".1f"), tip("tables", "tables")] } }] };
   },
   trace() { return data.trace; },

@@ -1,5 +1,6 @@
 """The site of all committed records, built once, and a browser that has no network."""
 
+import os
 import shutil
 
 import pytest
@@ -17,7 +18,7 @@ NO_NETWORK = ("--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND")
 def site(tmp_path_factory):
     """The folder of the site, shared by all test processes."""
     base = tmp_path_factory.getbasetemp()
-    shared = base if base.name.startswith("pytest-") else base.parent
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = shared / "site"
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
