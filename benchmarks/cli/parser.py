@@ -152,18 +152,8 @@ def make_parser() -> tuple[Parser, list[str]]:
 def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     """Add the verbs that are no experiments."""
     named = _one_of("experiment", lambda: experiments)
+    _add_reports(add, named)
     some = {"experiments": {**named, "nargs": "*", "help": "default: all"}}
-    about = "write reports from the finished runs"
-    add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
-    about = "rebuild the committed reports from their records and compare"
-    add("verify", about, "verify", some, TIER, CHECKED)
-    about = "write the reports of an experiment into an archive that verify accepts"
-    out = {"--out": {"metavar": "FILE", "help": "default: EXPERIMENT.zip, here"}}
-    add("bundle", about, "bundle", {"experiment": named}, TIER, BUNDLED, out)
-    about = "build pages of all records, to look at without a network"
-    own = {"--own": _flag("also show your own runs, beside the committed ones")}
-    out = {"--out": _folder("folder of the pages (default: build/site)")}
-    add("site", about, "website", own, out)
     about = "show runs, hours and disk space in advance"
     add("plan", about, "plan", some, TIER, REPLICATES)
     about = "train the networks of experiments again"
@@ -192,3 +182,24 @@ def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     add("list", about, "listing", {"kind": kind}, names)
     add("doctor", "show what this machine has and what is missing", "doctor")
     add("test", "run the tests", "testing")
+
+
+def _add_reports(add: Callable[..., None], named: Settings) -> None:
+    """Add the verbs that make something of finished runs.
+
+    Args:
+        add: adds a verb.
+        named: settings of an argument that is the name of an experiment.
+    """
+    some = {"experiments": {**named, "nargs": "*", "help": "default: all"}}
+    about = "write reports from the finished runs"
+    add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
+    about = "rebuild the committed reports from their records and compare"
+    add("verify", about, "verify", some, TIER, CHECKED)
+    about = "write the reports of an experiment into an archive that verify accepts"
+    out = {"--out": {"metavar": "FILE", "help": "default: EXPERIMENT.zip, here"}}
+    add("bundle", about, "bundle", {"experiment": named}, TIER, BUNDLED, out)
+    about = "build pages of all records, to look at without a network"
+    own = {"--own": _flag("also show your own runs, beside the committed ones")}
+    out = {"--out": _folder("folder of the pages (default: build/site)")}
+    add("site", about, "website", own, out)

@@ -1,4 +1,4 @@
-"""What the scripts of a table's page read: cells, their runs, and query curves."""
+"""What the scripts of a table's page read: cells and query curves."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,8 @@ from typing import Any
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
-from benchmarks.report.columns import Reading
 from benchmarks.report.curves import Curve, of_place, of_row, query_curve
 from benchmarks.report.tables import long_table
-from benchmarks.runs.codec import SHORT
 from benchmarks.runs.record import RunRecord
 from benchmarks.website.reports import Report, place_of
 
@@ -49,14 +47,15 @@ def page_data(report: Report) -> dict[str, Any]:
     return {
         "blocks": {block.name: block.label for block in layout.blocks},
         "columns": {
-            column.name: [column.heading, column.unit, column.sign]
-            for column in layout.columns
+            c.name: [c.heading, c.sign, c.metric.label, c.source]
+            for c in layout.columns
         },
         "rows": {row.name: [row.label, row.sees, row.family] for row in layout.rows},
         "ours": layout.first_look.entry if layout.first_look else "metricopt-outputs",
-        "names": [*DRAWN, "own", "runs"],
+        "name": report.name,
+        "names": [*DRAWN, "own"],
         "cells": [
-            [*(line[name] for name in DRAWN), _own(report, cell), _runs(report, cell)]
+            [*(line[name] for name in DRAWN), _own(report, cell)]
             for line, cell in zip(cell_lines(cells), cells, strict=True)
         ],
         "curves": [*_curves(report, report.records), *_curves(report, report.own, 1)],
@@ -78,34 +77,6 @@ def _printed(value: Any) -> Any:
 def _own(report: Report, cell: Cell) -> float | None:
     own = report.own_cells.get(place_of(cell))
     return None if own is None or own is cell else _printed(own.mean)
-
-
-def _runs(report: Report, cell: Cell) -> list[list[Any]]:
-    """Return the runs of a cell: digest, replicate, value, queries, seconds.
-
-    One of a user has a sixth part.
-    """
-    own = report.own_cells.get(place_of(cell))
-    groups = ((cell, 0), (own, 1)) if own and own is not cell else ((cell, 0),)
-    return [
-        _run(record, each, whose)
-        for each, whose in groups
-        if each is not None
-        for record in each.records
-    ]
-
-
-def _run(record: RunRecord, cell: Cell, whose: int) -> list[Any]:
-    values = Reading(cell.column).all_finals([record])
-    mean = stats.mean(values)
-    return [
-        record.digest[:SHORT],
-        record.spec.replicate,
-        record.status if mean is None else cell.column.format(mean),
-        record.queries,
-        round(record.total_seconds, 1),
-        *([whose] if whose else []),
-    ]
 
 
 def _curves(

@@ -21,7 +21,8 @@ def runs_script(report: Report) -> str:
     lines = "".join(jsonl(records) for records in (report.records, report.own))
     packed = gzip.compress(lines.encode(), 9, mtime=0)
     text = base64.b64encode(packed).decode()
-    return f"addRuns({compact(report.name)},{compact(text)});\n"
+    committed = len(report.records)
+    return f"addRuns({compact(report.name)},{compact(text)},{committed});\n"
 
 
 def index_script(reports: Sequence[Report]) -> str:

@@ -1,21 +1,9 @@
 "use strict";
 // The page of one run: its record is unpacked from the file of its table.
-const load = source => new Promise((done, failed) => {
-  const script = Object.assign(document.createElement("script"), { src: source, onload: done, onerror: failed });
-  document.head.append(script);
-});
-const files = {};
 let index;
 window.addIndex = (length, digests, titles) => { index = { length, digests, titles }; };
-window.addRuns = (name, packed) => { files[name] = packed; };
 const quoted = line => line.replace(/:(-?\d{16,})(?=[,}\]])/g, ':"$1"');  // longer than a number of JavaScript
 
-async function unpacked(name) {
-  if (!files[name]) await load(`data/runs/${name}.js`);
-  const bytes = Uint8Array.from(atob(files[name]), sign => sign.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return (await new Response(stream).text()).trim().split("\n");
-}
 async function findRun(digest) {
   if (!index) await load("data/runs/index.js");
   const { length, digests, titles } = index, short = digest.slice(0, length);
@@ -33,7 +21,6 @@ async function findRun(digest) {
 const list = pairs => `<dl class="about">${Object.entries(pairs).map(([name, value]) => `<dt>${text(name)}</dt><dd>${text(String(value))}</dd>`).join("")}</dl>`;
 const section = (title, body) => `<section><h2>${title}</h2>${body}</section>`;
 const copied = content => `<div class="copied"><button class="copy" type="button">Copy</button><pre tabindex="0">${text(content)}</pre></div>`;
-const mean = values => values?.length ? values.reduce((sum, value) => sum + value, 0) / values.length : undefined;
 const shown = value => value === undefined ? "·" : Number(value.toPrecision(6));
 
 function traceOf(record, metric) {
@@ -44,7 +31,7 @@ function traceOf(record, metric) {
 function chartOf(points, metric) {
   const x = new Set(points.map(point => point.queries)).size > 1 ? "queries" : "step";
   return { description: `${metric} along the run`, data: { values: points }, height: 260, mark: { type: "line", point: true, tooltip: true }, encoding: {
-    x: { field: x, type: "quantitative", title: x === "queries" ? "queries of the metric" : "fine-tuning steps" }, y: { field: "value", type: "quantitative", scale: { zero: false }, title: metric },
+    x: { field: x, type: "quantitative", axis: { tickCount: 8 }, title: x === "queries" ? "queries of the metric" : "fine-tuning steps" }, y: { field: "value", type: "quantitative", scale: { zero: false }, title: metric },
     color: { field: "split", type: "nominal", scale: { domain: ["test", "observe"], range: [colour("--outputs-and-labels"), colour("--metric-values")] }, legend: { orient: "top", title: null } } } };
 }
 async function showRun() {

@@ -53,9 +53,34 @@ for (const button of $$("thead button")) button.onclick = () => {
   body.append(...sorted);
 };
 
+// The records of a table lie compressed in a script of their own.
+const files = {};
+window.addRuns = (name, packed, committed) => { files[name] = { packed, committed }; };
+const mean = values => values?.length ? values.reduce((sum, value) => sum + value, 0) / values.length : undefined;
+const load = source => new Promise((done, failed) => {
+  document.head.append(Object.assign(document.createElement("script"), { src: source, onload: done, onerror: failed }));
+});
+async function unpacked(name) {
+  if (!files[name]) await load(`data/runs/${name}.js`);
+  const bytes = Uint8Array.from(atob(files[name].packed), sign => sign.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return (await new Response(stream).text()).trim().split("\n");
+}
+async function runsOf(block, row, column) {
+  const { name, columns } = data.table, [, , metric, source] = columns[column], lines = await unpacked(name);
+  return lines.flatMap((line, place) => {
+    if (!line.includes(`"row":${JSON.stringify(row)}`)) return [];
+    const { spec, ...record } = JSON.parse(line);
+    if (spec.block !== block || spec.row !== row || spec.column !== source) return [];
+    const value = mean(record.test[metric]), seconds = record.seconds.total ?? 0;
+    return [[record.digest.slice(0, 12), spec.replicate, value === undefined ? record.status : Number(value.toPrecision(6)),
+      number(record.queries), number(Number(seconds.toPrecision(4))), place >= files[name].committed]];
+  });
+}
+
 // The runs of a cell, which the part of the address after # names.
 const dialog = $("#runs");
-function showCell() {
+async function showCell() {
   const [block, row, ...rest] = decodeURIComponent(location.hash.slice(1)).split("/");
   const column = rest.join("/");
   const cell = data.table?.cells.find(c => c.block === block && c.row === row && c.column === column);
@@ -74,11 +99,14 @@ function showCell() {
     <p>${text(heading)}, ${text(blocks[block])}</p><dl class="about">${Object.entries(facts).filter(([, value]) => value || value === 0)
     .map(([name, value]) => `<dt>${name}</dt><dd>${text(value)}</dd>`).join("")}</dl>
     <div class="scroll" tabindex="0" role="region" aria-label="Runs"><table><thead><tr><th scope="col">run</th><th scope="col" class="n">replicate</th>
-    <th scope="col" class="n">test</th><th scope="col" class="n">queries</th><th scope="col" class="n">seconds</th></tr></thead><tbody>${cell.runs.map(([digest, replicate, value, queries, seconds, own]) =>
-      `<tr><td><a href="run.html#${digest}"><code>${digest}</code></a>${own ? " yours" : ""}</td><td class="n">${replicate}</td><td class="n">${text(value)}</td>
-      <td class="n">${number(queries)}</td><td class="n">${number(seconds)}</td></tr>`).join("")}</tbody></table></div>`;
+    <th scope="col" class="n">test</th><th scope="col" class="n">queries</th><th scope="col" class="n">seconds</th></tr></thead><tbody></tbody></table></div>`;
   $(".close", dialog).onclick = () => dialog.close();
   if (!dialog.open) dialog.showModal();
+  const runs = await runsOf(block, row, column);
+  $("tbody", dialog).innerHTML = runs.map(([digest, ...rest]) => {
+    const yours = rest.pop() ? " yours" : "";
+    return `<tr><td><a href="run.html#${digest}"><code>${digest}</code></a>${yours}</td>${rest.map(value => `<td class="n">${text(value)}</td>`).join("")}</tr>`;
+  }).join("");
 }
 if (dialog) {
   dialog.onclose = () => history.replaceState(null, "", location.pathname + location.search);
@@ -118,7 +146,7 @@ const tip = (field, title, format) => ({ field, title, ...(format ? { type: "qua
 const own = { dash: { condition: { test: "datum.own", value: [4, 3] }, value: [1, 0] } };
 const charts = {
   cells({ block, column }, shown) {
-    const [heading, , sign] = data.table.columns[column];
+    const [heading, sign] = data.table.columns[column];
     const lines = data.table.cells.filter(c => c.block === block && c.column === column && c.mean !== undefined && shown(c.row))
       .map(c => ({ ...c, label: data.table.rows[c.row][0], sees: data.table.rows[c.row][1] || "not told", low: c.mean - (c.std ?? 0), high: c.mean + (c.std ?? 0) }))
       .sort((a, b) => sign * (a.mean - b.mean));
@@ -131,7 +159,7 @@ const charts = {
       { transform: [{ filter: "isValid(datum.own)" }], mark: { type: "point", shape: "triangle-up", size: 60, filled: true, color: colour("--ink") }, encoding: { x: { ...x, field: "own" } } }] };
   },
   curves({ block, column }, shown) {
-    const [heading, , sign] = data.table.columns[column], here = data.table.curves.filter(c => c.block === block && c.column === column);
+    const [heading, sign] = data.table.columns[column], here = data.table.curves.filter(c => c.block === block && c.column === column);
     const flat = here.filter(c => !c.row).map(c => ({ mean: c.mean[0] })), lines = here.filter(c => c.row && shown(c.row)).flatMap(c => c.x.map((x, i) => ({
       row: c.row + (c.own ? " (yours)" : ""), label: data.table.rows[c.row][0] + (c.own ? " (yours)" : ""), sees: data.table.rows[c.row][1] || "not told",
       own: c.own, x, mean: c.mean[i], std: c.std[i], low: c.mean[i] - c.std[i], high: c.mean[i] + c.std[i], last: i === c.x.length - 1 }))).filter(line => line.x > 0);

@@ -60,7 +60,7 @@ def test_charts_are_drawn_from_the_numbers_of_the_table(site, name):
     lines = [json.loads(line) for line in text.splitlines()]
     for values, line in zip(data["cells"], lines, strict=True):
         drawn = dict(zip(data["names"], values, strict=True))
-        drawn.pop("runs"), drawn.pop("own")
+        drawn.pop("own")
         assert {
             k: v for k, v in drawn.items() if v not in (None, "")
         }.items() <= line.items()
@@ -169,7 +169,7 @@ def test_scripts_are_short():
         path.name: len(path.read_text().splitlines())
         for path in HERE.glob("static/*.js")
     }
-    assert sum(lengths.values()) <= 260
+    assert sum(lengths.values()) <= 280
     node = shutil.which("node")
     if node:
         for name in lengths:

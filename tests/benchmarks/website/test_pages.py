@@ -112,7 +112,7 @@ def test_a_cell_tells_its_runs_and_a_run_everything(visit):
     page.locator('a[href="#balanced/metricopt/a9a/mcr"]').click()
     dialog = page.get_by_role("dialog")
     assert dialog.get_by_role("heading").inner_text() == "MetricOpt (SGD)"
-    assert dialog.locator("tbody tr").count() == 10
+    page.wait_for_function("$$('dialog tbody tr').length === 10")
     assert ".1369" in dialog.inner_text().replace("0.1369", ".1369")
     page.keyboard.press("Escape")
     assert not dialog.is_visible()
