@@ -150,4 +150,5 @@ def _unzipped(path: Path) -> dict[str, bytes]:
         size = sum(entry.file_size for entry in archive.infolist())
         if size > LARGEST:
             raise ValueError(f"{size:,} bytes, and at most {LARGEST:,} are read")
-        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        return {entry.filename: archive.read(entry) for entry in entries}

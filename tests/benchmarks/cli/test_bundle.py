@@ -87,6 +87,14 @@ def test_the_same_report_gives_the_same_archive(packed, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
+def test_folders_in_an_archive_are_passed_over(packed, elsewhere, capsys):
+    def change(files):
+        files["results/"] = b""
+
+    path = without_figures(packed, elsewhere / "again.zip", change)
+    assert verified(path, capsys)[0] == 0
+
+
 def test_a_changed_number_is_found(packed, elsewhere, capsys):
     def change(files):
         table = f"{PLACE}/table.csv"
