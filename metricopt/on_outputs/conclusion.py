@@ -274,8 +274,8 @@ def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
     for place, proposal in enumerate(proposals):
         fitted, chosen, row = proposal.fitted, proposal.chosen, archive.costs[place]
         if chosen is not None and bounds is not None:
-            observed_each = archive.each[place, -1]
-            if proposal.phi.any() and is_refuted(chosen, observed_each, bounds):
+            before, *_, last = archive.each[place]
+            if proposal.phi.any() and is_refuted(chosen, last, before, bounds):
                 reason = "The query that should confirm it gave something else."
                 proposal = proposal.refused(f"{proposal.evidence.reason} {reason}")
         elif fitted is not None and proposal.phi.any():

@@ -60,7 +60,8 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
 
     A gain has to exceed its standard error by `level`, unless the untouched network
     does not meet the bounds. Where nothing meets them surely, a choice is taken that
-    meets them more probably, and a gain that goes no further beyond any bound.
+    meets them more probably and does not go further beyond them on observe, and a gain
+    that goes no further beyond any bound.
     """
     before, after = chosen.untouched.all_met, chosen.best.all_met
     was_enough, is_enough = bounds.is_enough(before), bounds.is_enough(after)
@@ -71,10 +72,19 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
         better = nearer or (is_shown and _is_no_further(chosen))
         if was_enough:
             return "phi = 0 meets them surely enough, and is better so."
+        if _is_further(chosen.best.each[1:], chosen.untouched.each[1:]):
+            return "That is further beyond a bound than phi = 0, and nearer to none."
         return "" if better else "That is hardly more probable than with phi = 0."
     if was_enough and not is_shown:
         return "That is no evidence of a gain."
     return ""
+
+
+def _is_further(excess: Tensor, before: Tensor) -> bool:
+    """Return whether excesses [M] are further beyond some bound, and nearer to none."""
+    now, then = excess.clamp_min(0), before.clamp_min(0)
+    nearer, further = now < then - ROUNDING, now > then + ROUNDING
+    return bool(further.any() and not nearer.any())
 
 
 def _is_no_further(chosen: Chosen) -> bool:
@@ -83,13 +93,19 @@ def _is_no_further(chosen: Chosen) -> bool:
     return bool((best.clamp_min(0) <= untouched.clamp_min(0) + ROUNDING).all())
 
 
-def is_refuted(chosen: Chosen, observed: Tensor, bounds: Bounds) -> bool:
-    """Return whether the query of a choice, [1 + M], is not what was predicted.
+def is_refuted(
+    chosen: Chosen, observed: Tensor, before: Tensor, bounds: Bounds
+) -> bool:
+    """Return whether the query of a choice is not what was predicted.
 
-    A bound that should be met is not, or half of the promised gain is missing where it
-    is the gain that counts.
+    What was observed of it, and of phi = 0 before, is [1 + M] each.
+
+    A bound that should be met is not, or the choice is further beyond the bounds than
+    phi = 0, or half of the promised gain is missing where it is the gain that counts.
     """
     best, untouched = chosen.best, chosen.untouched
+    if _is_further(observed[1:], before[1:]):
+        return True
     if bool(((best.each[1:] <= 0) & (observed[1:] > ROUNDING)).any()):
         return True
     if not bounds.is_enough(untouched.all_met):

@@ -28,7 +28,7 @@ from metricopt.on_outputs.within_bounds.front import is_best, spread_out
 from metricopt.on_outputs.within_bounds.held import Held
 from metricopt.on_outputs.within_bounds.preference import Preference
 from metricopt.on_outputs.within_bounds.value import CHARGE, ConstrainedValueFunction
-from metricopt.on_outputs.within_bounds.verdict import objection
+from metricopt.on_outputs.within_bounds.verdict import is_refuted, objection
 from metricopt.reading.callables import CallableMetric
 from metricopt.statistics.contract import Family
 from tests.metricopt.drawn import seeded
@@ -241,6 +241,18 @@ def test_what_nothing_surely_meets_is_to_be_met_more_probably(
     chosen = Chosen(held(probability), held(0.0), None)
     evidence = Evidence("", gain, 0.01)
     assert (objection(chosen, evidence, BOUNDS, 2 / 3) == "") == is_taken
+
+
+@pytest.mark.parametrize(
+    ("excess", "is_taken"), [(0.05, True), (0.1, True), (0.12, False)]
+)
+def test_what_goes_further_beyond_a_bound_is_not_taken(excess, is_taken):
+    chosen = Chosen(held(0.49, excess=excess), held(0.40, excess=0.1), None)
+    said = objection(chosen, Evidence("", -0.01, 0.01), BOUNDS, 2 / 3)
+    assert (said == "") == is_taken
+    assert is_taken or "nearer to none" in said
+    observed, before = torch.tensor([0.2, excess]), torch.tensor([0.2, 0.1])
+    assert is_refuted(chosen, observed, before, BOUNDS) != is_taken
 
 
 def least_recall(outputs, targets):
