@@ -68,11 +68,14 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     assert evidence.gain is not None and evidence.error is not None
     is_shown = evidence.gain > level * evidence.error
     if not is_enough:
-        nearer = after > before + MORE_PROBABLE
-        better = nearer or (is_shown and _is_no_further(chosen))
+        likelier = after > before + MORE_PROBABLE
+        further, nearer = _further_and_nearer(
+            chosen.best.each[1:], chosen.untouched.each[1:]
+        )
+        better = likelier or (is_shown and not further)
         if was_enough:
             return "phi = 0 meets them surely enough, and is better so."
-        if _is_further(chosen.best.each[1:], chosen.untouched.each[1:]):
+        if further and not nearer:
             return "That is further beyond a bound than phi = 0, and nearer to none."
         return "" if better else "That is hardly more probable than with phi = 0."
     if was_enough and not is_shown:
@@ -80,17 +83,14 @@ def objection(chosen: Chosen, evidence: Evidence, bounds: Bounds, level: float) 
     return ""
 
 
-def _is_further(excess: Tensor, before: Tensor) -> bool:
-    """Return whether excesses [M] are further beyond some bound, and nearer to none."""
+def _further_and_nearer(excess: Tensor, before: Tensor) -> tuple[bool, bool]:
+    """Return whether excesses [M] are further beyond a bound than before, and nearer.
+
+    Further beyond one of the bounds, and nearer to another: both may be so.
+    """
     now, then = excess.clamp_min(0), before.clamp_min(0)
-    nearer, further = now < then - ROUNDING, now > then + ROUNDING
-    return bool(further.any() and not nearer.any())
-
-
-def _is_no_further(chosen: Chosen) -> bool:
-    """Return whether a choice exceeds no bound by more than the untouched network."""
-    best, untouched = chosen.best.each[1:], chosen.untouched.each[1:]
-    return bool((best.clamp_min(0) <= untouched.clamp_min(0) + ROUNDING).all())
+    further, nearer = now > then + ROUNDING, now < then - ROUNDING
+    return bool(further.any()), bool(nearer.any())
 
 
 def is_refuted(
@@ -104,7 +104,8 @@ def is_refuted(
     phi = 0, or half of the promised gain is missing where it is the gain that counts.
     """
     best, untouched = chosen.best, chosen.untouched
-    if _is_further(observed[1:], before[1:]):
+    further, nearer = _further_and_nearer(observed[1:], before[1:])
+    if further and not nearer:
         return True
     if bool(((best.each[1:] <= 0) & (observed[1:] > ROUNDING)).any()):
         return True
