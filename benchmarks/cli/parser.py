@@ -80,12 +80,36 @@ def _number(option: str, about: str, **more: Any) -> Option:
     return {option: {"type": checked, "metavar": "N", "help": about, **more}}
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
+        return int(number), int(count)
+    raise UsageError(
+        f"--shard must be a part and the number of parts, such as 2/8, got {text!r}"
+    )
+
+
 DATA = {"--data": _folder("folder of the data sets (or METRICOPT_DATA)")}
 STORE = {"--store": _folder("folder of the run records (or METRICOPT_STORE)")}
 TIER = {"--tier": _one_of("tier", lambda: TIERS, help=", ".join(TIERS))}
 REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
 WORKERS = _number("--workers", "number of processes (default: one per core)")
 AT_ONCE = _number("--workers", "networks trained at once (default: 1)", default=1)
+SHARD = {
+    "--shard": {
+        "type": _part,
+        "metavar": "I/N",
+        "help": "only part I of N equal ones; report --merge puts them together",
+    }
+}
+MERGED = {
+    "--merge": {
+        "nargs": "+",
+        "metavar": "DIR",
+        "default": [],
+        "help": "first take over the records of these run stores",
+    }
+}
 OFFLINE = {"--offline": _flag("never download")}
 FRESH = {
     "--fresh": _flag(
@@ -143,7 +167,7 @@ def make_parser() -> tuple[Parser, list[str]]:
     runs = {name: (about, [name]) for name, about in experiments.items()}
     runs["all"] = "run all experiments, one after the other", []
     for name, (about, wanted) in runs.items():
-        options = (TIER, REPLICATES, RESULTS, OFFLINE, FRESH, WORKERS)
+        options = (TIER, REPLICATES, RESULTS, OFFLINE, FRESH, WORKERS, SHARD)
         add(name, about, "experiments", *options, experiments=wanted)
     _add_others(add, list(experiments))
     return parser, list(verbs.choices)
@@ -193,7 +217,8 @@ def _add_reports(add: Callable[..., None], named: Settings) -> None:
     """
     some = {"experiments": {**named, "nargs": "*", "help": "default: all"}}
     about = "write reports from the finished runs"
-    add("report", about, "experiments.report", some, TIER, REPLICATES, RESULTS)
+    options = TIER, REPLICATES, RESULTS, MERGED
+    add("report", about, "experiments.report", some, *options)
     about = "rebuild the committed reports from their records and compare"
     add("verify", about, "verify", some, TIER, CHECKED)
     about = "write the reports of an experiment into an archive that verify accepts"

@@ -9,9 +9,10 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.runs.merge import merge, strangers
 from benchmarks.runs.paths import (
     COMMITTED_RESULTS,
     OWN_RESULTS,
@@ -35,19 +36,22 @@ class Job:
     Attributes:
         experiment: the experiment.
         tier: `paper`, `local` or `smoke`.
-        specs: runs of the experiment.
+        specs: runs of the experiment, or of a part of it.
         results: folder of all reports.
+        part: number of the part, and number of parts; None for the whole.
     """
 
     experiment: Experiment
     tier: str
     specs: Sequence[RunSpec]
     results: Path
+    part: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:
         """Name for messages."""
-        return f"{self.experiment.name} ({self.tier})"
+        part = "shard {}/{} of ".format(*self.part) if self.part else ""
+        return f"{part}{self.experiment.name} ({self.tier})"
 
     @property
     def folder(self) -> Path:
@@ -69,6 +73,19 @@ class Job:
         if not found:
             raise DataError(f"no run of {self.label} is finished yet")
         return found
+
+    def shard(self, number: int, count: int) -> "Job":
+        """Return one of several parts, the same on every machine with this commit."""
+        from benchmarks.execution.planned import planned_seconds
+        from benchmarks.execution.shards import shards_of
+
+        # Seconds of another tier are other seconds, but say which rows are long.
+        records = committed_records(self.experiment.name, self.tier) or (
+            committed_records(self.experiment.name, self.experiment.default_tier)
+        )
+        seconds = planned_seconds(self.specs, records)
+        specs = shards_of(self.specs, count, seconds)[number - 1]
+        return replace(self, specs=specs, part=(number, count))
 
     def write_report(self, records: Sequence[RunRecord]) -> None:
         """Write the report, with the committed figures beside those of the user."""
@@ -149,6 +166,8 @@ def run(options: Namespace) -> int:
     jobs = jobs_of(options, offline=options.offline)
     if not options.experiments:
         jobs = [job for job in jobs if not _left_out(job)]
+    if options.shard:
+        jobs = [job.shard(*options.shard) for job in jobs]
     store = RunStore(store_root())
     check_places(jobs, store)
     specs = [spec for job in jobs for spec in job.specs]
@@ -237,6 +256,13 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
             f"are used, --fresh tries them again, and {store.path(kept[0])}.failed "
             "says why"
         )
+    if job.part:
+        name = job.experiment.name
+        print(
+            f"records are in {store.root}; `report {name} --tier {job.tier} --merge "
+            "DIR ...` makes the report of all shards"
+        )
+        return
     records = job.records(store)
     if not _is_reported(job, records):
         job.write_report(records)
@@ -255,12 +281,34 @@ def _is_reported(job: Job, records: Sequence[RunRecord]) -> bool:
 
 
 def report(options: Namespace) -> int:
-    """Write the reports of some experiments from the finished runs."""
+    """Write the reports of some experiments from the finished runs.
+
+    Those of other stores are taken over first, if the options name any.
+    """
     store = RunStore(store_root())
     jobs = jobs_of(options, offline=True)
     for job in jobs:
         ensure_writable("the results folder", job.folder)
+    if options.merge:
+        _merge(options.merge, store, jobs)
     for job in jobs:
         job.write_report(job.records(store))
         print(f"wrote {job.folder}")
     return 0
+
+
+def _merge(folders: Sequence[str], store: RunStore, jobs: Sequence[Job]) -> None:
+    """Take over the records of other stores, and say how many there were."""
+    store.ensure_writable()
+    sources = [RunStore(Path(folder).expanduser().absolute()) for folder in folders]
+    specs = [spec for job in jobs for spec in job.specs]
+    taken = merge(sources, store, specs)
+    experiments = [(job.experiment.name, job.tier) for job in jobs]
+    for source, count in zip(sources, taken, strict=True):
+        print(f"{count} records taken over from {source.root}")
+        others = strangers(source, experiments, specs)
+        if others:
+            _mention(
+                f"{others} records in {source.root} are of runs that are not planned "
+                "here: made with other data, --replicates or code"
+            )
