@@ -198,7 +198,7 @@ def described(value: object) -> str:
     return f"a {kind} of {len(value)}: {parts}{more}"
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """Return the class and the text of an error, which may be of any class."""
     text = ""
     with suppress(Exception):  # the text is made by code of the user's

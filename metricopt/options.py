@@ -22,6 +22,7 @@ from metricopt.metrics.constrained import CONFIDENCE, Bound
 from metricopt.process.watch import Callback
 from metricopt.reading.layout import Layout
 from metricopt.reading.meaning import Kind
+from metricopt.registry import find
 from metricopt.tasks.sampling import Sampler
 
 FRAMING_QUERIES = 3
@@ -182,9 +183,8 @@ class FinetuneOptions:
         for name, (kind, expected) in KINDS.items():
             require_kind(name, getattr(self, name), kind, expected)
         method = self.method
-        named = isinstance(method, str) and method != AUTO
-        if named and str(method) not in METHODS:
-            raise unknown_name("method", str(method), (*METHODS, AUTO))
+        if isinstance(method, str) and method != AUTO:
+            find(method, METHODS, also=(AUTO,))
         if isinstance(self.adapter, str) and self.adapter != AUTO:
             raise ConfigError(
                 f"adapter must be 'auto' or an adapter, got {self.adapter!r}"

@@ -5,13 +5,18 @@ file would stand here, it names the module that registers them, as in
 
     [project.entry-points."metricopt.methods"]
     line-search = "their_package.line_search"
+
+A module of theirs that cannot be imported is left out, with a warning: it must not stop
+those who never asked for its units.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from itertools import chain
+from typing import Any, Generic, TypeVar
 
 from metricopt.errors import ConfigError, said, unknown_name
 
@@ -36,6 +41,7 @@ class Registry(Generic[T]):
         self._packages = packages
         self._filled = False
         self._units: dict[str, T] = {}
+        self._broken: dict[EntryPoint, ConfigError] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that adds a unit; ConfigError if its name is taken."""
@@ -50,10 +56,8 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the unit of a name; ConfigError, with near names, if there is none."""
-        self._fill()
-        if name not in self._units:
-            raise unknown_name(self.kind, name, self)
-        return self._units[name]
+        unit: T = find(name, self)
+        return unit
 
     def __iter__(self) -> Iterator[str]:
         self._fill()
@@ -76,30 +80,68 @@ class Registry(Generic[T]):
             for module in pkgutil.walk_packages(package.__path__, f"{name}."):
                 if not module.name.endswith("__main__"):
                     importlib.import_module(module.name)
-        for point in _named_by_others(self._packages):
-            _import(point)
+        self._broken = broken_points(self._packages)
         self._filled = True
+        for error in self._broken.values():
+            # Python shows a text once, however many registries come across it.
+            warnings.warn(f"left out: {error}", UserWarning, stacklevel=2)
 
 
-def _named_by_others(groups: tuple[str, ...]) -> list[EntryPoint]:
-    """Return the entry points of installed packages in some groups, in fixed order."""
-    found = [point for group in groups for point in entry_points(group=group)]
-    return sorted(found, key=lambda point: (point.name, point.value))
+def find(
+    name: str,
+    *registries: Registry[Any],
+    also: Iterable[str] = (),
+    others: Iterable[str] = (),
+) -> Any:
+    """Return the unit of a name, from the first of some registries that has it.
 
-
-def _import(point: EntryPoint) -> None:
-    """Import the module of an entry point.
+    Args:
+        name: name of the unit.
+        *registries: where to look it up; the first says what it is.
+        also: other names that the message lists.
+        others: names that are too many to be listed, but may be near.
 
     Raises:
-        ConfigError: if that fails, for whatever reason; the message names the package.
+        ConfigError: if no registry has it. The message lists the known names, or says
+            why the module that an installed package names so cannot be imported.
     """
-    try:
-        importlib.import_module(point.module)
-    except Exception as error:  # the module of somebody else may raise anything
-        package = point.dist
-        assert package is not None
-        raise ConfigError(
-            f"the package {package.name} {package.version} adds {point.name!r} to "
-            f"{point.group}, but its module {point.module} cannot be imported "
-            f"({said(error)}): repair or uninstall it"
-        ) from error
+    for registry in registries:
+        if name in registry:
+            return registry._units[name]
+    broken = {p: error for each in registries for p, error in each._broken.items()}
+    for point, error in broken.items():
+        if point.name == name:
+            raise error
+    known = sorted({*chain.from_iterable(registries)})
+    unknown = unknown_name(registries[0].kind, name, [*known, *also], others=others)
+    # A module may register its units by other names than that of its entry point.
+    raise ConfigError("; ".join(map(str, (unknown, *broken.values()))))
+
+
+def broken_points(groups: Iterable[str]) -> dict[EntryPoint, ConfigError]:
+    """Import the modules that installed packages name in some groups.
+
+    Returns:
+        The entry points whose modules cannot be imported, in fixed order, each with an
+        error that names the package and the reason.
+    """
+    found = [point for group in groups for point in entry_points(group=group)]
+    errors: dict[EntryPoint, ConfigError] = {}
+    for point in sorted(found, key=lambda point: (point.name, point.value)):
+        try:
+            importlib.import_module(point.module)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - others' code, or script
+            errors[point] = _broken(point, error)
+    return errors
+
+
+def _broken(point: EntryPoint, error: BaseException) -> ConfigError:
+    package = point.dist
+    assert package is not None
+    found = ConfigError(
+        f"the package {package.name} {package.version} adds {point.name!r} to "
+        f"{point.group}, but its module {point.module} cannot be imported "
+        f"({said(error)}): repair or uninstall it"
+    )
+    found.__cause__ = error
+    return found

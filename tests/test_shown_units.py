@@ -4,12 +4,15 @@ Python blocks marked `py` are such units; each registers itself, here for one te
 """
 
 import re
+import tomllib
+from importlib import import_module
 
 import pytest
 import torch
 from sklearn.metrics import recall_score
 
 from baselines.losses.contract import LOSSES
+from benchmarks.cli import catalogue
 from benchmarks.data.contract import DATASETS
 from metricopt.losses.portfolio import PORTFOLIO
 from metricopt.methods.contract import METHODS
@@ -106,6 +109,18 @@ def test_the_data_set_is_the_one_its_digest_names(tmp_path, monkeypatch):
     data = DATASETS.get("wine")().load(tmp_path)
     assert data.inputs.shape == (178, 13)
     assert torch.bincount(data.targets).tolist() == [59, 71, 48]
+
+
+def test_packages_are_told_the_groups_of_all_registries():
+    (table,) = re.findall(r"\| unit \| group.*?\n\n", USING, re.DOTALL)
+    rows = re.findall(r"\| `([\w.]+)` \| `([\w.]+)\.(\w+)` \|", table)
+    assert len(rows) == table.count("\n") - 3
+    for group, module, variable in rows:
+        assert group in getattr(import_module(module), variable)._packages
+    kinds = [kind for kind in catalogue.kinds() if kind.module.startswith("metricopt.")]
+    assert {row[2] for row in rows} == {kind.variable for kind in kinds}
+    (shown,) = re.findall(r"```toml\n(.*?)```", USING, re.DOTALL)
+    assert set(tomllib.loads(shown)["project"]["entry-points"]) < {r[0] for r in rows}
 
 
 @pytest.fixture

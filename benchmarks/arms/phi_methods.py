@@ -35,6 +35,7 @@ from metricopt.methods.known import COSTS, Known, KnownStatistics, KnownValueFun
 from metricopt.methods.result import Budget
 from metricopt.metrics.base import Metric
 from metricopt.on_outputs.no_harm import NoHarm
+from metricopt.registry import find
 
 STATISTICS_REVISION = 2
 """Raised when statistics change: nothing that was learned of old ones is used."""
@@ -48,11 +49,7 @@ def make_method(arm: Arm) -> Method:
     Raises:
         ConfigError: if there is no such method or setting.
     """
-    if arm.name not in METHODS and arm.name not in RIVALS:
-        known = ", ".join(sorted({*METHODS, *RIVALS}))
-        raise ConfigError(f"unknown method {arm.name!r}; known: {known}")
-    registry = METHODS if arm.name in METHODS else RIVALS
-    method = changed(registry.get(arm.name)(), arm.settings)
+    method = changed(find(arm.name, METHODS, RIVALS)(), arm.settings)
     return NoHarm(method) if arm.kind == "no-harm" else method
 
 

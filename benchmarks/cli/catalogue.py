@@ -8,7 +8,8 @@ groups, every registration, `X.register("name")`.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -71,14 +72,42 @@ def kinds() -> list[Kind]:
     return sorted(found, key=lambda kind: kind.name)
 
 
+def method_kinds() -> list[Kind]:
+    """Return the registries of methods."""
+    return [kind for kind in kinds() if kind.name in METHODS]
+
+
 def units(kind: Kind) -> dict[str, str]:
     """Return the names of all units of a kind, each with a line of description.
 
     The description is the first line of the docstring of the unit's module. The names
     are in alphabetical order.
     """
-    docstrings = _docstrings(kind)
+    return _lines(_docstrings(kind))
+
+
+def usable(kind: Kind) -> dict[str, str]:
+    """Return `units` without those of modules that cannot be imported."""
+    return _lines(_docstrings(kind, broken(kind)))
+
+
+def _lines(docstrings: Mapping[str, str]) -> dict[str, str]:
     return {name: docstrings[name].partition("\n")[0] for name in sorted(docstrings)}
+
+
+@cache
+def broken(kind: Kind) -> dict[str, str]:
+    """Return the modules of other packages that cannot be imported, and why.
+
+    Only importing them shows it, which imports torch, too. So nothing is imported where
+    no package adds units to the kind.
+    """
+    if not _named_by_others(kind.packages):
+        return {}
+    from metricopt.registry import broken_points
+
+    errors = broken_points(kind.packages)
+    return {point.module: str(error) for point, error in errors.items()}
 
 
 def about(kind: Kind, name: str) -> str:
@@ -111,30 +140,34 @@ def data_sets() -> list[str]:
     return [name for kind in kinds() if "data set" in kind.name for name in units(kind)]
 
 
-def _docstrings(kind: Kind) -> dict[str, str]:
+def _docstrings(kind: Kind, without: Collection[str] = ()) -> dict[str, str]:
     """Return the docstring of its module for the name of every unit."""
     call = re.compile(rf'^@?{kind.variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
     return {
         name: _docstring(text)
-        for text in _texts(kind.packages)
+        for text in _texts(kind.packages, without)
         for name in call.findall(text)
     }
 
 
 @cache
 def _docstring(text: str) -> str:
-    return ast.get_docstring(ast.parse(text)) or ""
+    with suppress(SyntaxError):  # the source may be another package's
+        return ast.get_docstring(ast.parse(text)) or ""
+    return ""
 
 
-def _texts(packages: tuple[str, ...]) -> Iterator[str]:
+def _texts(packages: tuple[str, ...], without: Collection[str]) -> Iterator[str]:
     """Return the sources that may register units, those of other packages last."""
     yield from (text for _, text in _sources(packages))
-    modules = {
-        point.module for group in packages for point in entry_points(group=group)
-    }
-    for module in sorted(modules):
+    for module in sorted(_named_by_others(packages) - {*without}):
         if (path := _source_file(module)) is not None:
-            yield path.read_text(encoding="utf-8")
+            yield path.read_text(encoding="utf-8", errors="replace")
+
+
+def _named_by_others(packages: tuple[str, ...]) -> set[str]:
+    """Return the modules that installed packages name in their entry points."""
+    return {point.module for group in packages for point in entry_points(group=group)}
 
 
 def _source_file(module: str) -> Path | None:

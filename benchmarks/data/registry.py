@@ -1,5 +1,7 @@
 """Data sets by name."""
 
+from typing import Any
+
 from benchmarks.data.contract import DATASETS, Dataset, DataSource
 from benchmarks.data.detection.contract import DETECTION
 from benchmarks.data.few_shot.contract import FEW_SHOT
@@ -7,6 +9,10 @@ from benchmarks.data.folders.contract import FOLDERS
 from benchmarks.data.listed.contract import LISTED
 from benchmarks.data.read_source import ReadSource
 from metricopt.errors import ConfigError
+from metricopt.registry import Registry, find
+
+KINDS: tuple[Registry[Any], ...] = (DATASETS, LISTED, FOLDERS, DETECTION, FEW_SHOT)
+"""The registries of data sets, by kind."""
 
 
 def find_source(name: str) -> DataSource:
@@ -65,16 +71,12 @@ def find_any(name: str) -> DataSource | ReadSource:
     """Return the source of a data set of any kind.
 
     Raises:
-        ConfigError: if there is no such data set; the message lists the known names of
-            one kind.
+        ConfigError: if there is no such data set; the message lists the known names.
     """
-    for kind in (LISTED, FOLDERS, DETECTION, FEW_SHOT):
-        if name in kind:
-            found: ReadSource = kind.get(name)()
-            return found
-    return find_source(name)
+    found: DataSource | ReadSource = find(name, *KINDS)()
+    return found
 
 
 def all_names() -> list[str]:
     """Return the names of all data sets, kind by kind."""
-    return [*DATASETS, *LISTED, *FOLDERS, *DETECTION, *FEW_SHOT]
+    return [name for kind in KINDS for name in kind]

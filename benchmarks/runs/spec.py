@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.runs.codec import canonical, digest_of, encode, later
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
-from metricopt.registry import Registry
+from metricopt.registry import Registry, find
 
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -190,11 +190,9 @@ def metric_of(unit: Unit) -> Metric:
         ConfigError: if neither the library nor the suite has it, or it has no such
             setting; the message lists the known names.
     """
-    if unit.name not in METRICS and unit.name not in SUITE_METRICS:
-        known = ", ".join(sorted({*METRICS, *SUITE_METRICS}))
-        raise ConfigError(f"unknown metric {unit.name!r}; known: {known}")
-    registry = METRICS if unit.name in METRICS else SUITE_METRICS
+    kind = find(unit.name, METRICS, SUITE_METRICS)
     try:
-        return registry.get(unit.name)(**unit.settings)
+        made: Metric = kind(**unit.settings)
+        return made
     except TypeError as error:
         raise ConfigError(f"metric {unit.name!r}: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from metricopt.errors import ConfigError, require_choice, require_kind, unknown_name
+from metricopt.errors import ConfigError, require_choice, require_kind
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
 from metricopt.reading.columns import Columns, apart, copied
@@ -35,6 +35,7 @@ from metricopt.reading.scorers import (
     scorer_names,
 )
 from metricopt.reading.taking import NOTHING, Takes, takes_of
+from metricopt.registry import find
 
 MetricFunction = Callable[[Any, Any], object]
 """From outputs [N, C], or whatever the network returns, and N targets to a number."""
@@ -319,9 +320,7 @@ def _check_no_order(name: str, declared: Declaration) -> None:
 
 def _registered(name: str, settings: dict[str, object]) -> Metric:
     """Return a registered metric, made with these settings."""
-    if name not in METRICS:
-        raise unknown_name("metric", name, METRICS, others=scorer_names())
-    kind = METRICS.get(name)
+    kind: type[Metric] = find(name, METRICS, others=scorer_names())
     known = inspect.signature(kind).parameters
     unknown = [setting for setting in settings if setting not in known]
     if unknown:

@@ -1,7 +1,10 @@
 """The verb `list`: everything that has a name; methods with what they cost."""
 
+import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from statistics import median
+from typing import TextIO
 
 from tabulate import tabulate
 
@@ -26,25 +29,30 @@ NOTHING = "·"
 def run(options: Namespace) -> int:
     """Print all units, or those of one kind.
 
-    With `--names` only names, one per line, for scripts.
+    With `--names` only names, one per line, for scripts. Packages whose units cannot be
+    imported are named below, for scripts on stderr.
     """
     kinds = {kind.plural: kind for kind in catalogue.kinds()}
     if options.kind is not None:
         name = check_name("kind", options.kind, list(kinds))
         _print_kind(name, kinds[name])
+        _print_broken(catalogue.method_kinds() if name == METHODS else [kinds[name]])
         return 0
     if options.names is not None:
         name = check_name("kind", options.names, list(kinds))
-        print("\n".join(catalogue.units(kinds[name])))
+        print("\n".join(catalogue.usable(kinds[name])))
+        _print_broken([kinds[name]], sys.stderr)
         return 0
     print("experiments")
-    experiments = catalogue.units(kinds.pop("experiments"))
+    experiments = catalogue.usable(kinds["experiments"])
     width = max(map(len, experiments))
     for name, about in experiments.items():
         print(f"  {name.ljust(width)}  {about}")
-    width = max(map(len, kinds))
-    for plural, kind in kinds.items():
-        print(f"{plural.ljust(width)}  {', '.join(catalogue.units(kind))}")
+    others = [plural for plural in kinds if plural != "experiments"]
+    width = max(map(len, others))
+    for plural in others:
+        print(f"{plural.ljust(width)}  {', '.join(catalogue.usable(kinds[plural]))}")
+    _print_broken(kinds.values())
     return 0
 
 
@@ -53,10 +61,15 @@ def _print_kind(name: str, kind: catalogue.Kind) -> None:
         print(tabulate(method_table(), HEADERS, colalign=ALIGNED))
         print(COSTS)
         return
-    units = catalogue.units(kind)
+    units = catalogue.usable(kind)
     width = max(map(len, units))
     for unit, about in units.items():
         print(f"{unit.ljust(width)}  {about}")
+
+
+def _print_broken(kinds: Iterable[catalogue.Kind], to: TextIO | None = None) -> None:
+    for error in dict.fromkeys(e for k in kinds for e in catalogue.broken(k).values()):
+        print(f"left out: {error}", file=to)
 
 
 def method_table() -> list[tuple[str, ...]]:
@@ -66,11 +79,9 @@ def method_table() -> list[tuple[str, ...]]:
     """
     spent = _costs()
     lines = []
-    for kind in catalogue.kinds():
-        contract = catalogue.METHODS.get(kind.name)
-        if contract is None:
-            continue
-        for name in catalogue.units(kind):
+    for kind in catalogue.method_kinds():
+        contract = catalogue.METHODS[kind.name]
+        for name in catalogue.usable(kind):
             if kind.name == "kind of arm" and name in NO_METHODS:
                 continue
             runs = spent.get(name, [])

@@ -1,5 +1,1 @@
-"""A package that an entry point names; `list` must not import it."""
-
-import sys
-
-print("their_rivals is imported", file=sys.stderr)
+"""A package that entry points name."""
