@@ -49,8 +49,9 @@ ROOMS = {
     "metricopt.losses": "errors registry reading.outputs detection",
     "metricopt.statistics": "errors registry reading.columns reading.outputs "
     "detection metrics",
-    "metricopt.reading": "errors reading.columns reading.inputs reading.outputs "
-    "reading.meaning tasks.sampling tasks.examples tasks.row_losses adapters metrics",
+    "metricopt.reading": "errors registry reading.columns reading.inputs "
+    "reading.outputs reading.meaning tasks.sampling tasks.examples tasks.row_losses "
+    "adapters metrics",
     "metricopt.tasks": "errors registry process reading reading.columns "
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",
@@ -81,8 +82,8 @@ ROOMS = {
     "metricopt.algorithm_s1.supervision": "errors tasks algorithm_s1 on_outputs",
     "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning "
     "adapters metrics methods",
-    "metricopt.options": "errors process reading.layout reading.meaning tasks.sampling "
-    "adapters metrics methods",
+    "metricopt.options": "errors registry process reading.layout reading.meaning "
+    "tasks.sampling adapters metrics methods",
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.given": "reading.columns reading.meaning tasks.examples "
