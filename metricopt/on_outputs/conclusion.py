@@ -30,6 +30,7 @@ from metricopt.on_outputs.within_bounds.verdict import (
     evidence_of,
     is_refuted,
     objection,
+    said_of,
 )
 from metricopt.tasks.task import Task
 
@@ -50,6 +51,8 @@ class Proposal:
         least: the cost of the best phi that was queried.
         chosen: what was chosen within bounds; None without any.
         obvious: what was tried that anybody would try by hand.
+        how: what is known of the metric, and what was moved. It is still true where a
+            query refutes what was expected of phi.
     """
 
     phi: Tensor
@@ -60,6 +63,7 @@ class Proposal:
     least: float = math.inf
     chosen: Chosen | None = None
     obvious: tuple[Attempt, ...] = ()
+    how: str = ""
 
     @property
     def feasible(self) -> float | None:
@@ -95,6 +99,10 @@ def conclude(
     if any(each.unchecked for each in proposals):
         proposals = _checked(proposals, archive, generator)
     phi = torch.stack([each.phi for each in proposals])
+    obvious = [
+        tuple(_as_observed(archive, row, attempt) for attempt in each.obvious)
+        for row, each in enumerate(proposals)
+    ]
     extra = (task.queries - before) // len(phi)
     result, spent = archive.result(), archive.spent + extra
     last = Checkpoint(0, spent, phi, _observed(archive, phi))
@@ -105,7 +113,7 @@ def conclude(
         checkpoints=(*result.checkpoints[:-1], last),
         notes=_notes(proposals),
         evidence=tuple(each.evidence for each in proposals),
-        obvious=tuple(each.obvious for each in proposals),
+        obvious=tuple(obvious),
     )
 
 
@@ -191,7 +199,8 @@ def _within(
         predicted=predicted,
         own=evidence.gain,
     )
-    proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen)
+    how = said_of(chosen, search, known)
+    proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen, how=how)
     reason = objection(chosen, evidence, bounds, settings.level)
     return proposal.refused(f"{evidence.reason} {reason}") if reason else proposal
 
@@ -260,12 +269,13 @@ def _promise(
         if search.identified
         else f"predicted from the {names}, but not well enough to count as identified"
     )
+    how = f"The metric is {how}. Moved: {fitted.moved}."
     reason = (
-        f"The metric is {how}. Moved: {fitted.moved}. Estimated gain on new data: "
-        f"{unit * gain:.4g} (standard error {unit * error:.4g})."
+        f"{how} Estimated gain on new data: {unit * gain:.4g} "
+        f"(standard error {unit * error:.4g})."
     )
     evidence = Evidence(reason, gain, error, search.identified_at, trials)
-    return Proposal(fitted.phi, evidence, fitted=fitted)
+    return Proposal(fitted.phi, evidence, fitted=fitted, how=how)
 
 
 def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
@@ -277,7 +287,7 @@ def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
             before, *_, last = archive.each[place]
             if proposal.phi.any() and is_refuted(chosen, last, before, bounds):
                 reason = "The query that should confirm it gave something else."
-                proposal = proposal.refused(f"{proposal.evidence.reason} {reason}")
+                proposal = proposal.refused(f"{proposal.how} {reason}")
         elif fitted is not None and proposal.phi.any():
             observed, untouched = row[-1].item(), row[0].item()
             surprise = abs(observed - fitted.predicted)
@@ -286,9 +296,9 @@ def _confirmed(proposals: list[Proposal], archive: Archive) -> list[Proposal]:
                 if proposal.second is not None and observed < proposal.least:
                     proposal = replace(proposal, second=proposal.phi)
                 proposal = proposal.gives_way(
-                    f"{proposal.evidence.reason} The query that should confirm it "
-                    f"gained {unit * (untouched - observed):.4g} on the observe split, "
-                    f"where {unit * (untouched - fitted.predicted):.4g} was predicted."
+                    f"{proposal.how} The query that should confirm it gained "
+                    f"{unit * (untouched - observed):.4g} on the observe split, where "
+                    f"{unit * (untouched - fitted.predicted):.4g} was predicted."
                 )
         found.append(proposal)
     return found
@@ -339,12 +349,22 @@ def _unchecked(proposals: list[Proposal], reason: str) -> list[Proposal]:
 
 def _observed(archive: Archive, phi: Tensor) -> Tensor:
     """Return the cost at which phi [R, d] was observed, [R], NaN where it was not."""
-    found = []
-    for row, chosen in enumerate(phi):
-        same = (archive.phi[row] == chosen).all(1)
-        known = archive.costs[row][same]
-        found.append(known[-1] if len(known) else known.new_tensor(math.nan))
-    return torch.stack(found)
+    return torch.stack([_seen(archive, row, chosen) for row, chosen in enumerate(phi)])
+
+
+def _seen(archive: Archive, row: int, phi: Tensor) -> Tensor:
+    """Return the cost at which a row has observed phi [d]; NaN if it has not."""
+    same = (archive.phi[row] == phi).all(1)
+    known = archive.costs[row][same]
+    return known[-1] if len(known) else known.new_tensor(math.nan)
+
+
+def _as_observed(archive: Archive, row: int, attempt: Attempt) -> Attempt:
+    """Return an attempt with the cost that a query of its phi gave, if one was made."""
+    cost = _seen(archive, row, attempt.phi).item()
+    if attempt.observed or math.isnan(cost):
+        return attempt
+    return replace(attempt, cost=cost, observed=True)
 
 
 def _notes(proposals: list[Proposal]) -> dict[str, float]:

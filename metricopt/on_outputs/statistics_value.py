@@ -245,7 +245,7 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     if simple is not None:
         return simple
     value = _value_of(kind, groups, costs)
-    needed = _needed(value, kind.names())
+    needed = _needed(value, kind)
     if len(needed) == len(kind.names()):
         return Explained(value, statistics, groups)
     return _of_kind(statistics, kind.only(needed), groups, costs)
@@ -290,18 +290,21 @@ def _value_of(
 def needed_kinds(
     statistics: ObservedStatistics, groups: Groups, costs: Tensor
 ) -> tuple[str, ...]:
-    """Return the names of the kinds of statistics that explain costs; see `explain`."""
+    """Return the names of the kinds that explain a metric that is bounded."""
     kind = statistics.kind
     if _simplest(statistics, groups, costs) is not None:
         return kind.names()[:1]
-    value = _value_of(kind, groups, costs)
-    return _needed(value, kind.names())
+    families = kind.bounded_families(groups)
+    return _needed(StatisticsValueFunction(groups, costs, families), kind)
 
 
-def _needed(value: StatisticsValueFunction, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the kinds that explain something, of all kinds' names."""
-    # What all kinds explain together has no name, and comes last.
-    shares = dict(zip(names, value.shares, strict=False))
+def _needed(value: StatisticsValueFunction, kind: Statistics) -> tuple[str, ...]:
+    """Return the names of the kinds, of all, that explain something."""
+    names = kind.names()
+    shares = dict.fromkeys(names, 0.0)
+    for family, share in zip(value.families, value.shares.tolist(), strict=True):
+        if family.kind:
+            shares[family.kind] += share
     if sum(shares.values()) < 1 - EXPLAINING:
         return names
     return tuple(name for name, share in shares.items() if share > EXPLAINING)

@@ -30,11 +30,13 @@ class Family:
         groups: in each of which alone, or in all of which, the metric may be linear.
         near: the group whose distances say how alike two rows are.
         alone: whether the metric may be linear in one group alone.
+        kind: name of the kind of statistics; "" for several kinds together.
     """
 
     groups: tuple[str, ...]
     near: str
     alone: bool = True
+    kind: str = ""
 
 
 class Statistics(ABC):
@@ -137,7 +139,16 @@ class Statistics(ABC):
 
     def families(self, groups: Iterable[str]) -> tuple[Family, ...]:
         """Return the families of groups; metrics are a function of one of them."""
-        return (Family(tuple(sorted(set(groups) - {*self.scores})), self.near),)
+        names = tuple(sorted(set(groups) - {*self.scores}))
+        return (Family(names, self.near, kind=self.name),)
+
+    def bounded_families(self, groups: Iterable[str]) -> tuple[Family, ...]:
+        """Return the families of a metric that is bounded: every score alone, too."""
+        return (*self.families(groups), *self.families_of_scores())
+
+    def families_of_scores(self) -> tuple[Family, ...]:
+        """Return a family for every score."""
+        return tuple(Family((name,), self.near, kind=self.name) for name in self.scores)
 
     def exact(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None
@@ -295,12 +306,21 @@ class SeveralStatistics(Statistics):
             Family(
                 tuple(name for name in names if name.startswith(_prefix(kind))),
                 _prefix(kind) + kind.near,
+                kind=kind.name,
             )
             for kind in self.kinds
         ]
         if len(found) > 1:
             found.append(Family(tuple(names), NEAR, alone=False))
         return tuple(found)
+
+    def families_of_scores(self) -> tuple[Family, ...]:
+        """Return a family for every score of every kind."""
+        return tuple(
+            Family((_prefix(kind) + name,), _prefix(kind) + kind.near, kind=kind.name)
+            for kind in self.kinds
+            for name in kind.scores
+        )
 
     def only(self, names: Collection[str]) -> Self:
         """Return the kinds of these names alone."""

@@ -22,9 +22,16 @@ RANKS = 5
 SMOOTHNESS = 0.25
 """Width of the smooth step at a level, in units of log odds."""
 SMALL = 1e-6
-LEAST = 1e-7
-"""Probability below which none counts in a mean logarithm."""
-SCORES = ("mean logarithm", "squared error")
+LEAST = {
+    "mean logarithm": torch.finfo(torch.float32).eps,
+    "mean logarithm from 1e-15": 1e-15,
+    "mean logarithm of doubles": torch.finfo(torch.float64).eps,
+    "mean logarithm from e^-100": math.exp(-100),
+}
+"""Probabilities to which lower ones are raised in a mean logarithm: every library has
+a floor of its own, and of sure networks a few examples are worth all the others."""
+SQUARED = "squared error"
+SCORES = (*LEAST, SQUARED)
 
 
 @STATISTICS.register("probabilities")
@@ -116,14 +123,16 @@ def _above(odds: Tensor, smooth: bool) -> Tensor:
 
 
 def _scores(logs: Tensor, own: Tensor, share: Tensor) -> Groups:
-    """Return mean proper scores, [B, 1] each: of the logarithm, and Brier's.
+    """Return mean proper scores, [B, 1] each: of logarithms, and Brier's.
 
     Logarithms are [B, N, C], those of the right class [B, N].
     """
-    wrong = logs.exp().square().sum(-1) - 2 * own.exp() + 1
-    each = own.clamp_min(math.log(LEAST)), wrong
-    means = (torch.einsum("bn,bn->b", values, share)[:, None] for values in each)
-    return dict(zip(SCORES, means, strict=True))
+    each = {name: own.clamp_min(math.log(least)) for name, least in LEAST.items()}
+    each[SQUARED] = logs.exp().square().sum(-1) - 2 * own.exp() + 1
+    return {
+        name: torch.einsum("bn,bn->b", values, share)[:, None]
+        for name, values in each.items()
+    }
 
 
 def _ranks(logs: Tensor, own: Tensor, share: Tensor, smooth: bool) -> Tensor:

@@ -80,7 +80,10 @@ class Choice:
         sweep = OffsetsWithin(self._elsewhere, offsets, self._bounds, untouched.errors)
         preference = Preference(untouched, self._bounds, sweep.constant)
         held = [sweep.within(preference)]
-        if "adapter" in statistics.parts or not sweep.is_exhaustive:
+        more = "adapter" in statistics.parts or not sweep.is_exhaustive
+        # Scales of outputs are swept all alike; of their own they may reach further.
+        more |= sweep.has_temperatures and not self._bounds.is_enough(held[0].all_met)
+        if more:
             held += self._descended(sweep.margin * sweep.scale)
         return Chosen(self._best(held, preference), untouched, sweep.front())
 

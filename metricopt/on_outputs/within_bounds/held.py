@@ -76,10 +76,10 @@ class Elsewhere:
         self._weights = bootstrap(statistics, settings.samples, generator)
         chance = torch.rand(settings.samples, 1, generator=generator).double()
         self._errors = -torch.log1p(-chance)  # how many, exponentially distributed
-        size = 1 + settings.samples, len(search.prediction_errors)
-        self._surprise = torch.randn(size, generator=generator).double()
         # What predictions lacked counts against a bound.
         self._doubt = torch.tensor(search.prediction_errors[1:], dtype=torch.float64)
+        size = settings.samples, len(self._doubt)
+        self._surprise = torch.randn(size, generator=generator).double()
 
     def held(
         self,
@@ -112,8 +112,8 @@ class Elsewhere:
         Where none of few examples was wrong, the bootstrap knows of no error; one more,
         with the excess `once` [M], may come at any time.
         """
-        drawn = means + self._surprise * deviations
-        excess = drawn[1:, 1:] + self._errors * once + self._doubt
+        excess = means[1:, 1:] + self._surprise * deviations[1:, 1:]
+        excess = excess + self._errors * once + self._doubt
         return (excess <= ROUNDING).double()
 
     def _one_more_error(self, statistics: ObservedStatistics, views: Tensor) -> Tensor:

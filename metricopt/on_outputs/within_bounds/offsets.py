@@ -64,6 +64,11 @@ class OffsetsWithin:
         return self._sweeps.is_exhaustive
 
     @property
+    def has_temperatures(self) -> bool:
+        """Whether temperatures were swept, too: a bound may be on a score."""
+        return len(self._sweeps.temperatures) > 0
+
+    @property
     def constant(self) -> float:
         """Least cost of decisions that are the same for all and meet the bounds."""
         means = self._sweeps.constant

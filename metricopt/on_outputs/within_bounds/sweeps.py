@@ -24,6 +24,8 @@ LARGEST = 100
 """Most offsets that are swept."""
 MOST, FEWEST = 1_000, 8
 """Most thresholds of two classes; fewest of each of several."""
+TEMPERATURES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
+"""Temperatures that are tried where a bound may be on a score of probabilities."""
 PASSES = 2
 """Times that every class is swept for one aim."""
 TOGETHER = 50
@@ -91,10 +93,16 @@ class Sweeps:
         """Sweep all offsets for every aim, from the best for it so far.
 
         Of several classes the obvious stands first: a least recall of many classes
-        rises with no offset alone, but with all of logit adjustment.
+        rises with no offset alone, but with all of logit adjustment. A score hardly
+        moves with offsets, but with a temperature, at no cost of decisions.
         """
+        hotter = self.temperatures
+        self._try(hotter)
         if self.is_exhaustive:
             self._try(self._thresholds(self._lines[0], self.offsets[0], MOST))
+            for base in hotter:
+                few = MOST // len(hotter)
+                self._try(self._thresholds(self._lines[0], base, few))
             return
         self._try(obvious(self.statistics))
         turns = PASSES * len(self._lines)
@@ -112,6 +120,16 @@ class Sweeps:
         """Most offsets whose statistics are computed in one go through all."""
         dear = set(self.statistics.kind.names()) - CHEAP
         return ROOM // (self._outputs.numel() * (DEAR if dear else 1))
+
+    @property
+    def temperatures(self) -> Tensor:
+        """Outputs at other temperatures [T, d]; none where no score counts."""
+        found = torch.zeros(len(TEMPERATURES), self.statistics.size)
+        scales = self.statistics.parts.get("scales")
+        if scales is None or not self.statistics.kind.scores:
+            return found[:0]
+        found[:, scales] = -torch.tensor(TEMPERATURES).log()[:, None]
+        return found
 
     def _try(self, offsets: Tensor) -> None:
         if not len(offsets):

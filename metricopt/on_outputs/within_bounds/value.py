@@ -11,7 +11,7 @@ from metricopt.on_outputs.statistics_value import (
     StatisticsValueFunction,
     needed_kinds,
 )
-from metricopt.statistics.contract import Family, Groups
+from metricopt.statistics.contract import Groups
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 CHARGE = 10.0
@@ -88,8 +88,7 @@ def explain_each(
     parts = []
     for names, column in zip(needed, each.T, strict=True):
         own = union.only(names)
-        families = own.families(own.of_these(known))
-        families += tuple(Family((name,), own.near) for name in own.scores)
+        families = own.bounded_families(own.of_these(known))
         parts.append(StatisticsValueFunction(known, column, families))
     value = ConstrainedValueFunction(parts)
     return Explained(value, statistics.of_kind(union), known)

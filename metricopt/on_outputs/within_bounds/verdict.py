@@ -16,6 +16,17 @@ MORE_PROBABLE = 0.05
 nothing meets them surely enough."""
 
 
+def said_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> str:
+    """Return what is known of the metrics, and what was moved."""
+    names = " and ".join(known.statistics.kind.names())
+    how = (
+        f"identified as functions of the {names} after {search.identified_at} queries"
+        if search.identified
+        else f"predicted from the {names}, but not well enough to count as identified"
+    )
+    return f"The metric and its bounds are {how}. Moved: {chosen.best.moved}."
+
+
 def evidence_of(
     chosen: Chosen, search: OutputsSearch, known: Explained, bounds: Bounds
 ) -> Evidence:
@@ -24,18 +35,12 @@ def evidence_of(
     gains = untouched.objective - best.objective
     gain = gains[0].item()
     error = math.hypot(gains[1:].std().item(), search.prediction_error)
-    names = " and ".join(known.statistics.kind.names())
-    how = (
-        f"identified as functions of the {names} after {search.identified_at} queries"
-        if search.identified
-        else f"predicted from the {names}, but not well enough to count as identified"
-    )
     what = "Estimated gain on new data" if gain >= 0 else "They cost on new data"
     reason = (
-        f"The metric and its bounds are {how}. Moved: {best.moved}. All bounds are met "
-        f"on other data with probability {best.all_met:.2f}, by the "
-        f"untouched network with {untouched.all_met:.2f}. {what}: "
-        f"{abs(gain):.4f} (standard error {error:.4f}), as a cost from 0 to 1."
+        f"{said_of(chosen, search, known)} All bounds are met on other data with "
+        f"probability {best.all_met:.2f}, by the untouched network with "
+        f"{untouched.all_met:.2f}. {what}: {abs(gain):.4f} (standard error "
+        f"{error:.4f}), as a cost from 0 to 1."
     )
     if not bounds.is_enough(best.all_met):
         other = " else" if bounds.is_enough(untouched.all_met) else ""

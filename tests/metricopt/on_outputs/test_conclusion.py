@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from metricopt.methods.attempts import Attempt
 from metricopt.methods.result import Archive, Budget, Evidence
 from metricopt.on_outputs.conclusion import Proposal, conclude
 from metricopt.on_outputs.cross_fitting import CrossFitted
@@ -20,8 +21,17 @@ def promised(phi, second, *, least=0.0):
     fitted = CrossFitted(
         phi, "all of phi", 10, gain=0.5, error=0.01, predicted=0.1, own=0.5
     )
-    evidence = Evidence("Identified.", 0.5, 0.01, 9)
-    return Proposal(phi, evidence, fitted=fitted, second=second, least=least)
+    evidence = Evidence("Identified. Gain .5.", 0.5, 0.01, 9)
+    tried = (Attempt("one shift", phi, 0.1), Attempt("thresholds", phi + 9, 0.2))
+    return Proposal(
+        phi,
+        evidence,
+        fitted=fitted,
+        second=second,
+        least=least,
+        obvious=tried,
+        how="Identified.",
+    )
 
 
 def concluded(proposal, queries=30):
@@ -42,6 +52,15 @@ def test_the_best_that_was_queried_stands_in_for_a_promise_that_does_not_come_tr
     )
     # What was promised is of another phi.
     assert evidence.gain is None and evidence.error is None
+    assert evidence.reason.startswith("Identified. The query that should confirm it")
+
+
+def test_what_was_tried_by_hand_is_said_as_it_was_observed():
+    task, found = concluded(promised(BAD, BAD / 2))
+    queried, not_queried = found.obvious[0]
+    assert queried.observed
+    assert queried.cost == pytest.approx(task.cost(BAD[None]).item())
+    assert not not_queried.observed and not_queried.cost == 0.2
 
 
 def test_a_second_that_parts_do_not_confirm_is_not_taken():

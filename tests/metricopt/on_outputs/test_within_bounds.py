@@ -15,6 +15,7 @@ from sklearn.metrics import (
     recall_score,
 )
 from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -322,6 +323,23 @@ def test_a_bound_on_a_score_is_judged_as_the_bootstrap_does(bounded):
             progress=False,
         )
         assert least <= found.evidence.met_before[0] <= most
+
+
+@pytest.mark.parametrize("floor", [None, 1e-11])
+def test_a_log_loss_that_a_temperature_brings_within_its_bound_gets_one(floor):
+    inputs, labels = load_breast_cancer(return_X_y=True)
+    shares = cross_val_predict(GaussianNB(), inputs, labels, method="predict_proba")
+
+    def bounded(y_true, y_prob):  # every library has a floor of its own
+        return log_loss(y_true, y_prob if floor is None else y_prob.clip(floor))
+
+    found = metricopt.tune(
+        shares, labels, "f1", constraints=[at_most(bounded, 0.25)], progress=False
+    )
+    (bound,) = found.bounds
+    assert bound.before > 0.5 and bound.after < 0.25
+    assert bound.probability > 0.7 and found.metric_after > found.metric_before - 0.01
+    assert "decisions and probabilities after" in found.evidence.reason
 
 
 def test_thresholds_of_probabilities_are_those_of_their_logits():

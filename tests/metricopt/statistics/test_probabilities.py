@@ -53,6 +53,16 @@ def test_scores_are_those_of_scikit_learn(classes):
         assert found == pytest.approx(squared.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "name, dtype", [("mean logarithm", "f4"), ("mean logarithm of doubles", "f8")]
+)
+def test_probabilities_of_nearly_nothing_count_as_in_scikit_learn(name, dtype):
+    outputs, targets = situations(3)
+    shares = probabilities(40 * outputs.double())[0].numpy().astype(dtype)
+    found = -KIND.exact(40 * outputs, targets)[name][0].item()
+    assert found == pytest.approx(log_loss(targets, shares, labels=range(3)), rel=1e-5)
+
+
 def test_only_bounded_metrics_are_explained_by_scores():
     groups = KIND.exact(*situations(2))
     (family,) = KIND.families(groups)
@@ -60,7 +70,7 @@ def test_only_bounded_metrics_are_explained_by_scores():
     several = SeveralStatistics((KIND, ConfusionStatistics()))
     together = several.families(several.exact(*situations(2)))
     named = {name for each in together for name in each.groups}
-    assert not named & set(several.scores) and len(several.scores) == 2
+    assert not named & set(several.scores) and len(several.scores) == len(KIND.scores)
 
 
 def test_ranks_are_counted():
