@@ -99,13 +99,7 @@ def build(
     with plain_style():
         drawn = draw_all(layout, records)
         figures = {f"{name}.png": to_png(drawn[name]) for name in drawn}
-    parts = _head_parts(layout, records, cells)
-    parts += new_tasks(layout, cells) + over_columns(layout, records)
-    parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
-    parts += within_bounds(layout, cells) + identified(cells)
-    parts += training_cost(cells) + rank_agreement(cells)
-    parts += learning_cost(layout, cells)
-    parts += proposals(layout, records)
+    parts = _head_parts(layout, records, cells) + sections(layout, records, cells)
     if reference is not None:
         parts += side_by_side(layout, records, reference)
     parts += _gap_parts(layout, cells) + equal_queries(layout, records)
@@ -121,6 +115,23 @@ def build(
     }
     contents = {name: text.encode() for name, text in texts.items()}
     return contents | figures
+
+
+def sections(
+    layout: TableLayout, records: Sequence[RunRecord], cells: Sequence[Cell]
+) -> list[str]:
+    """Return the sections on what a table alone does not show, as Markdown.
+
+    Args:
+        layout: the experiment, fitted to the records.
+        records: all its records of one tier, sorted.
+        cells: the judged cells of these records.
+    """
+    parts = new_tasks(layout, cells) + over_columns(layout, records)
+    parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
+    parts += within_bounds(layout, cells) + identified(cells)
+    parts += training_cost(cells) + rank_agreement(cells)
+    return parts + learning_cost(layout, cells) + proposals(layout, records)
 
 
 def terminal_page(folder: str | Path) -> str:

@@ -26,6 +26,7 @@ from benchmarks.website import claims, methods
 from benchmarks.website.cell_data import cell_lines, compact, json_lines, page_data
 from benchmarks.website.reports import Report, digest_of, load
 from benchmarks.website.run_data import index_script, runs_script
+from benchmarks.website.sections import sections_of
 from benchmarks.website.table_page import KINDS, parts_of, verdicts
 from metricopt.errors import ConfigError
 from metricopt.files import read_text
@@ -96,7 +97,7 @@ class Site:
             "claims.html": self._claims(),
             "methods.html": self._methods(),
             "findings.html": self._findings(),
-            "run.html": self._page("run"),
+            "run.html": self._page("run", reports=self.reports),
             "data/methods.js": _assigned("methods", self._regrets()),
             "data/runs/index.js": index_script(self.reports),
         }
@@ -105,7 +106,7 @@ class Site:
         return found
 
     def _files_of(self, report: Report) -> Files:
-        cells = report.cells or tuple(report.own_cells.values())
+        cells = report.cells_shown
         return {
             f"{report.name}.html": self._table(report),
             f"data/{report.name}.js": _assigned("table", page_data(report)),
@@ -133,11 +134,9 @@ class Site:
         )
 
     def _table(self, report: Report) -> str:
-        records = report.records or report.own
-        cells = report.cells or tuple(report.own_cells.values())
         rows = [row for row in report.layout.rows if row.budget is None]
-        lines = remarks.facts(report.layout, records).splitlines()
-        notes = remarks.notes(report.layout, cells)
+        lines = remarks.facts(report.layout, report.shown).splitlines()
+        notes = remarks.notes(report.layout, report.cells_shown)
         pairs = [line.removeprefix("- ").partition(": ")[::2] for line in lines]
         seen = {row.sees for row in rows}
         budgets = report.layout.query_budgets or (15, 50, 150, 500)
@@ -145,6 +144,7 @@ class Site:
             "table",
             report=report,
             parts=parts_of(report),
+            sections=sections_of(report),
             sees=[word for word in (*SEES, "") if word in seen],
             families=list(dict.fromkeys(row.family for row in rows)),
             budgets=sorted({0, 15, *budgets}),

@@ -53,6 +53,16 @@ class Report:
         cells = judge(self.layout, self.own) if self.own else ()
         return {place_of(cell): cell for cell in cells}
 
+    @property
+    def shown(self) -> Sequence[RunRecord]:
+        """The records its page is about: the committed ones, or a user's alone."""
+        return self.records or self.own
+
+    @property
+    def cells_shown(self) -> tuple[Cell, ...]:
+        """The judged cells of the records its page is about."""
+        return self.cells or tuple(self.own_cells.values())
+
     @cached_property
     def by_place(self) -> dict[Place, Cell]:
         """The judged cells of the committed records, by their places."""

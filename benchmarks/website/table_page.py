@@ -85,8 +85,8 @@ def fragment(block: str, row: str, column: str) -> str:
 
 
 def _part(report: Report, block: Block) -> Part | None:
-    layout, shown = report.layout, report.cells or tuple(report.own_cells.values())
-    own = [c for c in shown if c.block == block]
+    layout = report.layout
+    own = [c for c in report.cells_shown if c.block == block]
     if not own:
         return None
     filled = {cell.column.name for cell in own}

@@ -3,13 +3,17 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.cli.verbs import website
+from benchmarks.report.page import FIGURES, GAP, NOTES, RIVAL, VALUE_FUNCTIONS
+from benchmarks.report.sections.queries import EQUAL_QUERIES, QUERIES_TO_REACH
 from benchmarks.runs.paths import COMMITTED_RESULTS
 from benchmarks.runs.store import read_jsonl
+from benchmarks.tables.registry import find_experiment
 from benchmarks.website.build import write_site
 from metricopt.errors import ConfigError, DataError
 
@@ -87,6 +91,49 @@ def test_a_page_holds_every_record(site):
     for name in ("table3", "sine"):
         for record in read_jsonl(COMMITTED_RESULTS / name / "local" / "records.jsonl"):
             assert record.digest[:8] in index
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_sections_are_those_of_the_committed_report(site, name):
+    layout = find_experiment(name).layout("local")
+    text = (COMMITTED_RESULTS / name / "local" / "table.md").read_text()
+    others = {RIVAL, GAP, VALUE_FUNCTIONS, FIGURES, NOTES, EQUAL_QUERIES}
+    others.add(QUERIES_TO_REACH)
+    others |= {f"## {label}" for label in blocks_of(layout)}
+    expected = [
+        part
+        for part in re.split(r"\n(?=## )", text)[1:]
+        if part.partition("\n")[0] not in others and not part.startswith("## Beside ")
+    ]
+    page = (site / f"{name}.html").read_text()
+    found = page.split('<section class="told"')[1:]
+    assert len(found) == len(expected)
+    for section, part in zip(found, expected, strict=True):
+        title, _, body = part.partition("\n")
+        assert f">{title.removeprefix('## ')}</h2>" in section
+        lines = [line for line in body.splitlines() if re.match(r"\|(?!:?-)", line)]
+        texts = [[each.strip() for each in line[1:-1].split(" | ")] for line in lines]
+        rows = re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+        assert [[plain(cell) for cell in row] for row in cells] == texts
+
+
+def blocks_of(layout):
+    return [block.label for block in layout.blocks]
+
+
+def plain(html):
+    return unescape(re.sub(r"</?code>", "`", html))
+
+
+def test_bounds_and_claims_are_on_their_pages(site):
+    bounds = (site / "tuned-bounds.html").read_text()
+    assert 'Below the tables: <a href="#section-1">Bounds</a>.' in bounds
+    row = r"<td>MetricOpt on outputs \(ours\)</td>\s*<td class=\"n\">150</td>"
+    assert re.search(row + r"\s*<td>\d+ %</td>", bounds)
+    assert bounds.count("<details><summary>") >= 30
+    claims = (site / "coverage.html").read_text()
+    assert ">What was claimed</h2>" in claims and "<th>interval holds</th>" in claims
 
 
 def test_it_is_small(site):

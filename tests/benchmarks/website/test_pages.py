@@ -14,6 +14,8 @@ from tests.benchmarks.website.conftest import DRAWN
 
 PAGES = ("index", "claims", "methods", "findings", "table3", "sine", "tuned-bounds")
 CELL = "table3.html#balanced/metricopt/a9a/mcr"
+RUN = "#run:not(:has(#run-state)) h1"
+"""The heading of a run that is shown."""
 
 
 def first_record():
@@ -39,6 +41,43 @@ def test_every_page_opens_without_an_error(visit, site):
 def test_pages_fit_their_window(visit, name, width):
     page = visit(f"{name}.html", width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_narrow_claims_say_the_column_of_every_line(visit, width):
+    page = visit("claims.html", width=width)
+    said = page.locator(".claims td").evaluate_all(
+        "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+    )
+    names = page.locator(".claims thead tr").first.locator("th").all_text_contents()
+    assert names == ["claim", "in the paper", "here", "verdict"]
+    assert said == [f'"{name}"' for name in names[1:]] * (len(said) // 3)
+
+
+def test_the_page_of_claims_scrolls_below_their_heads(visit):
+    page = visit("claims.html")
+    row = page.locator(".claims").first.locator("tbody tr").nth(12)
+    row.evaluate("row => scrollTo({ top: row.offsetTop, behavior: 'instant' })")
+    assert page.evaluate("scrollY") > 500
+    box = page.locator(".claims thead th").first.bounding_box()
+    assert box["y"] == pytest.approx(0, abs=1)
+    assert page.locator("main .scroll").count() == 0
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("name", ["table3", "methods", "tuned-bounds"])
+def test_the_head_of_a_table_stays_visible(visit, name, width):
+    page = visit(f"{name}.html", width=width)
+    tops = """boxes => boxes.map(box => {
+        box.scrollTo({ top: 1e6, behavior: "instant" });
+        const at = box.getBoundingClientRect().top, rows = $$("thead tr", box);
+        const tops = rows.map(row => row.lastElementChild.getBoundingClientRect());
+        return [tops[0].top - at, ...tops.slice(1).map((top, i) => top.top - at)];
+    })"""
+    found = page.locator(".scroll").evaluate_all(tops)
+    assert found and all(0 <= first <= 2 for first, *_ in found)
+    # A second row of the head begins below the first, and does not hide it.
+    assert all(20 <= second <= 60 for _, *others in found for second in others)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -120,14 +159,14 @@ def test_a_cell_tells_its_runs_and_a_run_everything(visit):
     page.goto(page.url + "#balanced/metricopt/a9a/mcr")
     page.reload()
     dialog.locator("tbody a").first.click()
-    page.wait_for_selector("#run h1")
+    page.wait_for_selector(RUN)
     assert page.locator("#run h1").inner_text() == "metricopt on a9a/mcr"
 
 
 def test_a_run_is_shown_as_it_was_recorded(visit):
     record = first_record()
     page = visit(f"run.html#{record['digest']}")
-    page.wait_for_selector("#run h1")
+    page.wait_for_selector(RUN)
     shown = page.locator("#run").inner_text()
     for seed in record["seeds"].values():
         assert str(seed) in shown
@@ -148,7 +187,7 @@ def test_a_run_is_repeated_by_what_its_page_says(visit, tmp_path):
         if (record.spec.row, record.spec.column) == ("cross-entropy", "digit-8/f1")
     ]
     page = visit(f"run.html#{wanted.digest}")
-    page.wait_for_selector("#run h1")
+    page.wait_for_selector(RUN)
     checkout, script = page.locator("#run pre").nth(1).text_content().split("\n", 1)
     assert checkout.startswith("git checkout ")
     # In this checkout, whatever it was recorded with.
@@ -163,9 +202,18 @@ def test_a_run_is_repeated_by_what_its_page_says(visit, tmp_path):
     assert again["test"]["f1"] == pytest.approx(wanted.test["f1"], abs=0.02)
 
 
+@pytest.mark.parametrize("address", ["run.html", "run.html#no-digest"])
+def test_without_a_run_its_page_says_what_it_is_and_leads_on(visit, address):
+    page = visit(address)
+    assert page.locator("h1").inner_text() == "One run"
+    assert "shows the record of one run" in page.locator("main").inner_text()
+    page.locator("#run").get_by_role("link", name="table3").click()
+    assert "table3.html" in page.url
+
+
 def test_a_run_that_is_nowhere_is_said_to_be(visit):
     page = visit("run.html#0123456789abcdef")
-    page.wait_for_selector("#run h1")
+    page.wait_for_selector(RUN)
     assert page.locator("#run h1").inner_text() == "No such run"
 
 
