@@ -222,7 +222,7 @@ def _add_reports(add: Callable[..., None], named: Settings) -> None:
     about = "rebuild the committed reports from their records and compare"
     add("verify", about, "verify", some, TIER, CHECKED)
     about = "write the reports of an experiment into an archive that verify accepts"
-    out = {"--out": {"metavar": "FILE", "help": "default: EXPERIMENT.zip, here"}}
+    out = {"--out": {"metavar": "FILE", "help": "default: build/EXPERIMENT.zip"}}
     add("bundle", about, "bundle", {"experiment": named}, TIER, BUNDLED, out)
     about = "build pages of all records, to look at without a network"
     own = {"--own": _flag("also show your own runs, beside the committed ones")}

@@ -21,8 +21,9 @@ def run(options: Namespace) -> int:
         raise DataError(f"there is no report of {name} in {root}")
     lock = (ROOT / "requirements.lock").read_bytes()
     content = pack({folder: reference(folder) for folder in found}, lock)
-    out = Path(options.out or f"{name}.zip").expanduser().absolute()
+    # Beside the site, where git ignores what is made.
+    out = Path(options.out or ROOT / "build" / f"{name}.zip").expanduser().absolute()
     write_atomically(out, content)
     print(f"{out}, {len(content) / 1e6:.1f} MB")
-    print(f"./reproduce.sh verify {name} --results {out.name} checks it anywhere")
+    print(f"./reproduce.sh verify {name} --results {out} checks it, in any checkout")
     return 0

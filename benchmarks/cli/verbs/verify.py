@@ -1,15 +1,18 @@
 """The verb `verify`: rebuild reports from their records and name every difference."""
 
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 
 from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.pages import page_problems, prose
 from benchmarks.cli.verbs.experiments import reference
 from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.report.bundle import LOCK, unpack
+from benchmarks.report.layout import TableLayout
 from benchmarks.report.verify import verify
 from benchmarks.runs.paths import COMMITTED_RESULTS, ROOT, TIERS, store_root
 from benchmarks.runs.record import RunRecord
@@ -36,6 +39,7 @@ def run(options: Namespace) -> int:
 
 def _run_bundle(path: Path, options: Namespace) -> int:
     """Check the reports in an archive, against nothing of this machine."""
+    _say(f"{path.name}: unpacking it and comparing its files with their digests")
     with TemporaryDirectory() as scratch:
         bundle = unpack(path, Path(scratch).resolve())
         within = sorted(folder.name for folder in bundle.results.glob("*"))
@@ -74,12 +78,28 @@ def _problems(
             if not folder.is_dir() or folder.name not in TIERS:
                 problems.append(f"{folder} is no report of a tier; remove it")
             elif tier in (None, folder.name):
-                found = verify(layout(folder.name), folder, reference=beside(folder))
-                problems += found
+                problems += _checked(layout(folder.name), folder, beside(folder))
                 checked += 1
     if not checked:
         raise DataError(f"there is no report of {', '.join(wanted)} in {root}")
     return problems, checked
+
+
+def _checked(
+    layout: TableLayout, folder: Path, beside: Sequence[RunRecord] | None
+) -> list[str]:
+    """Return what is wrong with one report; say which, as large ones take a minute."""
+    figures = len([*folder.glob("*.png")])
+    _say(f"{folder.parent.name}, tier {folder.name}: tables and {figures} figures")
+    started = monotonic()
+    problems = verify(layout, folder, reference=beside)
+    _say(f"  checked in {monotonic() - started:.0f} s, {len(problems)} problems")
+    return problems
+
+
+def _say(text: str) -> None:
+    """Tell how far the work is, apart from what was found."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _tell(problems: Sequence[str], checked: int) -> int:

@@ -87,6 +87,23 @@ def test_the_same_report_gives_the_same_archive(packed, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
+def test_without_a_place_it_lies_where_git_ignores_it(packed, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    assert main(["bundle", NAME]) == 0
+    assert (tmp_path / "build" / "fig4.zip").read_bytes() == packed.read_bytes()
+    assert "build/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_its_check_tells_how_far_it_is(packed, elsewhere, capsys):
+    path = without_figures(packed, elsewhere / "again.zip")
+    assert main(["verify", "--results", str(path)]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("again.zip: unpacking it")
+    assert said[1] == "fig4, tier local: tables and 0 figures"
+    assert said[2].startswith("  checked in ") and said[2].endswith(" s, 0 problems")
+
+
 def test_folders_in_an_archive_are_passed_over(packed, elsewhere, capsys):
     def change(files):
         files["results/"] = b""
