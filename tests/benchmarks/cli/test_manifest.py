@@ -1,5 +1,6 @@
 """Whatever is altered in a small project, `verify` names it."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
