@@ -137,8 +137,8 @@ class ArmKind:
     Attributes:
         run: makes the choice that the runner judges. It queries the metric it is
             given, which is audited, and never sees the test split.
-        prepares: whether the run of a spec first makes something expensive that it
-            shares with other runs; such runs get a worker of their own.
+        prepares: identity of something expensive that the run of a spec first makes,
+            and shares with other runs on its pipeline; empty if it makes none.
         reads_test: whether it may query the test split; for oracles alone.
         sees: what an arm of this kind knows of its problem; all get the pipeline, which
             shows outputs and labels of the observe split.
@@ -148,7 +148,7 @@ class ArmKind:
     """
 
     run: Callable[[RunSpec, Any, Metric], Chosen]
-    prepares: Callable[[RunSpec], bool] = lambda spec: False
+    prepares: Callable[[RunSpec], str] = lambda spec: ""
     reads_test: bool = False
     sees: Callable[[Arm], Sees] = lambda arm: "outputs and labels"
     on: type[Pipeline] = NetworkPipeline

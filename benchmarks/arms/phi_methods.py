@@ -26,7 +26,7 @@ from benchmarks.problems.choices import Chosen, Trained, together
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.network_pipeline import NetworkPipeline
 from benchmarks.runs.artifacts import Artifact, get_or_make
-from benchmarks.runs.codec import changed, decode, encode
+from benchmarks.runs.codec import canonical, changed, decode, encode
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.errors import ConfigError
@@ -157,9 +157,12 @@ def learned(spec: RunSpec, source: NetworkPipeline) -> Known:
     return KnownStatistics(groups, costs)
 
 
-def trains_value_function(spec: RunSpec) -> bool:
-    """Whether the method of a run prepares something."""
-    return make_method(spec.arm).preparation_key(budget_of(spec)) is not None
+def preparation_of(spec: RunSpec) -> str:
+    """Return the identity of what the method of a run prepares; empty for nothing."""
+    key = make_method(spec.arm).preparation_key(budget_of(spec))
+    count = spec.value_functions
+    shared = [spec.metric.label, spec.arm.name, key, count]
+    return "" if key is None else canonical(shared)
 
 
 def run_method(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -171,7 +174,7 @@ def run_method(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chos
         FairnessError: if one result cost more than its budget.
     """
     count = spec.value_functions
-    if count > 1 and not trains_value_function(spec):
+    if count > 1 and not preparation_of(spec):
         raise ConfigError(
             f"{spec.arm.name} trains nothing that its runs share, so one run cannot "
             f"have {count} value functions"
@@ -280,8 +283,8 @@ def _sees(arm: Arm) -> Sees:
     return make_method(arm).sees
 
 
-METHOD = ArmKind(run_method, trains_value_function, sees=_sees)
+METHOD = ArmKind(run_method, preparation_of, sees=_sees)
 ARMS.register("method")(METHOD)
 ARMS.register("no-harm")(METHOD)
 ARMS.register("oracle")(ArmKind(run_oracle, reads_test=True, sees=lambda arm: "test"))
-ARMS.register("second-run")(ArmKind(run_second, trains_value_function, sees=_sees))
+ARMS.register("second-run")(ArmKind(run_second, preparation_of, sees=_sees))

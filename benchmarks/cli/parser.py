@@ -94,6 +94,13 @@ STORE = {"--store": _folder("folder of the run records (or METRICOPT_STORE)")}
 TIER = {"--tier": _one_of("tier", lambda: TIERS, help=", ".join(TIERS))}
 REPLICATES = _number("--replicates", "number of replicates instead of the tier's own")
 WORKERS = _number("--workers", "number of processes (default: one per core)")
+SPREAD = {
+    **WORKERS,
+    "--cluster": {
+        "metavar": "ADDRESS",
+        "help": "make the runs on a cluster of Ray: auto, or host:port",
+    },
+}
 AT_ONCE = _number("--workers", "networks trained at once (default: 1)", default=1)
 SHARD = {
     "--shard": {
@@ -167,7 +174,7 @@ def make_parser() -> tuple[Parser, list[str]]:
     runs = {name: (about, [name]) for name, about in experiments.items()}
     runs["all"] = "run all experiments, one after the other", []
     for name, (about, wanted) in runs.items():
-        options = (TIER, REPLICATES, RESULTS, OFFLINE, FRESH, WORKERS, SHARD)
+        options = (TIER, REPLICATES, RESULTS, OFFLINE, FRESH, SPREAD, SHARD)
         add(name, about, "experiments", *options, experiments=wanted)
     _add_others(add, list(experiments))
     return parser, list(verbs.choices)
@@ -179,7 +186,9 @@ def _add_others(add: Callable[..., None], experiments: Sequence[str]) -> None:
     _add_reports(add, named)
     some = {"experiments": {**named, "nargs": "*", "help": "default: all"}}
     about = "show runs, hours and disk space in advance"
-    add("plan", about, "plan", some, TIER, REPLICATES)
+    about_workers = "also predict the time with so many workers"
+    with_workers = _number("--workers", about_workers)
+    add("plan", about, "plan", some, TIER, REPLICATES, with_workers)
     about = "train the networks of experiments again"
     wanted = {"experiments": {**named, "nargs": "+"}}
     options = TIER, REPLICATES, RELEASE, MISSING, IDLE, TRIALS, AT_ONCE

@@ -5,7 +5,15 @@ faster than one with two. A worker takes a group of runs that share a pipeline.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -47,17 +55,10 @@ def run_all(
         ConfigError: if two specs fill the same place, or the store is not writable.
         MetricOptError: if a worker process is killed.
     """
-    check_unique(specs)
-    store.ensure_writable()
-    missing = [s for s in specs if s.digest in redo or store.get(s) is None]
+    missing = missing_runs(specs, store, redo)
     if not missing:
         return []
-    with tqdm(total=len(missing), unit="run", smoothing=0.05) as bar:
-
-        def report(name: str) -> None:
-            bar.set_description(name[:40].ljust(40))
-            bar.update()
-
+    with progress(len(missing)) as report:
         groups = in_groups(missing)
         if workers == 1:
             for group in groups:
@@ -67,6 +68,31 @@ def run_all(
             groups.sort(key=len, reverse=True)
             run_groups(groups, store, workers, run_group, report)
     return missing
+
+
+def missing_runs(
+    specs: Sequence[RunSpec], store: RunStore, redo: Collection[str] = ()
+) -> list[RunSpec]:
+    """Return the specs that are to be run; see `run_all`.
+
+    Raises:
+        ConfigError: if two specs fill the same place, or the store is not writable.
+    """
+    check_unique(specs)
+    store.ensure_writable()
+    return [s for s in specs if s.digest in redo or store.get(s) is None]
+
+
+@contextmanager
+def progress(count: int) -> Iterator[Callable[[str], None]]:
+    """Show how many runs have ended; what is given is called with the name of each."""
+    with tqdm(total=count, unit="run", smoothing=0.05) as bar:
+
+        def report(name: str) -> None:
+            bar.set_description(name[:40].ljust(40))
+            bar.update()
+
+        yield report
 
 
 def run_group(
@@ -89,7 +115,16 @@ def run_group(
 def execute(
     spec: RunSpec, pipeline: Pipeline, store: RunStore, machine: Mapping[str, str]
 ) -> RunRecord:
-    """Run one spec and write its record; a run that fails is recorded as such."""
+    """Run one spec and write its record."""
+    record = measured(spec, pipeline, machine)
+    store.put(record)
+    return record
+
+
+def measured(
+    spec: RunSpec, pipeline: Pipeline, machine: Mapping[str, str]
+) -> RunRecord:
+    """Run one spec and return its record; a run that fails is recorded as such."""
     started = time.perf_counter()
     facts: dict[str, Any] = {
         "spec": spec,
@@ -102,13 +137,10 @@ def execute(
         judged = judge(run_arm(spec, pipeline), spec, pipeline)
     except MetricOptError as error:
         status = "diverged" if isinstance(error, DivergedError) else "failed"
-        record = RunRecord(status=status, message=str(error), **facts)
-    else:
-        seconds = {"total": round(time.perf_counter() - started, 3)}
-        judged["seconds"] = seconds | judged["seconds"]
-        record = RunRecord(status="done", **facts, **judged)
-    store.put(record)
-    return record
+        return RunRecord(status=status, message=str(error), **facts)
+    seconds = {"total": round(time.perf_counter() - started, 3)}
+    judged["seconds"] = seconds | judged["seconds"]
+    return RunRecord(status="done", **facts, **judged)
 
 
 def judge(chosen: Chosen, spec: RunSpec, pipeline: Pipeline) -> dict[str, Any]:
@@ -161,7 +193,7 @@ def _turn(spec: RunSpec) -> tuple[str, int, str, bool]:
     if PIPELINES.get(spec.pipeline.name).shares_columns:
         return text, spec.replicate, "", False
     prepares = ARMS.get(spec.arm.kind).prepares(spec)
-    return text, spec.replicate, spec.column, prepares
+    return text, spec.replicate, spec.column, bool(prepares)
 
 
 def _values(values: Mapping[str, Tensor]) -> dict[str, list[float]]:

@@ -67,6 +67,10 @@ class Pipeline(ABC):
         """Seeds that records name, by purpose."""
         return {"split": self.replicate}
 
+    def make_shared(self) -> None:
+        """Make what its runs share and the cache keeps; by default there is nothing."""
+        return
+
     def forecast(self) -> Forecast | None:
         """Return what its network takes, without data; None for next to nothing."""
         return None

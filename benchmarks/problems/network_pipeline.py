@@ -101,6 +101,11 @@ class NetworkPipeline(Pipeline):
         """What records say of the data: `variant` and `digest`."""
         return {"variant": self.splits.variant, "digest": self.splits.digest}
 
+    def make_shared(self) -> None:
+        """Make the network and the features of all splits."""
+        for name in ("train", "observe", "test"):
+            self.encoded(name)
+
     @property
     def key(self) -> dict[str, Any]:
         """Identity of what is made on this pipeline, JSON-able."""

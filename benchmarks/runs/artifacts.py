@@ -9,7 +9,9 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +47,7 @@ def get_or_make(kind: str, key: object, make: Callable[[], Artifact]) -> Artifac
         return stored
     made = make()
     path = artifact_path(kind, key)
+    _note(path)
     tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
     facts = json.dumps(made.facts)
     content = save(tensors, {"facts": facts, "digest": _digest(tensors, facts)})
@@ -82,10 +85,54 @@ def find(kind: str, key: object) -> Artifact | None:
     except (DataError, KeyError, TypeError, ValueError, RecursionError) as error:
         _move_aside(path, error)
         return None
+    _note(path)
     # The time of the last use. Another process may have removed the file by now.
     with contextlib.suppress(OSError):
         os.utime(path)
     return found
+
+
+NOTED: ContextVar[set[str]] = ContextVar("names of artifacts that were found or made")
+
+
+@contextmanager
+def noted() -> Iterator[set[str]]:
+    """Note the names of all artifacts that are found or made inside the context."""
+    token = NOTED.set(set())
+    try:
+        yield NOTED.get()
+    finally:
+        NOTED.reset(token)
+
+
+def _note(path: Path) -> None:
+    names = NOTED.get(None)
+    if names is not None:
+        names.add(f"{path.parent.name}/{path.name}")
+
+
+def packed(names: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of artifacts by name, for the cache of another machine.
+
+    One that was removed meanwhile to make room is left out.
+    """
+    folder, found = cache_root() / "artifacts", {}
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = (folder / name).read_bytes()
+    return found
+
+
+def lacking(names: Iterable[str]) -> list[str]:
+    """Return the names of the artifacts that the cache of this machine lacks."""
+    folder = cache_root() / "artifacts"
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def unpack(files: Mapping[str, bytes]) -> None:
+    """Put artifacts of another machine into the cache."""
+    for name, content in files.items():
+        write_atomically(cache_root() / "artifacts" / name, content)
 
 
 def _read(path: Path) -> Artifact:

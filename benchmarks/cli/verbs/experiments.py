@@ -74,17 +74,22 @@ class Job:
             raise DataError(f"no run of {self.label} is finished yet")
         return found
 
+    def planned(self) -> dict[str, float]:
+        """Return the seconds of runs by digest, as far as committed records know any.
+
+        Without records of the tier, those of another one tell which rows are long.
+        """
+        from benchmarks.execution.planned import planned_seconds
+
+        name, usual = self.experiment.name, self.experiment.default_tier
+        records = committed_records(name, self.tier) or committed_records(name, usual)
+        return planned_seconds(self.specs, records)
+
     def shard(self, number: int, count: int) -> "Job":
         """Return one of several parts, the same on every machine with this commit."""
-        from benchmarks.execution.planned import planned_seconds
         from benchmarks.execution.shards import shards_of
 
-        # Seconds of another tier are other seconds, but say which rows are long.
-        records = committed_records(self.experiment.name, self.tier) or (
-            committed_records(self.experiment.name, self.experiment.default_tier)
-        )
-        seconds = planned_seconds(self.specs, records)
-        specs = shards_of(self.specs, count, seconds)[number - 1]
+        specs = shards_of(self.specs, count, self.planned())[number - 1]
         return replace(self, specs=specs, part=(number, count))
 
     def write_report(self, records: Sequence[RunRecord]) -> None:
@@ -177,7 +182,7 @@ def run(options: Namespace) -> int:
             # A damaged record of the last table is named before the first is run.
             store.get(spec)
     for job in jobs:
-        _run_job(job, store, options.workers or default_workers(), redo)
+        _run_job(job, store, options, redo)
     return 0
 
 
@@ -232,17 +237,18 @@ def _mention(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> None:
+def _run_job(
+    job: Job, store: RunStore, options: Namespace, redo: frozenset[str]
+) -> None:
     # Imported here so that the checks above come at once.
-    from benchmarks.execution.networks import prepare
-    from benchmarks.execution.runner import run_all
     from benchmarks.report.page import terminal_page
 
     started = time.perf_counter()
     specs = job.specs
-    prepare([s for s in specs if s.digest in redo or store.get(s) is None])
-    workers = max(1, min(workers, len(specs)))
-    done = len(run_all(specs, store, workers=workers, redo=redo))
+    if options.cluster:
+        done = _run_on_cluster(job, store, options.cluster, redo)
+    else:
+        done = _run_here(specs, store, options.workers or default_workers(), redo)
     print(
         f"{job.label}: {done} of {len(specs)} runs made in "
         f"{(time.perf_counter() - started) / 60:.1f} minutes, "
@@ -267,6 +273,29 @@ def _run_job(job: Job, store: RunStore, workers: int, redo: frozenset[str]) -> N
     if not _is_reported(job, records):
         job.write_report(records)
     print(terminal_page(job.folder))
+
+
+def _run_here(
+    specs: Sequence[RunSpec], store: RunStore, workers: int, redo: frozenset[str]
+) -> int:
+    """Make the runs that are missing on this machine; return their number."""
+    from benchmarks.execution.networks import prepare
+    from benchmarks.execution.runner import run_all
+
+    prepare([s for s in specs if s.digest in redo or store.get(s) is None])
+    workers = max(1, min(workers, len(specs)))
+    return len(run_all(specs, store, workers=workers, redo=redo))
+
+
+def _run_on_cluster(
+    job: Job, store: RunStore, address: str, redo: frozenset[str]
+) -> int:
+    """Make the runs that are missing on a cluster; return their number."""
+    from benchmarks.execution.cluster import run_on_cluster
+
+    seconds = job.planned()
+    made = run_on_cluster(job.specs, store, address=address, redo=redo, seconds=seconds)
+    return len(made)
 
 
 def _is_reported(job: Job, records: Sequence[RunRecord]) -> bool:

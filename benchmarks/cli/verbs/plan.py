@@ -1,6 +1,7 @@
 """The verb `plan`: how many runs and hours, and how much disk, an experiment takes."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 from benchmarks.cli.verbs.experiments import (
     Job,
@@ -11,6 +12,7 @@ from benchmarks.cli.verbs.experiments import (
 from benchmarks.execution.networks import networks_of, pipelines_of
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
+from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore
 
 HEADER = (
@@ -29,13 +31,28 @@ def run(options: Namespace) -> int:
     """
     store = RunStore(store_root())
     jobs = jobs_of(options, offline=None)
-    print(align([HEADER, *(_row(job, store) for job in jobs)]))
+    rows = [_row(job, store) for job in jobs]
+    if options.workers:
+        times = [_times(job, store, options.workers) for job in jobs]
+        heading = f"hours with {options.workers}", "work", "longest", "path"
+        rows = [(*row, *more) for row, more in zip(rows, times, strict=True)]
+        print(align([(*HEADER, *heading), *rows]))
+    else:
+        print(align([HEADER, *rows]))
     print(
         "hours: of the missing runs, with one process per core, from the committed "
         "records of the tier; networks: how many have to be trained first; GPU hours: "
         f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
         "of one network, in memory, and in the cache as far as that has room."
     )
+    if options.workers:
+        print(
+            f"with {options.workers}: hours until the last of the missing runs ends, "
+            "each on one of so many workers, after its network; work: hours of all, "
+            "one after the other; longest: of one; path: of the longest chain that "
+            "waits for each other, less than which no number of workers takes. From "
+            "the run store, else from the committed records of the tier."
+        )
     for job in jobs if options.experiments else ():
         for line in left_out_lines(job):
             print(line)
@@ -49,6 +66,30 @@ def left_out_lines(job: Job) -> list[str]:
     return [f"\n{job.label} leaves out", *lines] if lines else []
 
 
+def _times(job: Job, store: RunStore, workers: int) -> tuple[str, ...]:
+    """Return the hours of the missing runs with some workers, and what bounds them."""
+    from benchmarks.execution.planned import planned_seconds, predicted, tasks_of
+
+    missing = [spec for spec in job.specs if store.get(spec) is None]
+    own = [record for spec in job.specs if (record := store.get(spec))]
+    # What this machine measured of a row says more of it than any other.
+    rows = {record.spec.row for record in own}
+    records = committed_records(job.experiment.name, job.tier)
+    records = [record for record in records if record.spec.row not in rows]
+    seconds = planned_seconds(missing, [*own, *records])
+    found = predicted(tasks_of(missing, seconds, _trainings(missing)), workers)
+    hours = (found.wall, found.work, found.longest, found.path)
+    return tuple(f"{part / 3600:.3g}" for part in hours)
+
+
+def _trainings(missing: Sequence[RunSpec]) -> dict[str, float]:
+    """Return the seconds in which a GPU trains the networks that are not there yet."""
+    untrained = {n.digest for n in networks_of(missing) if not n.is_ready}
+    forecasts = (pipeline.forecast() for pipeline in pipelines_of(missing))
+    found = {f.network: f.operations / GPU for f in forecasts if f is not None}
+    return {digest: seconds for digest, seconds in found.items() if digest in untrained}
+
+
 def _row(job: Job, store: RunStore) -> tuple[str, ...]:
     missing = [spec for spec in job.specs if store.get(spec) is None]
     known = _known_seconds(job)
@@ -58,7 +99,6 @@ def _row(job: Job, store: RunStore) -> tuple[str, ...]:
     untrained = {n.digest for n in networks_of(missing) if not n.is_ready}
     forecasts = [p.forecast() for p in pipelines_of(missing)]
     known_work = [forecast for forecast in forecasts if forecast is not None]
-    training = {f.network: f.operations for f in known_work if f.network in untrained}
     features = max((forecast.feature_bytes for forecast in known_work), default=0)
     return (
         job.experiment.name,
@@ -67,7 +107,7 @@ def _row(job: Job, store: RunStore) -> tuple[str, ...]:
         str(len(missing)),
         estimate + (f" + {unknown} unknown" if unknown else ""),
         str(len(untrained)),
-        f"{sum(training.values()) / GPU / 3600:.1f}",
+        f"{sum(_trainings(missing).values()) / 3600:.1f}",
         f"{features / 1e9:.1f}",
         f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",
     )

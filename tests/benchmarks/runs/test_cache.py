@@ -11,7 +11,11 @@ from benchmarks.runs.artifacts import (
     cache_kinds,
     clear,
     get_or_make,
+    lacking,
+    noted,
+    packed,
     size_limit,
+    unpack,
 )
 from benchmarks.runs.paths import store_root
 from benchmarks.runs.store import RunStore
@@ -143,3 +147,24 @@ def test_the_limit_is_a_number_of_gigabytes(monkeypatch):
         monkeypatch.setenv(LIMIT, text)
         with pytest.raises(ConfigError, match=f"at least 0, got '{text}'"):
             size_limit()
+
+
+def test_what_was_made_and_found_is_noted_and_goes_to_another_cache(
+    tmp_path, monkeypatch
+):
+    old = keep("theta", "before")
+    with noted() as names:
+        made, found = keep("preparation", 1), keep("theta", "before")
+        keep("preparation", 1)
+    assert names == {f"{path.parent.name}/{path.name}" for path in (made, found)}
+    assert found == old
+    keep("theta", "after")
+    assert len(names) == 2
+    files = packed([*names, "features/removed.safetensors"])
+    assert files.keys() == names
+    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "other"))
+    assert sorted(lacking(names)) == sorted(names)
+    unpack(files)
+    assert lacking(names) == []
+    there = get_or_make("preparation", 1, lambda: pytest.fail("it is there"))
+    assert torch.equal(there.tensors["part"], torch.zeros(KILOBYTE // 4))
