@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "no_harm": (bool, "True or False"),
     "level": (Real | None, "a number or None"),
     "progress": (bool, "True or False"),
-    "known": (Known | None, "a Known or None"),
+    "known": (Known | None, "what load_known(path) or `known` of a result is, or None"),
     "objective": (str | None, "a key of the metric's dictionary or None"),
     "confidence": (Real, "a number"),
     "callback": (Callable | None, "a function or None"),

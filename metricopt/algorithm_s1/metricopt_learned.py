@@ -158,6 +158,8 @@ class MetricOptLearned(Method):
         prepared = prepared or self.prepare(task, budget, generator)
         known = self.known or self.learned(prepared, task, budget)
         optimizer = known.optimizer
+        if self.known is not None:
+            optimizer.warn_beyond(budget.gradient_steps)
         self._check_queries(optimizer, budget)
         deviation = self.recipe.rollout.start_deviation
         start = starts(task.size, rows, deviation, streams.descent)
@@ -194,8 +196,9 @@ class MetricOptLearned(Method):
         own = observations(optimizer, budget.gradient_steps)
         if own > budget.queries:
             raise ConfigError(
-                f"a budget of {budget.queries} queries must allow the {own} at which "
-                f"the optimizer is shown the metric in {budget.gradient_steps} steps"
+                f"{budget.queries} queries are left for the run, which needs {own}: so "
+                f"often is the optimizer shown the metric in {budget.gradient_steps} "
+                f"steps; allow {own - budget.queries} more"
             )
 
     def _optimizer(self, budget: Budget, seed: int = 0) -> MetricOptMLP:

@@ -1,6 +1,7 @@
 """The contract of a learned optimizer: coordinate-wise steps of phi, with a state."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -44,7 +45,8 @@ class LearnedOptimizer(nn.Module, ABC):
     steps, and mapped over many sets of weights by `torch.func`.
 
     Args:
-        horizon: steps T that the optimizer is trained for; it may take more.
+        horizon: steps T that the optimizer is trained for. It may take more, with a
+            warning.
 
     Raises:
         ConfigError: if the horizon is not a whole number of at least 1.
@@ -80,6 +82,16 @@ class LearnedOptimizer(nn.Module, ABC):
         """Steps between two observations of the metric; the first one is at step 0."""
         observed = max(OBSERVED_LEAST, math.ceil(self.horizon / OBSERVED_SHARE))
         return math.ceil(self.horizon / observed)
+
+    def warn_beyond(self, steps: int) -> None:
+        """Warn that a run of so many steps is longer than the horizon, if it is."""
+        if steps > self.horizon:
+            warnings.warn(
+                f"the optimizer was trained for runs of {self.horizon} steps, and this "
+                f"one goes on to step {steps}: it may do worse there",
+                UserWarning,
+                stacklevel=3,
+            )
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

@@ -58,6 +58,11 @@ class MetaGradient:
         """Runs of the batch that were stopped."""
         return int((self._runs.frozen_at != NEVER).sum())
 
+    @property
+    def hopeless(self) -> int:
+        """Runs of the batch whose loss or gradient is not finite at phi_0."""
+        return int((self._runs.frozen_at == 0).sum())
+
     def window(self, steps: int) -> Tensor:
         """Run some steps on, and return the meta-gradient of their objective [W]."""
         centre = parameters_to_vector(self._optimizer.parameters()).detach()

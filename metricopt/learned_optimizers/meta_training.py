@@ -4,6 +4,7 @@ Source: Huang et al., CVPR 2021, supplement B; Metz et al., arXiv 1810.10180. Di
 the training goes back to its best weights if it diverges.
 """
 
+import math
 import os
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,7 +15,7 @@ from torch.nn.utils import parameters_to_vector
 
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.loop import run_to_end
-from metricopt.errors import ShapeError, require_kind
+from metricopt.errors import LossError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
 from metricopt.learned_optimizers.meta_gradient import MetaGradient
@@ -23,9 +24,11 @@ from metricopt.learned_optimizers.settings import OptimizerTrained, OptimizerTra
 from metricopt.learned_optimizers.unroll import Unroll
 from metricopt.process.seeding import make_generator
 
-ADVICE = (
-    "use the estimator 'strategies', a smaller scale of steps, or a shorter horizon"
+AT_START = (
+    "the losses of the tasks, or their gradients, are not finite at phi_0, before any "
+    "step: look at `starts` and `losses` of the tasks"
 )
+SHORTER = "use a smaller scale of steps, or a shorter horizon"
 """What helps where meta-gradients are not finite."""
 
 
@@ -60,7 +63,10 @@ def train_optimizer(
     Raises:
         ConfigError: if the checkpoint is of another training, or the tasks have no
             metric and one is asked for.
-        ShapeError: if the tasks are not as many as their numbers.
+        LossError: if the losses of tasks are not differentiable, or the objective of
+            the held-out tasks is not finite before training.
+        ShapeError: if the tasks are not as many as their numbers, or do not give a
+            loss for every copy of every task.
         DataError: if the checkpoint is damaged.
         DivergedError: if the meta-gradient is not finite over and over.
     """
@@ -149,12 +155,21 @@ class _Run:
         norm = gradient.norm().item()
         if self.settings.estimator == "merged":
             self.shares.append(self.gradient.share)
-        if not self.norms.allows_step(norm, self.done, ADVICE):
+        if not self.norms.allows_step(norm, self.done, self._advice):
             return
         scaled = gradient * min(1.0, self.settings.clip / max(norm, 1e-30))
         for weight, piece in zip(self.weights, self._pieces(scaled), strict=True):
             weight.grad = piece.clone()
         self.adam.step()
+
+    @property
+    def _advice(self) -> str:
+        """What helps where meta-gradients are not finite."""
+        if self.gradient.hopeless:
+            return AT_START
+        if self.settings.estimator == "strategies":
+            return SHORTER
+        return f"{SHORTER}, or the estimator 'strategies'"
 
     def _validate(self) -> None:
         """Judge the weights; keep them, or go back to those that were best."""
@@ -162,6 +177,11 @@ class _Run:
             return
         objective = self.settings.objective
         score = mean_objective(self.optimizer, self.held_out, objective)
+        if self.best is None and not math.isfinite(score):
+            raise LossError(
+                f"the objective of the held-out tasks must be finite before training, "
+                f"got {score}: look at their `starts`, `losses` and `costs`"
+            )
         self.validations[self.done] = score
         if self.best is None or score < self.validations[self.kept]:
             self.best = parameters_to_vector(self.weights).detach().clone()

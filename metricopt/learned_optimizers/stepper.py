@@ -26,7 +26,8 @@ OWN = ("step", FROZEN, LOSS, COST, BEFORE)
 class LearnedStepper(torch.optim.Optimizer):
     """Steps a single parameter phi, [d] or rows [R, d] that do not see each other.
 
-    A row whose loss, gradient or step is not finite goes back to its last phi where
+    A run that takes more steps than the optimizer was trained for warns once. A row
+    whose loss, gradient or step is not finite goes back to its last phi where
     all were, and stays there.
 
     Args:
@@ -132,6 +133,8 @@ class LearnedStepper(torch.optim.Optimizer):
         if self.phi.grad is None:
             raise ConfigError("phi has no gradient: call loss.backward() before step()")
         self._check_shown()
+        if self.state[self.phi]["step"] == self.learned.horizon:
+            self.learned.warn_beyond(self.learned.horizon + 1)
         self._step(self.phi.grad)
         return loss
 

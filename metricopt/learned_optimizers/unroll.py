@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from metricopt.errors import LossError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer, Seen, State
 from metricopt.learned_optimizers.inner_tasks import InnerTasks
 
@@ -17,6 +18,11 @@ Derivatives = Literal["none", "first", "full"]
 "none": nothing. "first": the steps, but gradients and metrics that the optimizer sees
 are constants. "full": those, too, which takes second derivatives of the loss.
 """
+DETACHED = (
+    "the losses of tasks must be differentiable in the phi that they are given, got "
+    "losses that do not depend on it: make them of phi itself, without detach, item or "
+    "no_grad"
+)
 NEVER = -1
 """The step of a run that was not stopped."""
 
@@ -37,7 +43,9 @@ class Unroll:
     """C copies of an optimizer on each of B tasks, window by window.
 
     A run whose loss, gradient or step is not finite stays at its last finite phi, and
-    at the loss it had there; if that is so at phi_0, the run never moves.
+    at the loss it had there; if that is so at phi_0, the run never moves. ShapeError is
+    raised if tasks do not give a number for every run, and LossError if their losses
+    are not differentiable.
 
     Args:
         optimizer: moves phi; its own weights are used unless others are given.
@@ -140,16 +148,27 @@ class Unroll:
         with torch.enable_grad():
             at = phi if phi.requires_grad else phi.detach().requires_grad_()
             losses = self._tasks.losses(at.unflatten(0, self._shape), self.step)
+            _check_shape("losses", losses, self._shape)
             losses = losses.flatten()
-            (gradient,) = torch.autograd.grad(
-                losses.sum(), at, create_graph=full, retain_graph=not none
-            )
+            gradient = None
+            if losses.requires_grad:
+                (gradient,) = torch.autograd.grad(
+                    losses.sum(),
+                    at,
+                    create_graph=full,
+                    retain_graph=not none,
+                    allow_unused=True,
+                )
+        if gradient is None:
+            raise LossError(DETACHED)
         if none:
             losses = losses.detach()
         return losses, gradient if full else gradient.detach()
 
     def _cost(self) -> Tensor:
-        cost = self._tasks.costs(self.phi, self.step).flatten().to(self._phi.dtype)
+        cost = self._tasks.costs(self.phi, self.step)
+        _check_shape("costs", cost, self._shape)
+        cost = cost.flatten().to(self._phi.dtype)
         return cost.detach() if self._derivatives == "none" else cost
 
     def _cut(self) -> None:
@@ -173,6 +192,16 @@ class Unroll:
             name: piece.view(len(weights), *each.shape)
             for (name, each), piece in zip(own.items(), pieces, strict=True)
         }
+
+
+def _check_shape(name: str, values: Tensor, shape: tuple[int, int]) -> None:
+    """Raise ShapeError unless tasks gave a number for every copy and task."""
+    require_kind(f"the {name} of tasks", values, Tensor, "a tensor [C, B]")
+    if values.shape != shape:
+        raise ShapeError(
+            f"the {name} of tasks must have shape [C, B] = {list(shape)}, a number for "
+            f"every copy of every task, got {list(values.shape)}"
+        )
 
 
 def _moved(

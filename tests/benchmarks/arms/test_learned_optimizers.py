@@ -17,6 +17,9 @@ from tests.benchmarks.problems.optimizers.learning_cases import (
 )
 from tests.benchmarks.problems.pipeline_cases import DIGIT, STEPS, tabular_unit
 
+# Trained for short runs, so that tests are fast.
+pytestmark = pytest.mark.filterwarnings("ignore:the optimizer was trained for runs of")
+
 
 def test_a_run_is_charged_with_its_meta_training():
     spec = learned_spec(JOINT, 45)

@@ -8,10 +8,11 @@ import torch
 from baselines.optimizers.lstm import LSTMOptimizer
 from metricopt.algorithm_s1.metricopt_learned import TRAINING, MetricOptLearned
 from metricopt.errors import ConfigError
-from metricopt.learned_optimizers import MetricOptMLP, load_optimizer
+from metricopt.learned_optimizers import MetricOptMLP, load_optimizer, save_optimizer
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
 from metricopt.methods.known import KnownOptimizer, load_known, save_known
 from metricopt.methods.result import Budget
+from metricopt.options import FinetuneOptions
 from tests.metricopt.drawn import seeded
 from tests.metricopt.quadratic_task import QuadraticTask
 
@@ -48,7 +49,7 @@ def test_a_known_one_is_not_trained_again():
 def test_any_kind_is_used_and_one_without_metric_queries_nothing():
     known = KnownOptimizer(LSTMOptimizer(20, scale=0.1), "quadratics")
     task = QuadraticTask()
-    budget = Budget(0, 8)
+    budget = Budget(0, 8)  # shorter than the optimizer was trained for
     found = MetricOptLearned(known=known).run(task, budget, seeded(), rows=3)
     assert (found.queries, task.queries) == (0, 0)
     assert found.phi.shape == (3, task.size)
@@ -56,10 +57,26 @@ def test_any_kind_is_used_and_one_without_metric_queries_nothing():
     assert not torch.equal(found.phi, start)
 
 
+def test_a_run_longer_than_it_was_trained_for_warns():
+    method = MetricOptLearned(known=KnownOptimizer(LSTMOptimizer(5), "quadratics"))
+    text = "trained for runs of 5 steps, and this one goes on to step 8"
+    with pytest.warns(UserWarning, match=text):
+        method.run(QuadraticTask(), Budget(0, 8), seeded())
+    method.run(QuadraticTask(), Budget(0, 5), seeded())
+
+
+def test_a_file_of_save_optimizer_is_used_by_load_known(tmp_path):
+    path = tmp_path / "optimizer.safetensors"
+    save_optimizer(path, MetricOptMLP(6, ALL_INPUTS), tasks="nothing")
+    with pytest.raises(ConfigError, match=r"what load_known\(path\) .* SavedOptimizer"):
+        FinetuneOptions(known=load_optimizer(path))
+    assert FinetuneOptions(known=load_known(path)).known.tasks == "nothing"
+
+
 def test_too_few_queries_and_other_knowledge_are_refused():
     known = KnownOptimizer(MetricOptMLP(6, ALL_INPUTS), "nothing")
     method = MetricOptLearned(known=known)
-    message = "a budget of 2 queries must allow the 3 at which"
+    message = "2 queries are left for the run, which needs 3: .* allow 1 more"
     with pytest.raises(ConfigError, match=message):
         method.run(QuadraticTask(), Budget(2, 6), seeded())
     other = MetricOptLearned(training=SMALL)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from metricopt.errors import ConfigError, DivergedError, ShapeError
+from metricopt.errors import ConfigError, DivergedError, LossError, ShapeError
 from metricopt.learned_optimizers import (
     MetricOptMLP,
     Objective,
@@ -186,6 +186,41 @@ def test_a_training_without_any_step_is_an_error():
     asked = settings(estimator="through-steps", deviation=0.0, objective=LOSS_ALONE)
     with pytest.raises(DivergedError, match="not finite 6 times in a row, up to it"):
         train_optimizer(mlp(inputs=LOSS_INPUTS), rough, asked)
+
+
+class Hopeless(Bare):
+    """Losses that are no number at any phi."""
+
+    def losses(self, phi, step):
+        return super().losses(phi, step) * torch.nan
+
+
+def test_losses_that_are_no_numbers_from_the_start_are_said_to_be():
+    asked = settings(objective=LOSS_ALONE)
+    with pytest.raises(DivergedError, match="not finite at phi_0, before any step"):
+        train_optimizer(mlp(inputs=LOSS_INPUTS), Hopeless, asked)
+    text = "held-out tasks must be finite before training, got nan"
+    with pytest.raises(LossError, match=text):
+        train_optimizer(
+            mlp(inputs=LOSS_INPUTS), Bare, asked, held_out=Hopeless(range(2))
+        )
+
+
+class Overflowing(Bare):
+    """Losses that are finite after the first step, and whose sum is not."""
+
+    def losses(self, phi, step):
+        return super().losses(phi, step).clamp(0.5, 1) * 3e38 ** min(step, 1)
+
+
+def test_strategies_are_no_advice_to_who_uses_them():
+    asked = settings(objective=Objective(metric_weight=0, loss_term="sum"))
+    with pytest.raises(DivergedError) as caught:
+        train_optimizer(mlp(inputs=LOSS_INPUTS), Overflowing, asked)
+    assert str(caught.value).endswith(
+        "6 times in a row, up to iteration 5: use a smaller scale of steps, or a "
+        "shorter horizon"
+    )
 
 
 def test_runs_that_were_stopped_are_counted():

@@ -196,3 +196,14 @@ def test_metricopt_without_a_learned_optimizer_needs_no_loss():
     phi.grad = torch.ones(4)
     with pytest.raises(ConfigError, match="goes by the loss: call see"):
         unseen.step()
+
+
+def test_a_run_longer_than_trained_for_warns_once():
+    phi = torch.nn.Parameter(torch.ones(3))
+    stepper = LearnedStepper([phi], Descent(0.1, horizon=4, dtype=torch.float32))
+    phi.grad = torch.ones(3)
+    for _ in range(4):
+        stepper.step()
+    with pytest.warns(UserWarning, match="for runs of 4 steps, .* on to step 5"):
+        stepper.step()
+    stepper.step()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, LossError, ShapeError
 from metricopt.learned_optimizers import InnerTasks, MetricOptMLP, Objective, Unroll
 from metricopt.learned_optimizers.contract import Seen
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
@@ -192,3 +192,38 @@ def test_a_gradient_that_is_no_number_stops_a_run():
     runs.advance(4)
     assert runs.frozen_at.tolist() == [[2]]
     assert runs.phi.tolist() == [[[0.25]]]
+
+
+WRONG = {
+    "a scalar": (lambda losses: losses.sum(), ShapeError, r"\[2, 2\], .* got \[\]"),
+    "means": (lambda losses: losses.mean(0), ShapeError, r"\[2, 2\], .* got \[2\]"),
+    "detached": (lambda losses: losses.detach(), LossError, "must be differentiable"),
+    "of others": (
+        lambda losses: torch.ones_like(losses, requires_grad=True),
+        LossError,
+        "losses that do not depend on it",
+    ),
+    "numbers": (lambda losses: losses.sum().item(), ConfigError, r"a tensor \[C, B\]"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("derivatives", ["none", "full"])
+def test_losses_of_another_kind_are_refused(name, derivatives):
+    change, error, text = WRONG[name]
+
+    class Wrong(Quadratics):
+        def losses(self, phi, step):
+            return change(super().losses(phi, step))
+
+    with pytest.raises(error, match=text):
+        Unroll(Descent(0.1), tasks(Wrong), copies=2, derivatives=derivatives)
+
+
+def test_costs_of_another_shape_are_refused():
+    class Wrong(Quadratics):
+        def costs(self, phi, step):
+            return super().costs(phi, step).mean()
+
+    with pytest.raises(ShapeError, match=r"the costs of tasks .* = \[1, 2\]"):
+        Unroll(Descent(0.1), tasks(Wrong), supervised=True)
