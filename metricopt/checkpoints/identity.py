@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
@@ -15,26 +16,32 @@ DEPTH = 6
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
-def identity_of(value: object) -> str:
+def identity_of(value: object, *, weights: bool = False) -> str:
     """Return what tells a map or a loss from one with other options.
 
     Options are attributes, arguments bound by `partial`, defaults, and what a function
     holds as a closure: plain values, tuples, tensors, and objects with such options.
-    Weights and buffers of modules are none, as training changes them, nor are lists and
-    dictionaries, which may be logs. Of a function's code, its name alone is seen.
+    Weights and buffers of modules are none, as training changes them, unless `weights`
+    asks for them, nor are lists and dictionaries, which may be logs. Of a function's
+    code, its name alone is seen.
     """
-    text = _described(value, DEPTH)
+    text = _described(value, DEPTH, weights)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def _described(value: object, depth: int) -> str:
+def _described(value: object, depth: int, weights: bool) -> str:
     if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, Tensor):
         return digest_of([value])
     name = getattr(value, "__qualname__", type(value).__qualname__)
     options = _options(value) if depth else {}
-    inside = [f"{key}={_described(own, depth - 1)}" for key, own in options.items()]
+    if weights and isinstance(value, nn.Module):
+        own_weights = (value.named_parameters, value.named_buffers)
+        options |= dict(chain(*(each(recurse=False) for each in own_weights)))
+    inside = [
+        f"{key}={_described(own, depth - 1, weights)}" for key, own in options.items()
+    ]
     return f"{name}({', '.join(inside)})"
 
 

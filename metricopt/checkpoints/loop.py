@@ -4,9 +4,10 @@ import os
 import time
 from typing import Any, Protocol
 
+from torch import nn
 from tqdm import tqdm
 
-from metricopt.checkpoints.state import read_state, write_state
+from metricopt.checkpoints.state import begin, end, read_state, write_state
 from metricopt.files import user_path
 
 
@@ -36,6 +37,10 @@ class Resumable(Protocol):
     @property
     def settings(self) -> Pace:
         """How long it is, and how often it is saved."""
+
+    @property
+    def trained(self) -> nn.Module:
+        """What is trained in place."""
 
     @property
     def said(self) -> str:
@@ -72,6 +77,7 @@ def run_to_end(
     if path is not None:
         key = run.key()
         state = read_state(path, key)
+        begin(run.trained)
         if state is not None:
             run.restore(state)
     total, saved = run.settings.iterations, time.monotonic()
@@ -88,3 +94,4 @@ def run_to_end(
             if path is not None and (late or run.done == total):
                 write_state(path, key, run.state())
                 saved = time.monotonic()
+    end(run.trained)

@@ -16,7 +16,7 @@ import torch
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.identity import identity_of
 from metricopt.checkpoints.loop import run_to_end
-from metricopt.checkpoints.state import digest_of
+from metricopt.checkpoints.state import digest_of, start_of
 from metricopt.errors import ConfigError
 from metricopt.fewshot.adaptation import add_meta_gradient
 from metricopt.fewshot.checks import EpisodeChecks
@@ -116,7 +116,15 @@ class _Run:
         kind, shapes = type(learner.geometry), [tuple(w.shape) for w in self.weights]
         own = f"inner {inner}, {kind.__name__}, shapes {shapes}"
         options = [identity_of(each) for each in (learner.geometry, learner.loss)]
-        return f"{settings}, {own}, episodes {first}, options {options}"
+        # What earlier versions did not know stands behind what they did.
+        known = f"{settings}, {own}, episodes {first}, options {options}"
+        weighted = identity_of(learner.loss, weights=True)
+        return f"{known}, start {start_of(learner)}, loss {weighted}"
+
+    @property
+    def trained(self) -> MetaLearner:
+        """The learner."""
+        return self.learner
 
     @property
     def said(self) -> str:

@@ -15,6 +15,7 @@ from torch.nn.utils import parameters_to_vector
 
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.loop import run_to_end
+from metricopt.checkpoints.state import start_of
 from metricopt.errors import LossError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
@@ -111,11 +112,18 @@ class _Run:
         self.best: Tensor | None = None
 
     def key(self) -> str:
-        """Return what tells one training from another: settings, and the form."""
+        """Return what tells one training from another: settings, form, and start."""
         settings = asdict(replace(self.settings, save_every=0.0))
         form = f"{type(self.optimizer).__name__} {self.optimizer.settings()}"
         validated = self.held_out is not None
-        return f"{settings}, optimizer {form}, validated {validated}"
+        # What earlier versions did not know stands behind what they did.
+        known = f"{settings}, optimizer {form}, validated {validated}"
+        return f"{known}, start {start_of(self.optimizer)}"
+
+    @property
+    def trained(self) -> LearnedOptimizer:
+        """The optimizer."""
+        return self.optimizer
 
     @property
     def said(self) -> str:

@@ -77,6 +77,22 @@ def test_weights_and_logs_are_no_options():
     assert identity_of(loss) == before
 
 
+def weighted(weight):
+    """A loss with class weights, in a module that a function holds."""
+    module = nn.CrossEntropyLoss(weight=torch.tensor([1.0, weight]))
+    return module, lambda outputs, targets: module(outputs, targets)
+
+
+@pytest.mark.parametrize("within", [0, 1])
+def test_weights_tell_objects_apart_where_they_are_asked_for(within):
+    first, same, other = (weighted(weight)[within] for weight in (1.0, 1.0, 2.0))
+    assert identity_of(first) == identity_of(other)
+    assert identity_of(first, weights=True) == identity_of(same, weights=True)
+    assert identity_of(first, weights=True) != identity_of(other, weights=True)
+    layers = [nn.Sequential(nn.Linear(2, 2)) for _ in range(2)]
+    assert len({identity_of(each, weights=True) for each in layers}) == 2
+
+
 def test_an_object_that_holds_itself_has_an_identity():
     loss = Weighted(1.0)
     loss.own = loss

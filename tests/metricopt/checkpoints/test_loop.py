@@ -36,12 +36,11 @@ def test_an_interrupted_training_ends_as_an_undisturbed_one(name, tmp_path):
             return training.tasks(numbers)
 
         torch.rand(stop)  # what others draw does not matter
-        # Weights come from the file, not from what is given.
-        fresh = training.fresh(stop - 1)
+        fresh = training.fresh(0)
         with pytest.raises(Stopped):
             training.run(fresh, stopping, training.settings, checkpoint=path)
     for _ in range(2):
-        trained = training.fresh(3)
+        trained = training.fresh(0)
         found = training.run(
             trained, training.tasks, training.settings, checkpoint=path
         )
@@ -74,11 +73,41 @@ def test_a_killed_process_is_continued_bit_for_bit(name, tmp_path):
     assert process.wait() == -signal.SIGKILL
     done = torch.load(path)["numbers"][0]
     assert 0 < done < 40
-    expected, trained = training.fresh(0), training.fresh(1)
+    expected, trained = training.fresh(0), training.fresh(0)
     whole = training.run(expected, training.tasks, training.settings)
     found = training.run(trained, training.tasks, training.settings, checkpoint=path)
     assert same(trained, expected)
     assert without_time(found) == without_time(whole)
+
+
+@pytest.mark.parametrize("name", ["few-shot-adam", "strategies"])
+def test_another_start_is_another_training(name, tmp_path):
+    training, path = TRAININGS[name], tmp_path / "state.pt"
+    trained = training.fresh(0)
+    training.run(trained, training.tasks, training.settings, checkpoint=path)
+    for other in (training.fresh(1), trained):
+        with pytest.raises(
+            ConfigError, match=r"expected .*start \w{12}.*, got .*start"
+        ):
+            training.run(other, training.tasks, training.settings, checkpoint=path)
+
+
+@pytest.mark.parametrize("name", ["few-shot-adam", "strategies"])
+def test_what_was_interrupted_goes_on_with_the_same_object(name, tmp_path):
+    training, path = TRAININGS[name], tmp_path / "state.pt"
+    expected, trained = training.fresh(0), training.fresh(0)
+    training.run(expected, training.tasks, training.settings)
+
+    def stopping(numbers):
+        if numbers[0] == EACH * 4:
+            raise Stopped
+        return training.tasks(numbers)
+
+    with pytest.raises(Stopped):
+        training.run(trained, stopping, training.settings, checkpoint=path)
+    assert not same(trained, training.fresh(0))
+    training.run(trained, training.tasks, training.settings, checkpoint=path)
+    assert same(trained, expected)
 
 
 @pytest.mark.parametrize("name", ["few-shot-adam", "strategies"])
@@ -89,10 +118,12 @@ def test_a_state_of_other_settings_or_a_damaged_one_is_refused(name, tmp_path):
     with pytest.raises(ConfigError, match="is of another meta-training; expected"):
         other.run(other.fresh(0), other.tasks, other.settings, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="delete it to begin anew"):
+    with pytest.raises(DataError, match="delete it to begin anew") as caught:
         training.run(
             training.fresh(0), training.tasks, training.settings, checkpoint=path
         )
+    assert "got a damaged file or one that may run code" in str(caught.value)
+    assert "weights_only" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("save_every", "expected"), [(0, True), (1e6, False)])

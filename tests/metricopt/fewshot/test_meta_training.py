@@ -24,6 +24,7 @@ from metricopt.fewshot import (
 from metricopt.geometry import BlockIAF, Identity
 from tests.metricopt.checkpoints.trainings import accuracy, same
 from tests.metricopt.fewshot.drawn_episodes import (
+    WAYS,
     blob_learner,
     blobs,
     line_learner,
@@ -170,12 +171,30 @@ def test_options_of_a_loss_tell_trainings_apart(tmp_path):
     assert again.losses == found.losses
 
 
-def test_a_state_that_was_written_before_options_were_known_is_taken(tmp_path):
+def test_class_weights_of_a_loss_tell_trainings_apart(tmp_path):
+    path = tmp_path / "state.pt"
+
+    def learner(weight):
+        module = nn.CrossEntropyLoss(weight=torch.tensor([1.0, weight, 1.0]))
+        # Held by a function, the module is no part of the learner.
+        return MetaLearner(perceptron(4, WAYS), lambda *given: module(*given))
+
+    def trained(weight):
+        return meta_train(learner(weight), blobs, settings(), checkpoint=path)
+
+    found = trained(1.0)
+    with pytest.raises(ConfigError, match=r"another meta-training; .* loss"):
+        trained(2.0)
+    assert trained(1.0).losses == found.losses
+
+
+@pytest.mark.parametrize("after", [", options ", ", start "])
+def test_a_state_of_a_version_that_knew_less_is_taken(after, tmp_path):
     path = tmp_path / "state.pt"
     found = meta_train(line_learner(), lines, settings(), checkpoint=path)
     state = torch.load(path)
-    state["key"], options = state["key"].split(", options ")
-    assert options
+    state["key"], unknown = state["key"].split(after)
+    assert unknown
     torch.save(state, path)
     again = meta_train(line_learner(), lines, settings(), checkpoint=path)
     assert again.losses == found.losses
