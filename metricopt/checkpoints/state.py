@@ -75,8 +75,7 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
         found = str(state["key"])
     except FileNotFoundError:
         return None
-    # torch and pickle raise many kinds, with advice to run the code in a file.
-    except Exception as error:
+    except Exception as error:  # torch and pickle raise many kinds, with bad advice
         raise DataError(
             f"{path} is no complete state of a meta-training: expected tensors and "
             "plain values, got a damaged file or one that may run code; delete it to "
