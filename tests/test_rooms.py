@@ -28,6 +28,7 @@ ROOMS = {
     "metricopt.late_names": "",
     "metricopt.ranking": "",
     "metricopt.estimate": "",
+    "metricopt.structured": "errors",
     "metricopt.process": "",
     "metricopt.figures": "",
     "metricopt.registry": "errors",
@@ -46,10 +47,11 @@ ROOMS = {
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "
     "reading.outputs",
     "metricopt.detection": "errors late_names reading.outputs",
-    "metricopt.metrics": "errors registry reading.columns reading.outputs detection",
-    "metricopt.losses": "errors registry reading.outputs detection",
+    "metricopt.metrics": "errors registry reading.columns reading.outputs detection "
+    "structured",
+    "metricopt.losses": "errors registry reading.outputs detection structured",
     "metricopt.statistics": "errors registry reading.columns reading.outputs "
-    "detection metrics",
+    "detection metrics structured",
     "metricopt.reading": "errors registry reading.columns reading.inputs "
     "reading.outputs reading.meaning tasks.sampling tasks.examples tasks.row_losses "
     "adapters metrics",
@@ -112,7 +114,7 @@ ROOMS = {
     "baselines.validation": "",
     "baselines.optimizers": "",
     "baselines.training": "losses optimizers validation",
-    "baselines.learned_losses": "validation",
+    "baselines.learned_losses": "losses validation",
     "baselines.network_methods": "learned_losses losses training validation",
     "baselines.post_hoc": "validation",
     "baselines.phi_methods": "",

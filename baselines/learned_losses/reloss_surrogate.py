@@ -3,7 +3,8 @@
 Source: Huang et al., ICLR 2022, and its published code, which is followed where the
 paper is silent: Adam with rate 0.01 and weight decay 1e-3; a step sees 256 groups of
 128 recorded logits; their labels are discarded, and made anew, so that accuracies cover
-the whole range.
+the whole range. What a surrogate is of other outputs, and which groups they make, is
+in `surrogates`.
 """
 
 import copy
@@ -13,16 +14,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from baselines.learned_losses.class_correlation import log_probabilities
-from baselines.learned_losses.logit_groups import (
-    Groups,
-    group_cross_entropy,
-    make_groups,
-)
 from baselines.learned_losses.set_surrogate import agreement
 from baselines.learned_losses.soft_ranks import NetworkRanks, correlation, hard_ranks
+from baselines.learned_losses.surrogates.contract import (
+    Groups,
+    Surrogate,
+    SurrogateKind,
+)
 from metricopt.errors import (
     DataError,
     DivergedError,
@@ -33,56 +33,8 @@ from metricopt.ranking import rank_correlation
 
 Objective = Literal["correlation", "regression"]
 HELD_OUT = 10
-"""One in so many recorded logits is held out."""
-HELD_OUT_GROUPS = 256
+"""One in so many recorded outputs is held out."""
 RATE, WEIGHT_DECAY = 0.01, 1e-3
-
-
-class ReLossSurrogate(nn.Module):
-    """A loss: the mean of |h(p)| over examples, p the probability of the true class.
-
-    h is 1-128-128-128-1 with ELU. The absolute value can make it rise again: where
-    recorded networks are seldom sure, it is least at the p that right answers usually
-    have. `anchored`, which is ours, is |h(p) - h(1)|.
-
-    Args:
-        width: width of the hidden layers.
-        anchored: whether no p has a smaller loss than 1, where it is 0.
-
-    Attributes:
-        scale: factor of the loss.
-    """
-
-    scale: Tensor
-
-    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
-        super().__init__()
-        self.anchored = anchored
-        self.h = nn.Sequential(
-            nn.Linear(1, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, 1),
-        )
-        self.register_buffer("scale", torch.ones(()))
-
-    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of every group, shape [...], not negative.
-
-        Args:
-            outputs: class logits [..., n, C] or one logit [..., n, 1].
-            targets: labels, shape [..., n].
-        """
-        log_p = log_probabilities(outputs)
-        true = log_p.gather(-1, targets.long()[..., None]).exp()
-        values = self.h(true)
-        if self.anchored:
-            values = values - self.h(torch.ones_like(true[..., :1, :]))
-        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
-        return losses
 
 
 Costs = Callable[[Groups], Tensor]
@@ -90,17 +42,20 @@ Costs = Callable[[Groups], Tensor]
 
 
 def gradient_penalty(
-    surrogate: ReLossSurrogate, groups: Groups
+    surrogate: Surrogate, groups: Groups, *, per_example: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of groups, and how far their slopes are from 1: a scalar.
 
     The mean of (norm - 1)^2, of the gradient of the group's mean loss with respect to
-    the logits of one example: this asks for slope n.
+    the outputs of one example: this asks for slope n. `per_example` asks for slope 1.
     """
     outputs = groups.outputs.detach().requires_grad_()
     losses = surrogate(outputs, groups.targets)
     (gradient,) = torch.autograd.grad(losses.sum(), outputs, create_graph=True)
-    return losses, (gradient.norm(dim=-1) - 1).square().mean()
+    norms = gradient.flatten(2).norm(dim=-1)
+    if per_example:
+        norms = norms * outputs.shape[1]
+    return losses, (norms - 1).square().mean()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +65,15 @@ class Fitting:
     Attributes:
         objective: "correlation" with the metric, of ranks by a sorting network; or
             "regression", the squared difference from the metric's cost.
-        epochs: passes over the recorded logits.
+        epochs: passes over the recorded outputs.
         groups: groups in a step.
         group_size: examples in a group.
         penalty: weight of the gradient penalty.
         unit_slope: whether the loss is scaled in the end, so that its mean slope is 1
             per example.
-        anchored: see `ReLossSurrogate`.
+        anchored: see `Surrogate`.
+        per_example: whether the penalty asks for slope 1 of an example, not n.
+        held_out: groups that are held out.
     """
 
     objective: Objective = "correlation"
@@ -126,6 +83,8 @@ class Fitting:
     penalty: float = 10.0
     unit_slope: bool = False
     anchored: bool = False
+    per_example: bool = False
+    held_out: int = 256
 
     def __post_init__(self) -> None:
         require_choice("objective", self.objective, Objective)
@@ -135,6 +94,7 @@ class Fitting:
             epochs=">= 1",
             groups=">= 2",
             group_size=">= 1",
+            held_out=">= 2",
             penalty=">= 0",
         )
 
@@ -146,41 +106,50 @@ class FittedSurrogate(NamedTuple):
         surrogate: surrogate of the best epoch.
         rank_correlation: Spearman's, of its loss with the metric's cost on held-out
             groups.
-        cross_entropy: the same of cross-entropy.
+        base: the same of the loss that it takes the place of.
         course: `rank_correlation` after every epoch.
+        held_out: cost, loss and base loss of every held-out group, shape [3, G].
     """
 
-    surrogate: ReLossSurrogate
+    surrogate: Surrogate
     rank_correlation: float
-    cross_entropy: float
+    base: float
     course: list[float]
+    held_out: Tensor
 
 
 def fit_surrogate(
-    logits: Tensor, costs: Costs, fitting: Fitting, generator: torch.Generator
+    kind: SurrogateKind,
+    recorded: Groups,
+    costs: Costs,
+    fitting: Fitting,
+    generator: torch.Generator,
 ) -> FittedSurrogate:
-    """Fit a surrogate to a metric on recorded logits; the best epoch is kept.
+    """Fit a surrogate to a metric on recorded outputs; the best epoch is kept.
 
     Weights are drawn from torch's global generator.
 
     Args:
-        logits: recorded, shape [N, C].
+        kind: what the outputs are.
+        recorded: outputs in the order of time, shape [N, ...], with their targets where
+            the kind keeps them.
         costs: costs of the metric; called with the groups of a step, and with those
             that are held out once.
         fitting: length and objective.
         generator: source of groups and labels, on the CPU.
 
     Raises:
-        DataError: if there are too few logits, or the metric is the same on all groups
+        DataError: if there are too few outputs, or the metric is the same on all groups
             that are held out.
         DivergedError: if an objective is not finite.
     """
     size = fitting.group_size
-    held, taught = _parted(logits, size, generator)
+    held, taught = _parted(kind, recorded, fitting, generator)
     held_costs = costs(held)
-    surrogate = ReLossSurrogate(anchored=fitting.anchored).to(logits)
-    cross_entropy = rank_correlation(group_cross_entropy(held), held_costs)
-    if math.isnan(cross_entropy):
+    surrogate = kind.make(held, anchored=fitting.anchored).to(held.outputs)
+    base_losses = kind.base_losses(held)
+    base = rank_correlation(base_losses, held_costs)
+    if math.isnan(base):
         raise DataError(
             f"the metric is the same on all {len(held.targets)} held-out groups of "
             f"{size} examples: there is nothing to rank"
@@ -192,17 +161,19 @@ def fit_surrogate(
         order = torch.randperm(len(taught), generator=generator)
         for places in order.split(learning.count * size):
             if len(places) == learning.count * size:
-                chosen = taught[places.to(taught.device)]
-                groups = make_groups(chosen, size, generator)
+                groups = kind.groups(recorded, taught[places], size, generator)
                 learning.step(groups, costs(groups))
         with torch.no_grad():
             course.append(agreement(surrogate(*held), held_costs))
         if course[-1] >= max(course):
             best = copy.deepcopy(surrogate)
+    with torch.no_grad():
+        losses = best(*held)
     if fitting.unit_slope:
         best.scale /= _slope(best, held)
+    seen = torch.stack([held_costs.to(losses), losses, base_losses])
     return FittedSurrogate(
-        best.requires_grad_(False), max(course), cross_entropy, course
+        best.requires_grad_(False), max(course), base, course, seen.cpu()
     )
 
 
@@ -215,9 +186,7 @@ class _Learning:
         count: groups in a step.
     """
 
-    def __init__(
-        self, surrogate: ReLossSurrogate, fitting: Fitting, count: int
-    ) -> None:
+    def __init__(self, surrogate: Surrogate, fitting: Fitting, count: int) -> None:
         self.surrogate, self.fitting, self.count = surrogate, fitting, count
         self._optimizer = torch.optim.Adam(
             surrogate.parameters(), lr=RATE, weight_decay=WEIGHT_DECAY
@@ -227,7 +196,8 @@ class _Learning:
 
     def step(self, groups: Groups, costs: Tensor) -> None:
         """Take a step towards the metric's costs of groups."""
-        losses, penalty = gradient_penalty(self.surrogate, groups)
+        each = self.fitting.per_example
+        losses, penalty = gradient_penalty(self.surrogate, groups, per_example=each)
         value = self._objective(losses, costs.to(losses))
         value = value + self.fitting.penalty * penalty
         if not bool(value.isfinite()):
@@ -243,26 +213,29 @@ class _Learning:
 
 
 def _parted(
-    logits: Tensor, size: int, generator: torch.Generator
+    kind: SurrogateKind,
+    recorded: Groups,
+    fitting: Fitting,
+    generator: torch.Generator,
 ) -> tuple[Groups, Tensor]:
-    """Return groups that are held out, and the logits to learn from."""
-    count = len(logits)
-    order = torch.randperm(count, generator=generator).to(logits.device)
+    """Return groups that are held out, and the places of outputs to learn from."""
+    count, size = len(recorded.outputs), fitting.group_size
+    order = torch.randperm(count, generator=generator)
     held, taught = order[: count // HELD_OUT], order[count // HELD_OUT :]
     if len(taught) < 2 * size or not len(held):
         raise DataError(
-            f"a surrogate needs logits for 2 groups of {size} besides those held out, "
-            f"got {count} logits"
+            f"a surrogate needs outputs for 2 groups of {size} besides those held out, "
+            f"got {count} outputs"
         )
-    # With replacement: few logits still make many groups.
-    drawn = torch.randint(len(held), (HELD_OUT_GROUPS * size,), generator=generator)
-    chosen = logits[held[drawn.to(logits.device)]]
-    return make_groups(chosen, size, generator), logits[taught]
+    # With replacement: few outputs still make many groups.
+    every = (fitting.held_out * size,)
+    drawn = torch.randint(len(held), every, generator=generator)
+    return kind.groups(recorded, held[drawn], size, generator), taught
 
 
-def _slope(surrogate: ReLossSurrogate, groups: Groups) -> Tensor:
+def _slope(surrogate: Surrogate, groups: Groups) -> Tensor:
     """Return the mean slope per example."""
     outputs = groups.outputs.detach().requires_grad_()
     losses = surrogate(outputs, groups.targets)
     (gradient,) = torch.autograd.grad(losses.sum(), outputs)
-    return gradient.norm(dim=-1).mean() * groups.targets.shape[-1]
+    return gradient.flatten(2).norm(dim=-1).mean() * groups.targets.shape[1]

@@ -1,6 +1,6 @@
 """ReLoss: a surrogate learns to rank outputs as the metric does, then it is the loss.
 
-A training with cross-entropy records its logits; a surrogate is fitted to them; then
+A training with the usual loss records its outputs; a surrogate is fitted to them; then
 the network is trained again, from the same start, with the surrogate instead.
 
 Source: Huang et al., ICLR 2022. Differs: the published code fits the surrogate once, to
@@ -15,15 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from baselines.learned_losses.logit_groups import Groups, group_cross_entropy
 from baselines.learned_losses.reloss_surrogate import (
     FittedSurrogate,
     Fitting,
-    ReLossSurrogate,
     fit_surrogate,
 )
 from baselines.learned_losses.set_surrogate import agreement
-from baselines.losses.cross_entropy import cross_entropy
+from baselines.learned_losses.surrogates.contract import (
+    KINDS,
+    Groups,
+    Surrogate,
+    SurrogateKind,
+)
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     Assignment,
@@ -37,48 +40,71 @@ from baselines.validation import labels
 from metricopt.errors import require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
+DIGITS = 4
+
 
 @NETWORK_METHODS.register("reloss")
 @dataclass(frozen=True, kw_only=True)
 class ReLoss(NetworkMethod):
     """Train with a loss that was fitted to rank groups of outputs as the metric does.
 
-    The surrogate costs one metric query a group, on `group_size` examples with made-up
-    labels; the notes count these. With `keep_best` the metric is queried on the whole
-    observe split after every epoch of the last training.
+    The surrogate costs one metric query a group, on `group_size` examples; the notes
+    count these. With `keep_best` the metric is queried on the whole observe split after
+    every epoch of the last training.
 
-    The notes also give the rank correlation of the surrogate and of cross-entropy with
-    the metric: on groups held out from the recorded logits, and, `_plain`, at the end
-    on groups of the observe split with their own labels, one query each (0 where the
-    metric does not vary).
+    The notes also give the rank correlation of the surrogate and of the usual loss with
+    the metric: on groups held out from the recorded outputs, and, `_plain`, at the end
+    on groups of the observe split with their own targets, one query each (0 where the
+    metric does not vary). Where targets are recorded, the notes list cost, loss and
+    usual loss of the held-out groups, `held_out_`.
 
     Attributes:
+        kind: what the outputs are, which decides the surrogate and the usual loss.
         fitting: settings of the surrogate.
-        recorded: most logits that are recorded, drawn evenly over the training.
+        recorded: most outputs that are recorded, drawn evenly over the training.
     """
 
+    kind: str = "classes"
     fitting: Fitting = field(default_factory=Fitting)
     recorded: int = 2_000_000
 
     def __post_init__(self) -> None:
         require_ranges("ReLoss", vars(self), recorded=">= 1")
 
+    @property
+    def _kind(self) -> SurrogateKind:
+        return KINDS.get(self.kind)()
+
+    def check_suits(self, outputs: Any, targets: Tensor) -> None:
+        """Check that outputs and targets are of the kind of the surrogate."""
+        self._kind.check(outputs, targets[: len(outputs)])
+
     def _train(self, given: Assignment) -> NetworkResult:
-        recorder = _Recorder(self.recorded, given)
-        fitted = self._fit(torch.cat(recorder.logits), given)
+        kind = self._kind
+        recorder = _Recorder(kind, self.recorded, given)
+        fitted = self._fit(kind, recorder.recorded, given)
         notes: Notes = {
             "rank_correlation": fitted.rank_correlation,
-            "rank_correlation_cross_entropy": fitted.cross_entropy,
+            f"rank_correlation_{kind.base}": fitted.base,
             "rank_correlations": fitted.course,
             "group_queries": given.validation.queries,
         }
+        if kind.keeps_targets:
+            names = ("cost", "loss", "base")
+            rounded = [
+                [float(f"{value:.{DIGITS}g}") for value in line]
+                for line in fitted.held_out.tolist()
+            ]
+            notes |= {f"held_out_{n}": r for n, r in zip(names, rounded, strict=True)}
         network, surrogate = copy.deepcopy(given.network), fitted.surrogate
         run = given.trained(network, surrogate.forward, given.metric_score())
         notes |= run.best.noted("observe_cost")
         notes |= self._plain(network, surrogate, given)
         return given.result(network, recorder.steps + run.steps, notes)
 
-    def _fit(self, logits: Tensor, given: Assignment) -> FittedSurrogate:
+    def _fit(
+        self, kind: SurrogateKind, recorded: Groups, given: Assignment
+    ) -> FittedSurrogate:
         validation, generator = given.validation, given.generator
 
         def costs(groups: Groups) -> Tensor:
@@ -87,13 +113,13 @@ class ReLoss(NetworkMethod):
             return torch.cat(found)
 
         with globally_seeded(drawn_seed(generator)):
-            return fit_surrogate(logits, costs, self.fitting, generator)
+            return fit_surrogate(kind, recorded, costs, self.fitting, generator)
 
     def _plain(
-        self, network: nn.Module, surrogate: ReLossSurrogate, given: Assignment
+        self, network: nn.Module, surrogate: Surrogate, given: Assignment
     ) -> dict[str, float]:
         """Return rank correlations on groups of the observe split: a query for each."""
-        validation = given.validation
+        validation, kind = given.validation, self._kind
         outputs = predict_examples(network, validation.observe)
         targets = labels(validation.observe)
         size = min(self.fitting.group_size, len(targets))
@@ -104,46 +130,78 @@ class ReLoss(NetworkMethod):
         values = [validation.values_on(at, part.outputs[None]) for at, part in pairs]
         costs = validation.as_costs(torch.cat(values))
         ours = torch.stack([surrogate(*part) for part in parts])
-        plain = torch.stack([group_cross_entropy(part) for part in parts])
+        plain = torch.stack([kind.base_losses(part) for part in parts])
         return {
             "rank_correlation_plain": agreement(ours, costs),
-            "rank_correlation_plain_cross_entropy": agreement(plain, costs),
+            f"rank_correlation_plain_{kind.base}": agreement(plain, costs),
         }
 
 
+@NETWORK_METHODS.register("usual-loss")
+@dataclass(frozen=True, kw_only=True)
+class UsualLoss(NetworkMethod):
+    """Train with the loss that a surrogate of ReLoss takes the place of.
+
+    It makes no metric query.
+
+    Attributes:
+        kind: what the outputs are.
+    """
+
+    kind: str = "classes"
+
+    def check_suits(self, outputs: Any, targets: Tensor) -> None:
+        """Check that outputs and targets are of the kind."""
+        KINDS.get(self.kind)().check(outputs, targets[: len(outputs)])
+
+    def _train(self, given: Assignment) -> NetworkResult:
+        network, loss = copy.deepcopy(given.network), KINDS.get(self.kind).loss
+        run = given.trained(network, loss, given.loss_score(loss))
+        return given.result(network, run.steps, {**run.best.noted("observe_loss")})
+
+
 class _Recorder(Hooks):
-    """A training with cross-entropy, and a share of its logits.
+    """A training with the usual loss, and a share of its outputs.
 
     Args:
-        most: logits that are recorded at the most, as many of each mini-batch.
+        kind: what the outputs are, and the usual loss.
+        most: outputs that are recorded at the most, as many of each mini-batch.
         given: what is trained.
 
     Attributes:
-        logits: logits of every mini-batch, shape [n, C].
         steps: taken.
     """
 
-    def __init__(self, most: int, given: Assignment) -> None:
+    def __init__(self, kind: SurrogateKind, most: int, given: Assignment) -> None:
         super().__init__(given.hooks.on_epoch)
         batches = given.batches
         total = given.training.epochs * batches.steps_per_epoch * batches.batch_size
-        self.logits: list[Tensor] = []
+        self._kind = kind
+        self._parts: list[Groups] = []
         self._share = min(1.0, most / total)
         self._device = batches.targets.device
-        network, observe = copy.deepcopy(given.network), given.loss_score(cross_entropy)
+        network, observe = copy.deepcopy(given.network), given.loss_score(kind.loss)
         run = given.run(network, self._loss, observe)
         self.steps = run.steps
         given.finish(run, self)
 
+    @property
+    def recorded(self) -> Groups:
+        """Outputs in the order of time with their targets, in one piece."""
+        outputs, targets = zip(*self._parts, strict=True)
+        return Groups(torch.cat(outputs), torch.cat(targets))
+
     def state(self) -> dict[str, Any]:
-        """Return the logits so far, in one piece."""
-        return {"logits": torch.cat(self.logits)}
+        """Return the outputs so far, in one piece."""
+        return self.recorded._asdict()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned."""
-        self.logits = [state["logits"].to(self._device)]
+        self._parts = [Groups(*(state[n].to(self._device) for n in Groups._fields))]
 
     def _loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        kept = outputs[: max(1, round(self._share * len(outputs)))]
-        self.logits.append(kept.detach().float().clone())
-        return cross_entropy(outputs, targets)
+        first = slice(max(1, round(self._share * len(outputs))))
+        kept = outputs[first].detach().to(self._kind.dtype).clone()
+        seen = targets[first] if self._kind.keeps_targets else targets[:0]
+        self._parts.append(Groups(kept, seen.clone()))
+        return self._kind.loss(outputs, targets)

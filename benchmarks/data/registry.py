@@ -7,11 +7,14 @@ from benchmarks.data.detection.contract import DETECTION
 from benchmarks.data.few_shot.contract import FEW_SHOT
 from benchmarks.data.folders.contract import FOLDERS
 from benchmarks.data.listed.contract import LISTED
+from benchmarks.data.poses.contract import POSES
 from benchmarks.data.read_source import ReadSource
 from metricopt.errors import ConfigError
 from metricopt.registry import Registry, find
 
-KINDS: tuple[Registry[Any], ...] = (DATASETS, LISTED, FOLDERS, DETECTION, FEW_SHOT)
+KINDS: tuple[Registry[Any], ...] = (
+    *(DATASETS, LISTED, FOLDERS, DETECTION, FEW_SHOT, POSES),
+)
 """The registries of data sets, by kind."""
 
 

@@ -6,7 +6,8 @@ A training takes minutes, so tables name the methods that they train.
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.problems.images.method_networks import CE, MethodImages
+from benchmarks.problems.by_method import ByMethod
+from benchmarks.problems.images.method_networks import CE
 from benchmarks.problems.problem import Problem
 from benchmarks.rows.contract import Row, Run
 from benchmarks.rows.controls import finetuned
@@ -24,8 +25,10 @@ LABELS: dict[str, Labelled] = {
             "ALA Table 2": "ce",
             "ALA Table 5": "ce",
             "ReLoss": "ce",
+            "ReLoss reading": "ce",
         },
     ),
+    "mse": ("squared error", {"ReLoss pose": "mse"}),
     "self-paced": (
         "self-paced, within the mini-batch",
         {"ALA Table 1": "self-paced"},
@@ -70,7 +73,10 @@ LABELS: dict[str, Labelled] = {
         "ALA (our loss), 2nd run, the policy learns on",
         {"ALA Table 5": "ala-finetune"},
     ),
-    "reloss": ("ReLoss", {"ReLoss": "reloss"}),
+    "reloss": (
+        "ReLoss",
+        {"ReLoss": "reloss", "ReLoss pose": "reloss", "ReLoss reading": "reloss"},
+    ),
     "reloss-anchored": ("ReLoss, anchored (ours)", {}),
     "reloss-regression": ("ReLoss by regression", {}),
 }
@@ -89,7 +95,7 @@ NOTES = {
     "reloss-anchored": "|h(p) - h(1)| instead of |h(p)|; ours",
     "reloss-regression": "the surrogate learns values instead of ranks",
 }
-MAIN = (CE, "ala", "ala-literal", "reloss")
+MAIN = (CE, "mse", "ala", "ala-literal", "reloss")
 """Methods whose networks have all replicates where others have few."""
 
 
@@ -97,7 +103,7 @@ def _on(method: str) -> Any:
     """Return the change of a problem to the network that a method trains."""
 
     def on(problem: Problem) -> Problem:
-        assert isinstance(problem, MethodImages)
+        assert isinstance(problem, ByMethod)
         return problem.by(method)
 
     return on
@@ -114,9 +120,9 @@ def trained(method: str, *, base: str, name: str = "") -> Row:
     label, paper = LABELS[method]
 
     def run(problem: Problem, metric: Unit) -> Run:
-        assert isinstance(problem, MethodImages)
+        assert isinstance(problem, ByMethod)
         # The arm names what trained the network.
-        return Run(Arm("theta", problem.network.trained_by(problem.tier)))
+        return Run(Arm("theta", problem.trained_by))
 
     return Row(
         name or method,
@@ -128,6 +134,7 @@ def trained(method: str, *, base: str, name: str = "") -> Row:
         note=NOTES.get(method, ""),
         compared=False,
         is_primary=method in MAIN,
+        is_pictured=True,
         on=_on(method),
     )
 
@@ -140,6 +147,7 @@ def on_top(method: str) -> tuple[Row, Row]:
         "base": (method,),
         "on": _on(method),
         "compared": False,
+        "is_pictured": True,
     }
     return (
         finetuned(

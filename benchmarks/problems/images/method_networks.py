@@ -14,7 +14,6 @@ from benchmarks.problems.images.settings import (
     ImageBackbone,
     ImageProblem,
     ImageTraining,
-    TrainedByMethod,
 )
 from benchmarks.problems.images.tiers import (
     CLASSIC,
@@ -23,6 +22,7 @@ from benchmarks.problems.images.tiers import (
     Images,
     ImageSize,
 )
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import Settings, Unit
 
@@ -295,6 +295,11 @@ class MethodImages(Images):
         """Return the same images with the network that a method trains."""
         network = MethodNetwork(method, self.metric, self.architecture, self.whole)
         return replace(self, network=network)
+
+    @property
+    def trained_by(self) -> str:
+        """The registered method that trains the network, or the loss alone."""
+        return self.network.trained_by(self.tier)
 
 
 def described(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from benchmarks.data.registry import find_source
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.settings import DIRECT, FilmSettings, ThetaTraining
 from benchmarks.runs.codec import later
-from benchmarks.runs.spec import Unit
 from metricopt.errors import require_ranges
 
 LEARNED_SHARE = 0.8
@@ -76,21 +76,6 @@ class ImageTraining(ThetaTraining):
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 5e-4
-
-
-@dataclass(frozen=True)
-class TrainedByMethod:
-    """A network method that trains theta towards a metric.
-
-    Attributes:
-        label: name of the method in names of networks.
-        method: the network method with its settings.
-        metric: metric that it queries.
-    """
-
-    label: str
-    method: Unit
-    metric: Unit
 
 
 @dataclass(frozen=True)

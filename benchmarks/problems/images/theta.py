@@ -14,8 +14,8 @@ from baselines.training.checkpoint import Checkpoints
 from baselines.training.loop import OnEpoch
 from benchmarks.data.registry import variant_shape
 from benchmarks.networks.contract import build_network
+from benchmarks.problems.images.course import ImageMethodTraining
 from benchmarks.problems.images.images import Images, load_splits
-from benchmarks.problems.images.method_training import MethodTraining
 from benchmarks.problems.images.settings import ImageBackbone, ImageProblem
 from benchmarks.problems.pretrained.settings import ThetaTraining
 from benchmarks.problems.pretrained.theta import TRAINING, ThetaSpec
@@ -110,7 +110,7 @@ class ImageThetaSpec(ThetaSpec):
         taught = self.backbone.taught
         if taught is None:
             return super()._train(network, batches, observe, on_epoch)
-        method = MethodTraining(taught, batches, observe, on_epoch)
+        method = ImageMethodTraining(taught, batches, observe, on_epoch)
         judge = partial(self.judge, observe=observe)
         return method.train(
             network,

@@ -17,6 +17,8 @@ from benchmarks.report.figures import (
     over_columns,
     pictures,
     query_curves,
+    rankings,
+    structured,
     task_errors,
     training,
     value_functions,
@@ -45,6 +47,8 @@ KINDS = (
     training.training_course,
     training.loss_matrices,
     training.policy_course,
+    rankings.loss_over_metric,
+    structured.skeletons,
     adaptation.adaptation,
     task_errors.task_errors,
 )

@@ -37,7 +37,7 @@ def neighbours(
 
     right = record.notes["picture_right"]
     became, lost = record.notes["picture_counts"]
-    pixels = _pixels(record.notes["picture_jpeg"])
+    pixels = pixels_of(record.notes["picture_jpeg"])
     rows, columns = len(right), len(right[0]) + 1
     side, half = pixels.shape[0] // rows, len(right[0]) // 2
     # A gap after the query, and one between before and after.
@@ -102,7 +102,7 @@ def detections(
 def _draw_scene(panel: "Axes", scene: Mapping[str, Any], found: Sequence[Any]) -> None:
     from matplotlib.patches import Rectangle
 
-    panel.imshow(_pixels(scene["jpeg"]))
+    panel.imshow(pixels_of(scene["jpeg"]))
     panel.set(xticks=[], yticks=[])
     for x1, y1, x2, y2, name, _, right in found:
         colour, line = (RIGHT, "solid") if right else (WRONG, (0, (3, 2)))
@@ -132,7 +132,7 @@ def _last_changed(
     return max(changed, key=lambda record: rows.index(record.spec.row), default=None)
 
 
-def _pixels(jpeg: str) -> Any:
+def pixels_of(jpeg: str) -> Any:
     """Return an image of a record as an array [height, width, 3]."""
     import numpy as np
     from PIL import Image

@@ -1,6 +1,6 @@
 """The sections of what runs note: metrics identified, training, losses, proposals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell, note_value
@@ -34,6 +34,19 @@ CORRELATIONS = {
     "held out, cross-entropy": "rank_correlation_cross_entropy",
     "observe": "rank_correlation_plain",
     "observe, cross-entropy": "rank_correlation_plain_cross_entropy",
+}
+RECORDED_LEGEND = (
+    "Spearman's rank correlation of a loss with the metric's cost, over groups of "
+    "examples. `held out`: recorded outputs that the surrogate has not seen, with "
+    "their own targets, of all stages of a training. `observe`: outputs of the trained "
+    "network. `usual loss`: the loss that the surrogate takes the place of. Mean and "
+    "deviation over replicates."
+)
+RECORDED_CORRELATIONS = {
+    "held out": "rank_correlation",
+    "held out, usual loss": "rank_correlation_base",
+    "observe": "rank_correlation_plain",
+    "observe, usual loss": "rank_correlation_plain_base",
 }
 PROPOSALS = "## Proposals"
 PROPOSALS_LEGEND = (
@@ -115,16 +128,25 @@ def _mean(cell: Cell, read: Callable[[RunRecord], float | None]) -> float:
 
 def rank_agreement(cells: Sequence[Cell]) -> list[str]:
     """Return the section on how well losses rank outputs as the metric does."""
+    return _agreement(cells, AGREEMENT_LEGEND, CORRELATIONS) + _agreement(
+        cells, RECORDED_LEGEND, RECORDED_CORRELATIONS
+    )
+
+
+def _agreement(
+    cells: Sequence[Cell], legend: str, notes: Mapping[str, str]
+) -> list[str]:
+    """Return the section, of some notes by heading, the second one in every record."""
+    _, told, *_ = notes.values()
     lines = [
         [
             cell.column.label,
             cell.row.label,
-            *(_spread(cell, note) for note in CORRELATIONS.values()),
+            *(_spread(cell, note) for note in notes.values()),
         ]
-        for cell in _noting(cells, CORRELATIONS["held out, cross-entropy"])
+        for cell in _noting(cells, told)
     ]
-    names = ["column", "method", *CORRELATIONS]
-    return section(AGREEMENT, AGREEMENT_LEGEND, lines, names)
+    return section(AGREEMENT, legend, lines, ["column", "method", *notes])
 
 
 def _spread(cell: Cell, note: str) -> str:

@@ -33,9 +33,10 @@ def test_the_surrogate_ranks_better_than_cross_entropy():
 def test_logits_are_recorded_evenly_over_the_whole_training(monkeypatch):
     shapes, fit = [], reloss.fit_surrogate
 
-    def fitted(logits, *more):
-        shapes.append(tuple(logits.shape))
-        found = fit(logits, *more)
+    def fitted(kind, recorded, *more):
+        shapes.append(tuple(recorded.outputs.shape))
+        assert len(recorded.targets) == 0
+        found = fit(kind, recorded, *more)
         assert not any(weight.requires_grad for weight in found.surrogate.parameters())
         return found
 

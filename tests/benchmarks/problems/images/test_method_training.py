@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.problems.images import method_training
+from baselines.network_methods.contract import NETWORK_METHODS
 from benchmarks.problems.images.method_networks import METRIC_FREE, SIZES, unit_of
 from benchmarks.problems.pretrained.kept_training import DIVERGED
 from benchmarks.runs.spec import Unit
@@ -47,7 +47,7 @@ def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
     def diverge(*arguments, **more):
         raise DivergedError("the loss became nan in epoch 1 of 3")
 
-    method = method_training.NETWORK_METHODS.get("self-paced")
+    method = NETWORK_METHODS.get("self-paced")
     monkeypatch.setattr(method, "train", diverge)
     spec = theta_of("self-paced")
     made = spec.train()
@@ -56,7 +56,7 @@ def test_a_method_that_diverges_leaves_its_reason(monkeypatch):
 
 
 def test_a_moved_threshold_is_refused(monkeypatch):
-    method = method_training.NETWORK_METHODS.get("self-paced")
+    method = NETWORK_METHODS.get("self-paced")
     train = method.train
 
     def moved(*arguments, **more):

@@ -1,7 +1,8 @@
-"""Training of image networks by a network method."""
+"""Training of networks by a network method, with its course for figures."""
 
 import copy
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,26 +17,38 @@ from baselines.training.checkpoint import Checkpoints
 from baselines.training.children import Children
 from baselines.training.loop import OnEpoch
 from baselines.training.optimization import Training, arithmetic
-from baselines.training.prediction import predict, predict_examples
+from baselines.training.prediction import predict
 from baselines.training.selection import Epoch
 from baselines.validation import Validation
-from benchmarks.problems.images.images import Images
-from benchmarks.problems.images.settings import TrainedByMethod
 from benchmarks.problems.pretrained.kept_training import DIVERGED
 from benchmarks.problems.pretrained.weights import kept
 from benchmarks.runs.artifacts import Artifact
 from benchmarks.runs.codec import changed
 from benchmarks.runs.spec import Unit, metric_of
 from metricopt.errors import ConfigError, DivergedError
+from metricopt.losses.contract import Loss
+from metricopt.tasks.examples import Examples
 
 DIGITS = 5
-WATCHED = (Unit("mcr"), Unit("aucpr"))
-"""Metrics whose values on observe are noted after every epoch, for figures alone."""
-LEARNED = 5_000
-"""Training images on which the error on the training split is noted."""
-TRAIN_ERROR = "train_error"
 COURSE = "course"
 """Beginning of the names of notes with one number an epoch."""
+OBSERVE_LOSS = "observe_loss"
+"""Name of the line of the usual loss."""
+
+
+@dataclass(frozen=True)
+class TrainedByMethod:
+    """A network method that trains theta towards a metric.
+
+    Attributes:
+        label: name of the method in names of networks.
+        method: the network method with its settings.
+        metric: metric that it queries.
+    """
+
+    label: str
+    method: Unit
+    metric: Unit
 
 
 class Ledger:
@@ -81,22 +94,35 @@ class Ledger:
 
 
 @dataclass
-class MethodTraining:
+class MethodTraining(ABC):
     """Trains a network by a network method, and notes its course for figures.
 
     Attributes:
         by: the network method and the metric it works towards.
-        batches: training images.
-        observe: images on which the metric is queried.
+        batches: training examples.
+        observe: examples on which the metric is queried.
         on_epoch: called after every epoch; None to be silent.
         ledger: numbers after every epoch, and the time that the training took.
     """
 
     by: TrainedByMethod
     batches: Batches
-    observe: Images
+    observe: Examples
     on_epoch: OnEpoch | None = None
     ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """The loss that fine-tuning follows."""
+
+    @abstractmethod
+    def watched(self, network: nn.Module) -> dict[str, float]:
+        """Return what is noted of a network after every epoch, for figures alone."""
+
+    def noted(self, network: nn.Module) -> dict[str, float]:
+        """Return what else is noted of the trained network."""
+        return {}
 
     def train(
         self,
@@ -142,7 +168,7 @@ class MethodTraining:
         device = self.batches.targets.device
         facts = self._facts(result, validation, training.epochs)
         facts["precision"] = arithmetic(training.precision, device)
-        return kept(result.network, nn.CrossEntropyLoss(), judge, facts)
+        return kept(result.network, self.loss, judge, facts)
 
     def _facts(
         self, result: NetworkResult, validation: Validation, epochs: int
@@ -159,17 +185,8 @@ class MethodTraining:
             "gradient_steps": result.gradient_steps,
             "seconds": round(seconds, 1),
             "core_seconds": round(core_seconds, 1),
-            "notes": result.notes
-            | course
-            | {TRAIN_ERROR: self._train_error(result.network)},
+            "notes": result.notes | course | self.noted(result.network),
         }
-
-    def _train_error(self, network: nn.Module) -> float:
-        """Return the error rate on training images without augmentation."""
-        count = min(LEARNED, len(self.batches.targets))
-        called = predict(network, self.batches.plain(count)).argmax(1)
-        wrong = called != self.batches.targets[:count]
-        return round(float(wrong.double().mean()), DIGITS)
 
     def _look(self, epoch: Epoch) -> None:
         """Take note of an epoch whose network is shown."""
@@ -181,11 +198,6 @@ class MethodTraining:
         self.ledger.stop()
         if isinstance(network, Children):
             network = network.network(0)
-        outputs, targets = predict_examples(network, self.observe), self.observe.targets
-        found = {
-            unit.label: metric_of(unit).value(outputs, targets) for unit in WATCHED
-        }
-        found["observe_loss"] = float(nn.functional.cross_entropy(outputs, targets))
-        for name, value in found.items():
+        for name, value in self.watched(network).items():
             self.ledger.course[name].append(round(float(value), DIGITS))
         self.ledger.start()

@@ -1,0 +1,1 @@
+"""What a surrogate of ReLoss is, for one form of outputs a file."""

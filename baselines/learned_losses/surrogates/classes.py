@@ -1,0 +1,116 @@
+"""The surrogate of logits of classes, and groups with labels made for them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from baselines.learned_losses.class_correlation import log_probabilities
+from baselines.learned_losses.surrogates.contract import (
+    KINDS,
+    Groups,
+    Surrogate,
+    SurrogateKind,
+)
+from baselines.losses.cross_entropy import cross_entropy
+from metricopt.errors import ShapeError
+
+
+class ClassSurrogate(Surrogate):
+    """A loss: the mean of |h(p)| over examples, p the probability of the true class.
+
+    h is 1-128-128-128-1 with ELU. The absolute value can make it rise again: where
+    recorded networks are seldom sure, it is least at the p that right answers usually
+    have. `anchored`, which is ours, is |h(p) - h(1)|.
+
+    Args:
+        width: width of the hidden layers.
+        anchored: whether no p has a smaller loss than 1, where it is 0.
+    """
+
+    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
+        super().__init__(anchored=anchored)
+        self.h = nn.Sequential(
+            nn.Linear(1, width),
+            nn.ELU(),
+            nn.Linear(width, width),
+            nn.ELU(),
+            nn.Linear(width, width),
+            nn.ELU(),
+            nn.Linear(width, 1),
+        )
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of every group, shape [...], not negative.
+
+        Args:
+            outputs: class logits [..., n, C] or one logit [..., n, 1].
+            targets: labels, shape [..., n].
+        """
+        log_p = log_probabilities(outputs)
+        true = log_p.gather(-1, targets.long()[..., None]).exp()
+        values = self.h(true)
+        if self.anchored:
+            values = values - self.h(torch.ones_like(true[..., :1, :]))
+        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
+        return losses
+
+
+@KINDS.register("classes")
+class Classes(SurrogateKind):
+    """Logits of classes. Labels are made for them: recorded ones are not needed."""
+
+    loss = staticmethod(cross_entropy)
+    base = "cross_entropy"
+    shape = "[C]"
+    keeps_targets = False
+    dtype = torch.float32
+
+    def check(self, outputs: Any, targets: Any) -> None:
+        """Check that outputs are [N, C]."""
+        if not isinstance(outputs, Tensor) or outputs.ndim != 2:
+            got = list(outputs.shape) if isinstance(outputs, Tensor) else "a tuple"
+            raise ShapeError(f"a surrogate of classes needs outputs [N, C], got {got}")
+
+    def make(self, recorded: Groups, *, anchored: bool) -> ClassSurrogate:
+        """Return a surrogate with random weights, for any number of classes."""
+        return ClassSurrogate(anchored=anchored)
+
+    def base_losses(self, groups: Groups) -> Tensor:
+        """Return the cross-entropy of every group."""
+        return group_cross_entropy(groups)
+
+    def groups(
+        self, recorded: Groups, places: Tensor, size: int, generator: torch.Generator
+    ) -> Groups:
+        """Return groups of recorded logits with labels that are made for them."""
+        logits = recorded.outputs[places.to(recorded.outputs.device)]
+        return make_groups(logits, size, generator)
+
+
+def make_groups(logits: Tensor, size: int, generator: torch.Generator) -> Groups:
+    """Return groups of consecutive logits with new labels, from all right to chance.
+
+    A label is the predicted class up to a uniform place in the group, and a uniform
+    class behind it.
+
+    Args:
+        logits: shape [N, C], or [N, 1] for two classes; what exceeds a multiple of
+            `size` is left out.
+        size: examples n of a group.
+        generator: source of the labels, on the CPU.
+    """
+    count = len(logits) // size
+    outputs = logits[: count * size].unflatten(0, (count, size))
+    log_p = log_probabilities(outputs)
+    cuts = torch.randint(size + 1, (count, 1), generator=generator)
+    others = torch.randint(log_p.shape[-1], (count, size), generator=generator)
+    right = torch.arange(size) < cuts
+    targets = log_p.argmax(-1).where(right.to(logits.device), others.to(logits.device))
+    return Groups(outputs, targets)
+
+
+def group_cross_entropy(groups: Groups) -> Tensor:
+    """Return the cross-entropy of every group, shape [...], in nats."""
+    log_p = log_probabilities(groups.outputs)
+    return -log_p.gather(-1, groups.targets.long()[..., None])[..., 0].mean(-1)

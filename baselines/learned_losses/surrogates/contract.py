@@ -1,0 +1,118 @@
+"""The contract of a kind of surrogate: what ReLoss needs to know of a form of outputs.
+
+A kind says which groups recorded outputs make, which loss the surrogate takes the place
+of, and how the surrogate is built. How it learns and how a network is trained with it
+is the same for all kinds.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from metricopt.registry import Registry
+
+
+class Groups(NamedTuple):
+    """Groups of outputs [G, n, ...] with targets [G, n, ...]; or examples [N, ...]."""
+
+    outputs: Tensor
+    targets: Tensor
+
+
+class Surrogate(nn.Module, ABC):
+    """A loss that is learned.
+
+    Args:
+        anchored: whether the loss is kept from preferring worse outputs; ours.
+
+    Attributes:
+        scale: factor of the loss.
+    """
+
+    scale: Tensor
+
+    def __init__(self, *, anchored: bool) -> None:
+        super().__init__()
+        self.anchored = anchored
+        self.register_buffer("scale", torch.ones(()))
+
+    @abstractmethod
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of every group, shape [...], not negative.
+
+        Args:
+            outputs: shape [..., n, (one example)].
+            targets: shape [..., n, (one example)].
+        """
+
+
+class SurrogateKind(ABC):
+    """What is particular to one form of outputs.
+
+    Attributes:
+        loss: the loss that the surrogate takes the place of; its training is recorded.
+        base: what notes call it.
+        shape: the outputs of one example, in words.
+        keeps_targets: whether targets are recorded with outputs.
+        dtype: type that outputs are recorded in.
+    """
+
+    loss: ClassVar[Callable[[Tensor, Tensor], Tensor]]
+    base: ClassVar[str] = "base"
+    shape: ClassVar[str]
+    keeps_targets: ClassVar[bool] = True
+    dtype: ClassVar[torch.dtype] = torch.float16
+
+    @abstractmethod
+    def check(self, outputs: Any, targets: Any) -> None:
+        """Check that outputs and targets are of this kind.
+
+        Raises:
+            ShapeError, DataError: if they are not.
+        """
+
+    @abstractmethod
+    def make(self, recorded: Groups, *, anchored: bool) -> Surrogate:
+        """Return a surrogate with random weights.
+
+        Args:
+            recorded: some recorded outputs with their targets.
+            anchored: see `Surrogate`.
+        """
+
+    @abstractmethod
+    def base_losses(self, groups: Groups) -> Tensor:
+        """Return the loss of every group that the surrogate takes the place of."""
+
+    def groups(
+        self, recorded: Groups, places: Tensor, size: int, generator: torch.Generator
+    ) -> Groups:
+        """Return groups of recorded outputs with their targets.
+
+        Half of the groups are of outputs that were recorded one soon after the other,
+        so that some are of a network that has learned little, and some of one that has
+        learned much. The others are of all times.
+
+        Args:
+            recorded: outputs in the order of time; with no targets where they are not
+                kept.
+            places: places drawn at random; what exceeds a multiple of `size` is left
+                out.
+            size: examples n of a group.
+            generator: source of what else is random, on the CPU.
+        """
+        count = len(places) // size
+        near = count // 2 * size
+        drawn = torch.cat([places[:near].sort()[0], places[near : count * size]])
+        outputs, targets = (part[drawn.to(part.device)] for part in recorded)
+        shape = (count, size)
+        return Groups(outputs.float().unflatten(0, shape), targets.unflatten(0, shape))
+
+
+KINDS: Registry[type[SurrogateKind]] = Registry(
+    "kind of surrogate", "baselines.learned_losses.surrogates"
+)
+"""Kinds of surrogates by the name of the outputs that they are for."""

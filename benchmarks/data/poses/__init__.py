@@ -1,0 +1,1 @@
+"""Data sets of people with the joints of each."""

@@ -1,0 +1,1 @@
+"""Networks that answer with heat maps of joints."""

@@ -1,0 +1,161 @@
+"""The contract of a modality, and what decides a problem of one with its network."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from baselines.learned_losses.surrogates.contract import KINDS
+from baselines.training.batches import Batches
+from baselines.training.optimization import Precision
+from benchmarks.problems.pretrained.base_weights import BaseWeights
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
+from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
+from benchmarks.problems.splits import Splits
+from benchmarks.runs.spec import Unit
+from metricopt.errors import require_ranges
+from metricopt.losses.contract import Loss
+from metricopt.registry import Registry
+
+
+@dataclass(frozen=True)
+class StructuredProblem:
+    """Examples whose answers have structure; the data set says which are the test.
+
+    Attributes:
+        modality: name of the modality.
+        dataset: name of the data set.
+        size: what examples are cut to, as the modality says.
+        observed: share of what is to learn from that is kept for metric queries.
+    """
+
+    modality: str
+    dataset: str
+    size: tuple[int, ...]
+    observed: float
+
+    def __post_init__(self) -> None:
+        require_ranges("a problem", vars(self), observed="in (0, 1)")
+
+
+@dataclass(frozen=True)
+class StructuredTraining(ThetaTraining):
+    """How theta is trained, by Adam with one cycle of the rate.
+
+    Attributes:
+        precision: "fastest" is bfloat16 where the machine is fast at it.
+        weight_decay: factor of the squared weights.
+        channels_last: whether images are kept with their channels last in memory.
+    """
+
+    loop: ClassVar[Mapping[str, Any]] = {}
+    rate: float = 1e-3
+    batch_size: int = 32
+    precision: Precision = "fastest"
+    weight_decay: float = 0.0
+    channels_last: bool = False
+
+
+@dataclass(frozen=True)
+class StructuredBackbone:
+    """A network and the method that trained it.
+
+    Attributes:
+        network: name of a network of the modality.
+        base: weights it starts from.
+        training: how it was trained.
+        taught: the method that trained it.
+        revision: raised when code changes networks, so that no old one is reused.
+    """
+
+    network: str
+    base: BaseWeights
+    training: StructuredTraining
+    taught: TrainedByMethod
+    revision: int
+
+
+@dataclass(frozen=True)
+class StructuredSettings(PretrainedSettings):
+    """Everything that decides a pipeline, except its replicate.
+
+    Attributes:
+        examples: training examples that fine-tuning sees, the first ones.
+    """
+
+    problem: StructuredProblem
+    backbone: StructuredBackbone
+    batch_size: int = 32
+    examples: int = 512
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_ranges("fine-tuning", vars(self), examples=">= 2")
+
+
+class Modality(ABC):
+    """What is particular to a kind of answer.
+
+    Attributes:
+        kind: name of the kind of surrogate, which says what the usual loss is.
+        usual: what tables call the usual loss.
+        metrics: what methods work towards, then what networks are judged by, too.
+        labels: what tables call these metrics.
+        at_once: examples that a network sees at a time when it is judged.
+    """
+
+    kind: ClassVar[str]
+    usual: ClassVar[str]
+    metrics: ClassVar[tuple[Unit, ...]]
+    labels: ClassVar[tuple[str, ...]]
+    at_once: ClassVar[int] = 64
+
+    @property
+    def loss(self) -> Loss:
+        """The usual loss, which fine-tuning follows, too."""
+        return KINDS.get(self.kind)().loss
+
+    @abstractmethod
+    def splits(self, problem: StructuredProblem, replicate: int) -> Splits:
+        """Return the splits of a problem for one replicate.
+
+        Raises:
+            DataError: if a part would be empty, or files are missing or wrong.
+        """
+
+    @abstractmethod
+    def fresh(self, problem: StructuredProblem, network: str, seed: int) -> nn.Module:
+        """Return a network with random weights."""
+
+    @abstractmethod
+    def batches(self, train: Any, recipe: StructuredTraining) -> Batches:
+        """Return the mini-batches of a training."""
+
+    @abstractmethod
+    def example(self, problem: StructuredProblem) -> Tensor:
+        """Return an input of a network, to measure its cost."""
+
+    @abstractmethod
+    def counted(self, problem: StructuredProblem) -> tuple[int, int]:
+        """Return the examples to learn from, and all, without reading any."""
+
+    def pictured(self, test: Any, outputs: Tensor) -> Mapping[str, Any]:
+        """Return notes with answers to some examples of the test, for a figure."""
+        return {}
+
+
+MODALITIES: Registry[type[Modality]] = Registry(
+    "modality", "benchmarks.problems.structured"
+)
+"""Kinds of answers by name."""
+
+
+def modality_of(problem: StructuredProblem) -> Modality:
+    """Return the modality of a problem.
+
+    Raises:
+        ConfigError: if there is no such modality.
+    """
+    return MODALITIES.get(problem.modality)()

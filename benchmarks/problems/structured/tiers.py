@@ -1,0 +1,213 @@
+"""Structured problems at every tier: networks, how methods train them, and sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
+from benchmarks.problems.pretrained.method_training import TrainedByMethod
+from benchmarks.problems.pretrained.settings import DIRECT
+from benchmarks.problems.problem import PAPER, SMOKE, DataProblem, FinetuningSize
+from benchmarks.problems.structured.contract import (
+    Modality,
+    StructuredBackbone,
+    StructuredProblem,
+    StructuredSettings,
+    StructuredTraining,
+    modality_of,
+)
+from benchmarks.runs.codec import encode, merged
+from benchmarks.runs.spec import Settings, Unit
+from metricopt.errors import ConfigError
+
+REVISION = 1
+"""Raised when code changes numbers, so that no old record is taken for a new one."""
+TRAINING_REVISION = 1
+"""Raised when code changes networks, so that no old one is taken."""
+
+VARIANTS: dict[str, Settings] = {
+    "reloss": {},
+    "reloss-anchored": {"anchored": True},
+    "reloss-regression": {"objective": "regression"},
+}
+"""Changes to how a surrogate is fitted, by a name of ours."""
+
+
+@dataclass(frozen=True)
+class StructuredSize(FinetuningSize):
+    """How large a tier is.
+
+    Attributes:
+        examples: training examples that fine-tuning sees.
+        reloss: settings of ReLoss.
+    """
+
+    value_functions: int = 1
+    seeds: int = 1
+    search_tests: int = 1
+    examples: int = 512
+    reloss: Settings = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is trained at a tier.
+
+    Attributes:
+        problem: the examples.
+        network: name of a network of the modality.
+        base: weights it starts from.
+        training: how every method trains it.
+        phi_size: number of parameters of FiLM.
+    """
+
+    problem: StructuredProblem
+    network: str
+    base: BaseWeights
+    training: StructuredTraining
+    phi_size: int
+
+
+IMAGENET = BaseWeights("torchvision")
+SHARED: Mapping[str, dict[str, Any]] = {
+    "paper": {**PAPER, "replicates": 3, "meta_tests": 3, "examples": 4_096},
+    "local": {
+        **{"replicates": 3, "meta_tests": 3, "steps": 50, "observations": 3},
+        **{"tasks": 60, "batch_size": 16},
+    },
+    "smoke": {**SMOKE, "tasks": 6, "batch_size": 8, "examples": 32},
+}
+"""How long networks are fine-tuned, at every tier."""
+
+
+def _fitting(groups: int, group_size: int, epochs: int, held_out: int) -> Settings:
+    """Return how a surrogate is fitted, scaled to a slope of 1 in the end."""
+    return {
+        **{"groups": groups, "group_size": group_size, "epochs": epochs},
+        **{"held_out": held_out, "unit_slope": True},
+    }
+
+
+SIZES = {
+    "poses": {
+        "paper": StructuredSize(
+            **SHARED["paper"],
+            reloss={"recorded": 60_000, "fitting": _fitting(64, 32, 10, 128)},
+        ),
+        "local": StructuredSize(
+            **SHARED["local"],
+            reloss={"recorded": 6_000, "fitting": _fitting(32, 16, 10, 128)},
+        ),
+        "smoke": StructuredSize(
+            **SHARED["smoke"],
+            reloss={"recorded": 400, "fitting": _fitting(8, 8, 2, 16)},
+        ),
+    },
+}
+"""Sizes by modality and tier."""
+NETWORKS = {
+    "poses": {
+        # Xiao et al., ECCV 2018: 140 epochs of Adam, 256 x 192 pixels.
+        "paper": Network(
+            StructuredProblem("poses", "coco-keypoints", (256, 192), observed=0.02),
+            "resnet50",
+            IMAGENET,
+            StructuredTraining(140, batch_size=128, channels_last=True),
+            512,
+        ),
+        "local": Network(
+            StructuredProblem("poses", "lspet-upright", (128, 96), observed=0.13),
+            "squeezenet1_1",
+            SQUEEZENET,
+            StructuredTraining(60, rate=2e-3, channels_last=True),
+            128,
+        ),
+        "smoke": Network(
+            StructuredProblem("poses", "drawn-people", (64, 48), observed=0.25),
+            "tiny",
+            BaseWeights(),
+            StructuredTraining(8, batch_size=8, rate=1e-2),
+            32,
+        ),
+    },
+}
+"""Networks by modality and tier."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structured(DataProblem):
+    """Examples with the network that a method trains on them.
+
+    Attributes:
+        data: the examples.
+        tier: the tier.
+        method: what trains the network: the usual loss, or a form of ReLoss.
+        size: how long the network is fine-tuned.
+    """
+
+    data: StructuredProblem
+    tier: str
+    method: str
+    size: StructuredSize
+    has_offsets = False
+    is_pictured = True
+
+    @classmethod
+    def at(cls, modality: str, tier: str) -> Self:
+        """Return the problem of a modality at a tier, with the usual loss."""
+        network, size = NETWORKS[modality][tier], SIZES[modality][tier]
+        usual = modality_of(network.problem).usual
+        name = network.problem.dataset
+        return cls(name=name, data=network.problem, tier=tier, method=usual, size=size)
+
+    @property
+    def modality(self) -> Modality:
+        """What the answers are."""
+        return modality_of(self.data)
+
+    @property
+    def phi_size(self) -> int:  # type: ignore[override]
+        """Number of parameters d of the adapter."""
+        return NETWORKS[self.data.modality][self.tier].phi_size
+
+    def by(self, method: str) -> Self:
+        """Return the same examples with the network that a method trains.
+
+        Raises:
+            ConfigError: if there is no such method.
+        """
+        known = (self.modality.usual, *VARIANTS)
+        if method not in known:
+            raise ConfigError(f"expected one of {', '.join(known)}, got {method!r}")
+        return replace(self, method=method)
+
+    @property
+    def trained_by(self) -> str:
+        """The registered method that trains the network."""
+        return self._taught.method.name
+
+    @property
+    def _taught(self) -> TrainedByMethod:
+        kind, metric = {"kind": self.modality.kind}, self.modality.metrics[0]
+        if self.method == self.modality.usual:
+            return TrainedByMethod(self.method, Unit("usual-loss", kind), metric)
+        changes = {"fitting": VARIANTS[self.method]}
+        settings = merged(merged(self.size.reloss, changes), kind)
+        label = f"{self.method}-{metric.name}"
+        return TrainedByMethod(label, Unit("reloss", settings), metric)
+
+    def pipeline(self, *, offsets: bool = False) -> Unit:
+        """Return the pipeline that runs it; its answers know no offsets."""
+        own = NETWORKS[self.data.modality][self.tier]
+        network = StructuredBackbone(
+            own.network, own.base, own.training, self._taught, TRAINING_REVISION
+        )
+        settings = StructuredSettings(
+            self.data,
+            network,
+            REVISION,
+            DIRECT,
+            self.size.batch_size,
+            self.size.examples,
+        )
+        return Unit("structured", encode(settings))

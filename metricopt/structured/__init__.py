@@ -1,0 +1,1 @@
+"""Answers that have structure, and the outputs of networks that give them."""
