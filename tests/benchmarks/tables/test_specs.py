@@ -11,6 +11,7 @@ from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.photographs.pipeline import PhotographSettings
 from benchmarks.problems.retrieval.pipeline import RetrievalSettings
+from benchmarks.problems.structured.contract import StructuredSettings
 from benchmarks.problems.tabular.pipeline import TabularSettings
 from benchmarks.rows.controls import SEARCHES
 from benchmarks.runs.codec import decode, encode
@@ -41,6 +42,7 @@ SETTINGS = {
     "imagenet": PhotographSettings,
     "retrieval": RetrievalSettings,
     "detection": DetectionSettings,
+    "structured": StructuredSettings,
 }
 COMMITTED = sorted((ROOT / "results").glob("*/local/records.jsonl"))
 
