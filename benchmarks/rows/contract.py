@@ -101,8 +101,8 @@ class Row:
         is_brief: whether it stands for its family in tables that show few rows.
         is_pictured: whether the first replicate keeps a picture of what it changed.
         on: the problem as the row changes it: another network, or another adapter.
-        learns_on: the problem on which its value function is learned; None for the
-            problem that it is run on.
+        learns_on: the problem on which its value function is learned, or whose loss it
+            follows; None for the problem that it is run on.
         needs: what it needs of problem and metric.
         short: settings of its method at tier smoke, where its arm does not say others.
         base_row: `base` as its table resolves it.

@@ -48,8 +48,8 @@ class Arm:
         settings: settings of that method, or of the arm itself.
         schedule: changes of a network method to the training of its pipeline.
         from_theta: whether a network method starts from the trained theta.
-        source: another pipeline, on which a method learns its value function; None for
-            the pipeline of the run.
+        source: another pipeline, on which a method learns its value function, or whose
+            loss it follows; None for the pipeline of the run.
         learning: queries that are made there; 0 for the budget of the run.
     """
 

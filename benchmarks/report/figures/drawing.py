@@ -19,6 +19,7 @@ from benchmarks.report.figures import (
     query_curves,
     rankings,
     structured,
+    surfaces,
     task_errors,
     training,
     value_functions,
@@ -51,6 +52,8 @@ KINDS = (
     structured.skeletons,
     adaptation.adaptation,
     task_errors.task_errors,
+    surfaces.surfaces,
+    surfaces.paths_to_solutions,
 )
 """Kinds of figures in the order of a page; files are named after them."""
 
