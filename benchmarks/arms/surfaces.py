@@ -130,7 +130,7 @@ def run_phi_plane(
         return Adapted(phi.float()[None])
 
     space = Space(torch.zeros(size), torch.ones(size), levels, choice)
-    return _drawn(drawing, space, found, metric)
+    return drawn(drawing, space, found, metric)
 
 
 def run_network_plane(
@@ -161,7 +161,7 @@ def run_network_plane(
     units = filter_units(dict(place.origin.named_parameters())).detach()
     origin = place.weights(place.origin)
     space = Space(origin, units, place.levels, choice, halfway)
-    return _drawn(drawing, space, found, metric)
+    return drawn(drawing, space, found, metric)
 
 
 def _chosen_phi(spec: RunSpec, pipeline: PretrainedPipeline) -> Tensor:
@@ -172,10 +172,20 @@ def _chosen_phi(spec: RunSpec, pipeline: PretrainedPipeline) -> Tensor:
     return choice.phi[0].detach()
 
 
-def _drawn(
+def drawn(
     drawing: Drawing, space: Space, found: Mapping[str, Tensor], metric: Metric
 ) -> Chosen:
-    """Return the best point of the plane's grid, with what is drawn as a note."""
+    """Return the best point of the plane's grid, with what is drawn as a note.
+
+    Args:
+        drawing: how finely it is drawn.
+        space: the weights that move.
+        found: solutions [D] by row.
+        metric: that the levels of the space are of.
+
+    Raises:
+        ConfigError: if the solutions span no plane.
+    """
     ends = torch.stack(list(found.values()))
     plane = principal_plane(space.origin, ends, space.units)
     places = plane.coordinates(ends)

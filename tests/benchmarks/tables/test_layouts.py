@@ -76,7 +76,7 @@ def test_rows_that_start_alike_fine_tune_the_adapter_of_their_base(name):
         base = specs.get((block, column, rows[row].base_row), spec)
         adapters = [one.pipeline.settings.get("adapter") for one in (spec, base)]
         tuned = spec.arm.kind == "method" and spec.arm.name in FINE_TUNING
-        tuned |= spec.arm.kind == "learned-optimizer"
+        tuned |= spec.arm.kind in ("learned-optimizer", "other-loss")
         alike = spec.pipeline.name in EPISODES  # all learners get the same tasks
         alike |= tuned and adapters[0] == adapters[1]
         assert rows[row].same_starts == alike
