@@ -114,8 +114,9 @@ ROOMS = {
     "baselines.validation": "",
     "baselines.optimizers": "",
     "baselines.training": "losses optimizers validation",
-    "baselines.learned_losses": "losses validation",
-    "baselines.network_methods": "learned_losses losses training validation",
+    "baselines.learned_losses": "embedding_losses losses validation",
+    "baselines.network_methods": "embedding_losses learned_losses losses training "
+    "validation",
     "baselines.post_hoc": "validation",
     "baselines.phi_methods": "",
     "baselines.learners": "",

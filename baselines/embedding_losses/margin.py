@@ -57,12 +57,16 @@ class Margin(EmbeddingLoss):
         """Return the loss of given triplets of embeddings [n, E], a scalar."""
         return self._margin(embeddings, targets, triplets)
 
+    def triplets(self, embeddings: Tensor, targets: Tensor) -> Triplets:
+        """Return the triplets drawn from embeddings of unit length, shape [n, E]."""
+        generator = make_generator("distance-weighted", *targets.tolist())
+        return draw_triplets(embeddings, targets, generator)
+
     def _loss(self, embeddings: Tensor, targets: Tensor) -> Tensor:
         if targets.max() >= self.classes:
             raise DataError(
                 f"margin with classes={self.classes} needs targets below that, got "
                 f"{targets.max().item()}"
             )
-        generator = make_generator("distance-weighted", *targets.tolist())
-        triplets = draw_triplets(embeddings, targets, generator)
+        triplets = self.triplets(embeddings, targets)
         return self.of_triplets(embeddings, targets, triplets)

@@ -47,5 +47,10 @@ class Triplet(EmbeddingLoss):
         """Return the mean over the given triplets of embeddings [n, E], a scalar."""
         return self._triplet(embeddings, indices_tuple=triplets)
 
+    def triplets(self, embeddings: Tensor, targets: Tensor) -> Triplets:
+        """Return the semi-hard triplets of embeddings of unit length, shape [n, E]."""
+        found: Triplets = self._mine(embeddings, targets)
+        return found
+
     def _loss(self, embeddings: Tensor, targets: Tensor) -> Tensor:
-        return self.of_triplets(embeddings, self._mine(embeddings, targets))
+        return self.of_triplets(embeddings, self.triplets(embeddings, targets))

@@ -1,9 +1,9 @@
-"""The controller of ALA: what it sees of a pair of classes, its policy, how it learns.
+"""The controller of ALA: its policy, what it decides, how it learns.
 
 Source: Huang et al., ICML 2019, Sec. 3 and 5. Where the paper is silent we chose: the
-baseline and the moving average decay by 0.9; the policy learns by Adam, after every
-period, from 256 pairs drawn from the last 20 periods of all networks; the ratio of new
-to old probabilities of their actions is clipped to [0.5, 2].
+baseline decays by 0.9; the policy learns by Adam, after every period, from 256
+decisions drawn from the last 20 periods of all networks; the ratio of new to old
+probabilities of their actions is clipped to [0.5, 2].
 """
 
 import math
@@ -14,31 +14,30 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-PAST = 10
-"""Periods whose statistics a state holds."""
-FEATURES = 2 * PAST + 4
+from baselines.learned_losses.adaptive_loss import DECAY
+
 HIDDEN = 32
 ACTIONS = (-1, 0, 1)
-DECAY = 0.9
 MEMORY, SAMPLE = 20, 256
 RATE = 1e-3
 RATIO = (0.5, 2.0)
 COLLAPSED = 0.1
 """Entropy of a collapsed policy, as a share of the greatest, log 3."""
-LARGEST = 10.0
-"""Greatest statistic, in units of log C."""
 
 
-class PairPolicy(nn.Module):
-    """Maps the state of a pair of classes to logits of its three actions.
+class Policy(nn.Module):
+    """Maps the state of a loss parameter to logits of its three actions.
 
-    All pairs share it, whatever the number of classes is.
+    All parameters of a loss share it, however many there are.
+
+    Args:
+        features: numbers in a state, F.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, features: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(FEATURES, HIDDEN),
+            nn.Linear(features, HIDDEN),
             nn.ReLU(),
             nn.Linear(HIDDEN, HIDDEN),
             nn.ReLU(),
@@ -46,83 +45,33 @@ class PairPolicy(nn.Module):
         )
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return logits [..., 3] for states [..., 24]."""
+        """Return logits [..., 3] for states [..., F]."""
         logits: Tensor = self.layers(states)
         return logits
 
 
-class PairStates:
-    """What the controller sees of each pair of classes i < j.
-
-    The statistics of both directions over the last ten periods, their relative changes
-    from their moving averages, Phi(i, j), and the share of the training that is done.
-
-    Args:
-        classes: number of classes C.
-    """
-
-    def __init__(self, classes: int) -> None:
-        self.first, self.second = torch.triu_indices(classes, classes, offset=1)
-        self._unit = math.log(classes)
-        self._past: deque[Tensor] = deque(maxlen=PAST)
-        self._average: Tensor | None = None
-
-    def observe(self, confusions: Tensor) -> None:
-        """Take note of the confusions of k networks, shape [k, C, C], NaN as 0."""
-        known = (confusions / self._unit).nan_to_num(0.0).clamp(0, LARGEST)
-        self._past.append(known)
-        previous = known if self._average is None else self._average
-        self._average = DECAY * previous + (1 - DECAY) * known
-
-    def state(self) -> dict[str, Any]:
-        """Return what was observed, for checkpoints."""
-        return {"past": list(self._past), "average": self._average}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take back what `state` returned."""
-        self._past.extend(state["past"])
-        self._average = state["average"]
-
-    def states(self, phi: Tensor, done: float) -> Tensor:
-        """Return the states of the P pairs, shape [k, P, 24].
-
-        Args:
-            phi: loss parameters, shape [k, C, C].
-            done: share of the training that is over, in [0, 1].
-        """
-        assert self._average is not None
-        missing = PAST - len(self._past)
-        past = torch.stack([self._past[0]] * missing + list(self._past), -1)
-        change = (self._past[-1] - self._average) / self._average.clamp(min=1e-6)
-        i, j = self.first, self.second
-        own = phi[:, i, j, None]
-        return torch.cat(
-            [
-                past[:, i, j],
-                past[:, j, i],
-                change[:, i, j, None].clamp(-1, 1),
-                change[:, j, i, None].clamp(-1, 1),
-                own,
-                torch.full_like(own, done),
-            ],
-            -1,
-        )
-
-
 class Decision(NamedTuple):
-    """The actions drawn for all pairs of k networks, and the states they were drawn in.
+    """The actions drawn for all P parameters of k networks, and the states they answer.
 
     Attributes:
-        states: shape [k, P, 24].
+        states: shape [k, P, F].
         actions: places in `ACTIONS`, shape [k, P].
         log_p: log-probabilities of the actions when they were drawn, shape [k, P].
-        allowed: pairs whose classes were seen, shape [P].
+        allowed: parameters that may change, shape [P].
     """
 
     states: Tensor
     actions: Tensor
     log_p: Tensor
     allowed: Tensor
+
+    def changes(self, step: float) -> Tensor:
+        """Return what is added to the parameters, shape [k, P].
+
+        Args:
+            step: how far an action moves a parameter, beta.
+        """
+        return step * (self.actions - 1).to(self.log_p) * self.allowed
 
 
 class _Experience(NamedTuple):
@@ -157,7 +106,7 @@ class Controller:
 
     def __init__(
         self,
-        policy: PairPolicy,
+        policy: Policy,
         generator: torch.Generator,
         *,
         learns: bool = True,
@@ -171,11 +120,11 @@ class Controller:
         self._baseline = 0.0
 
     def decide(self, states: Tensor, allowed: Tensor) -> Decision:
-        """Draw an action for every pair.
+        """Draw an action for every loss parameter.
 
         Args:
-            states: shape [k, P, 24].
-            allowed: pairs that may change, shape [P].
+            states: shape [k, P, F].
+            allowed: parameters that may change, shape [P].
         """
         with torch.no_grad():
             log_p = self.policy(states).log_softmax(-1)
@@ -253,23 +202,6 @@ class Controller:
         self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
-
-
-def moved(phi: Tensor, decision: Decision, pairs: PairStates, step: float) -> Tensor:
-    """Return the loss parameters after a decision, symmetric, in [-1, 1].
-
-    Args:
-        phi: shape [k, C, C].
-        decision: decision of the k networks.
-        pairs: which pair is where.
-        step: how far an action moves a parameter, beta.
-    """
-    changes = step * (decision.actions - 1).to(phi) * decision.allowed
-    found = phi.clone()
-    value = phi[:, pairs.first, pairs.second] + changes
-    found[:, pairs.first, pairs.second] = value
-    found[:, pairs.second, pairs.first] = value
-    return found.clamp(-1, 1)
 
 
 def discounted(costs: Tensor, ages: Tensor, gamma: float) -> Tensor:

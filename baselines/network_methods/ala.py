@@ -2,35 +2,42 @@
 
 Every K = 200 steps the policy sees, for each pair of classes, the mean -log probability
 of one on observed examples of the other, and lowers, keeps or raises the pair's loss
-parameter. Its reward is whether the metric has improved since the period before.
+parameter. For embeddings it sees functions of observed distances, and moves the weight
+of each. Its reward is whether the metric has improved since the period before.
 
 Source: Huang et al., ICML 2019, Sec. 3 to 5; no official code is known. Differs: the
-loss, see `class_correlation`; the metric is measured 0, 5, 10 and 15 steps before the
-end of a period, a sample of the last 20 steps, which hold 88 % of the weight in eq. 4;
-the epoch of best metric may be kept. `ala_controller` says what the paper leaves open.
+loss of classes, see `class_correlation`; the metric is measured 0, 5, 10 and 15 steps
+before the end of a period, a sample of the last 20 steps, which hold 88 % of the weight
+in eq. 4; the epoch of best metric may be kept. `ala_controller` and
+`adaptive_distances` say what the paper leaves open.
 """
 
+import copy
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from baselines.embedding_losses.margin import Margin
+from baselines.embedding_losses.triplet import Triplet
+from baselines.learned_losses.adaptive_correlation import AdaptiveCorrelation
+from baselines.learned_losses.adaptive_distances import (
+    DistanceMixture,
+    FocalWeighting,
+    Sample,
+)
+from baselines.learned_losses.adaptive_loss import AdaptiveLoss
 from baselines.learned_losses.ala_controller import (
     Controller,
     Decision,
-    PairPolicy,
-    PairStates,
+    Policy,
     discounted,
-    moved,
 )
-from baselines.learned_losses.class_correlation import (
-    confusion,
-    correlation_loss,
-    log_probabilities,
-    noisy_identity,
-)
+from baselines.learned_losses.distance_mixture import FunctionSet
 from baselines.network_methods.contract import (
     NETWORK_METHODS,
     Assignment,
@@ -40,12 +47,22 @@ from baselines.network_methods.contract import (
 )
 from baselines.training.children import Children, siblings
 from baselines.training.loop import Hooks
+from baselines.training.prediction import predict
 from baselines.validation import labels
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.process.seeding import drawn_seed, globally_seeded
 
 Form = Literal["policy", "noise", "confusion"]
 SecondRun = Literal["none", "reuse", "finetune"]
+LossName = Literal["class-correlation", "distance-mixture", "focal-weighting"]
+Framework = Literal["triplet", "margin"]
+LOSSES: Mapping[LossName, type[AdaptiveLoss]] = {
+    "class-correlation": AdaptiveCorrelation,
+    "distance-mixture": DistanceMixture,
+    "focal-weighting": FocalWeighting,
+}
+DECIMALS = 6
+"""Digits of the weights of a policy that are kept."""
 APART = 5
 """Steps between two measurements of the metric in a period."""
 NOISE = 0.1
@@ -55,15 +72,15 @@ SNAPSHOTS = 9
 @NETWORK_METHODS.register("ala")
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveLossAlignment(NetworkMethod):
-    """Train with a loss between classes that a learned policy adapts to the metric.
+    """Train with a loss that a learned policy adapts to the metric.
 
     All metric queries are on the whole observe split: `measured` a period for each
     network, none if the policy does not learn, and with `keep_best` one after every
     epoch for the first network. The notes give, period by period,
-    the reward, the entropy of the policy and how many pairs were lowered and raised;
-    and the loss parameters of the first network at nine times. `collapsed` is 1 where
-    the policy ended almost certain of every action. Pairs with a class that the observe
-    split lacks are left alone.
+    the reward, the entropy of the policy and how many parameters were lowered and
+    raised; and the loss parameters of the first network at nine times. `collapsed` is 1
+    where the policy ended almost certain of every action. Pairs with a class that the
+    observe split lacks are left alone. The result holds the policy, for other data.
 
     Attributes:
         period: steps K between two decisions.
@@ -72,13 +89,19 @@ class AdaptiveLossAlignment(NetworkMethod):
         measured: times the metric is measured in a period, at its end and before.
         updates: steps of the policy after every period.
         literal: whether the loss is eq. 6 as it is printed; see `class_correlation`.
-        form: what sets the loss parameters: the "policy"; "noise", the identity with
-            10 % noise, fixed; or "confusion", eq. 7 in units of log C, at most 1.
+        form: what sets the loss parameters: the "policy"; "noise", the default with 10
+            % noise, fixed; or, of classes alone, "confusion", eq. 7 in units of log C,
+            at most 1.
         children: networks that share the controller; the first one is returned, the
             others begin with random weights.
         batched: whether the children are computed as one; see `Children`.
         second: whether a second training follows, from the same start, whose policy is
             the first one's, fixed ("reuse") or learning on ("finetune").
+        loss: what is adapted: the loss of classes, or one of two of embeddings.
+        framework: loss of embeddings whose sampling of pairs is used.
+        functions: name of the functions of a distance mixture.
+        policy: weights of a policy that was learned on other data, which stays as it
+            is; empty for one that learns here.
     """
 
     period: int = 200
@@ -91,6 +114,10 @@ class AdaptiveLossAlignment(NetworkMethod):
     children: int = 1
     batched: bool = False
     second: SecondRun = "none"
+    loss: LossName = "class-correlation"
+    framework: Framework = "margin"
+    functions: FunctionSet = "shapes"
+    policy: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         require_ranges(
@@ -105,6 +132,15 @@ class AdaptiveLossAlignment(NetworkMethod):
         )
         require_choice("form", self.form, Form)
         require_choice("second", self.second, SecondRun)
+        require_choice("loss", self.loss, LossName)
+        require_choice("framework", self.framework, Framework)
+        require_choice("functions", self.functions, FunctionSet)
+        classes = self.loss == "class-correlation"
+        if not classes and (self.literal or self.form == "confusion"):
+            raise ConfigError(
+                "literal and form 'confusion' are of the loss of classes, got loss "
+                f"{self.loss!r}"
+            )
         if self.form == "policy" and APART * (self.measured - 1) >= self.period:
             raise ConfigError(
                 f"a period of {self.period} steps is too short to measure the metric "
@@ -113,15 +149,16 @@ class AdaptiveLossAlignment(NetworkMethod):
 
     def _train(self, given: Assignment) -> NetworkResult:
         with globally_seeded(drawn_seed(given.generator)):
-            policy = PairPolicy()
+            policy = Policy(LOSSES[self.loss].features)
             networks = siblings(given.network, self.children)
+        self._take(policy)
         if self.batched:
             # Stacked weights have a dimension more than images.
             training = replace(given.training, channels_last=False)
             given = replace(given, training=training)
         runs = 1 if self.second == "none" else 2
         for number in range(runs):
-            learns = number == 0 or self.second == "finetune"
+            learns = not self.policy and (number == 0 or self.second == "finetune")
             children = Children(networks, batched=self.batched)
             controller = Controller(
                 policy, given.generator, learns=learns, updates=self.updates
@@ -130,7 +167,34 @@ class AdaptiveLossAlignment(NetworkMethod):
             best = given.finish(alignment.run, alignment)
         steps = runs * self.children * alignment.run.steps
         notes = best.noted("observe_cost") | alignment.notes()
-        return given.result(children.network(0), steps, notes)
+        weights = parameters_to_vector(policy.parameters()).tolist()
+        learned = [round(weight, DECIMALS) for weight in weights]
+        return replace(given.result(children.network(0), steps, notes), learned=learned)
+
+    def adapted(self, given: Assignment) -> AdaptiveLoss:
+        """Return the loss whose parameters are moved, for what is trained."""
+        if self.loss == "class-correlation":
+            return AdaptiveCorrelation(given.class_count(), literal=self.literal)
+        network = copy.deepcopy(given.network)
+        size = int(predict(network, given.batches.plain(2)).shape[-1])
+        classes = int(given.batches.targets.max()) + 1
+        base = Triplet if self.framework == "triplet" else Margin
+        sample: Sample = base(classes, size).triplets
+        if self.loss == "focal-weighting":
+            return FocalWeighting(sample)
+        return DistanceMixture(sample, self.functions)
+
+    def _take(self, policy: Policy) -> None:
+        """Give a policy the weights that it got on other data, if there are any."""
+        expected = sum(weight.numel() for weight in policy.parameters())
+        if not self.policy:
+            return
+        if len(self.policy) != expected:
+            raise ConfigError(
+                f"a policy of loss {self.loss!r} needs {expected} weights, got "
+                f"{len(self.policy)}: one of another kind of loss does not fit"
+            )
+        vector_to_parameters(torch.tensor(self.policy), policy.parameters())
 
 
 class _Alignment(Hooks):
@@ -152,14 +216,14 @@ class _Alignment(Hooks):
     ) -> None:
         super().__init__(settings.on_epoch)
         self.settings, self.controller = settings, controller
-        self.validation, classes = given.validation, given.class_count()
+        self.validation = given.validation
         self.snapshots: dict[int, Tensor] = {}
         self.decision: Decision | None = None
         self.previous: Tensor | None = None
         self.costs: list[tuple[int, Tensor]] = []
-        self.pairs = PairStates(classes)
+        self.adapted = settings.adapted(given)
         noise = NOISE if settings.form == "noise" else 0.0
-        phi = noisy_identity(settings.children, classes, noise, given.generator)
+        phi = self.adapted.start(settings.children, noise, given.generator)
         self.phi = phi.to(given.batches.targets.device)
         observe = self.observe if given.training.keep_best else None
         self.run = given.run(children, self.loss, observe)
@@ -171,13 +235,14 @@ class _Alignment(Hooks):
         return {
             **{name: getattr(self, name) for name in names},
             "decision": decision,
-            "pairs": self.pairs.state(),
+            # The key that checkpoints have had from the beginning.
+            "pairs": self.adapted.state(),
             "controller": self.controller.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned."""
-        self.pairs.restore(state.pop("pairs"))
+        self.adapted.restore(state.pop("pairs"))
         self.controller.restore(state.pop("controller"))
         decision = state.pop("decision")
         self.decision = decision and Decision(*decision)
@@ -185,9 +250,7 @@ class _Alignment(Hooks):
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the networks' losses: each follows its own gradient."""
-        log_p = log_probabilities(outputs).transpose(0, 1)
-        literal = self.settings.literal
-        return correlation_loss(log_p, targets, self.phi, literal=literal).sum()
+        return self.adapted.loss(outputs, targets, self.phi).sum()
 
     def observe(self, network: nn.Module) -> float:
         """Return the metric's cost of the first network on the observe split."""
@@ -212,29 +275,25 @@ class _Alignment(Hooks):
     def notes(self) -> Notes:
         """Return what the records say of the way."""
         self.snapshots[self.run.steps] = self.phi[0].cpu()
-        phi = torch.stack(list(self.snapshots.values()))
+        phi, noted = torch.stack(list(self.snapshots.values())), self.adapted.noted
         return {
-            "phi_steps": [float(step) for step in self.snapshots],
-            "phi": [round(value, 4) for value in phi.flatten().tolist()],
+            f"{noted}_steps": [float(step) for step in self.snapshots],
+            noted: [round(value, 4) for value in phi.flatten().tolist()],
         } | self.controller.notes()
 
     def _decide(self, outputs: Tensor, done: float) -> None:
         """Reward the last decision, if there is one to compare with, and make one."""
-        log_p = log_probabilities(outputs).cpu()
-        confusions = confusion(log_p, labels(self.validation.observe).cpu())
-        seen = ~confusions[0, :, 0].isnan()
+        allowed = self.adapted.observe(outputs, labels(self.validation.observe))
         phi = self.phi.cpu()
         if self.settings.form == "confusion":
-            scaled = (confusions / math.log(len(seen))).clamp(max=1)
-            self.phi = scaled.where(seen[:, None], phi).to(self.phi)
+            self.phi = self.adapted.followed(phi).to(self.phi)
             return
         if self.costs:
             self._reward()
-        self.pairs.observe(confusions)
-        allowed = seen[self.pairs.first] & seen[self.pairs.second]
-        self.decision = self.controller.decide(self.pairs.states(phi, done), allowed)
-        phi = moved(phi, self.decision, self.pairs, self.settings.step)
-        self.phi = phi.to(self.phi)
+        states = self.adapted.states(phi, done)
+        self.decision = self.controller.decide(states, allowed)
+        changes = self.decision.changes(self.settings.step)
+        self.phi = self.adapted.moved(phi, changes).to(self.phi)
 
     def _reward(self) -> None:
         ages = torch.tensor([age for age, _ in self.costs])

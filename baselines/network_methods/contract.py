@@ -2,6 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ class NetworkResult:
         gradient_steps: steps taken on the network's weights.
         threshold: number subtracted from the logits before they are judged.
         notes: further figures that a method reports.
+        learned: what it learned beside the network, for other trainings.
     """
 
     network: nn.Module
@@ -49,6 +51,7 @@ class NetworkResult:
     gradient_steps: int
     threshold: float = 0.0
     notes: Notes = field(default_factory=dict)
+    learned: Sequence[float] = ()
 
     def predict(self, inputs: Tensor) -> Outputs:
         """Return the outputs to be judged: [N, C], or a tuple with the logits first."""

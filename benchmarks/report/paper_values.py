@@ -57,6 +57,15 @@ ROW_LABELS = {
     "ala-single": "ALA (single network)",
     "ala-noise": "ALA (random matrix)",
     "ala-confusion": "ALA (confusion matrix)",
+    "triplet": "triplet loss",
+    "margin": "margin loss",
+    "bier": "BIER",
+    "htl": "HTL",
+    "abe8": "ABE-8",
+    "triplet+mixture": "triplet + ALA (distance mixture)",
+    "margin+mixture": "margin + ALA (distance mixture)",
+    "margin+focal": "margin + ALA (focal weighting)",
+    "margin+faces": "margin + ALA (policy transfer from faces)",
     "ala-reuse": "ALA, 2nd run with the policy of the 1st",
     "ala-finetune": "ALA, 2nd run with policy fine-tuning",
     "reloss": "ReLoss",
@@ -124,11 +133,19 @@ def _table4(row: str, *accuracies: float) -> tuple[PaperValue, ...]:
     )
 
 
-def _table5(row: str, *recalls: float) -> tuple[PaperValue, ...]:
+def _sop(source: str, table: str, row: str, *recalls: float) -> tuple[PaperValue, ...]:
     return tuple(
-        PaperValue(METRICOPT, "Table 5", row, f"sop/recall@{k}", value)
-        for k, value in zip((1, 10, 100, 1000), recalls, strict=True)
+        PaperValue(source, table, row, f"sop/recall@{k}", value)
+        for k, value in zip((1, 10, 100, 1000), recalls, strict=False)
     )
+
+
+def _table5(row: str, *recalls: float) -> tuple[PaperValue, ...]:
+    return _sop(METRICOPT, "Table 5", row, *recalls)
+
+
+def _ala3(row: str, *recalls: float) -> tuple[PaperValue, ...]:
+    return _sop(ALA, "ALA Table 3", row, *recalls)
 
 
 def _table6(row: str, *values: float) -> tuple[PaperValue, ...]:
@@ -222,6 +239,15 @@ PAPER_VALUES: tuple[PaperValue, ...] = (
     _ala(2, "aucroc", "aucpr", 0.942),
     _ala(2, "aucpr", "aucpr", 0.942),
     _ala(2, "ala", "aucpr", 0.949, 0.0014),
+    *_ala3("triplet", 0.667, 0.824, 0.919),
+    *_ala3("margin", 0.727, 0.862, 0.938, 0.980),
+    *_ala3("bier", 0.727, 0.865, 0.940, 0.980),
+    *_ala3("htl", 0.748, 0.883, 0.948, 0.984),
+    *_ala3("abe8", 0.763, 0.884, 0.948, 0.982),
+    *_ala3("triplet+mixture", 0.757, 0.894, 0.953, 0.986),
+    *_ala3("margin+mixture", 0.789, 0.907, 0.965, 0.989),
+    *_ala3("margin+focal", 0.779, 0.901, 0.958, 0.987),
+    *_ala3("margin+faces", 0.752, 0.892, 0.949, 0.984),
     _ala(5, "ce", "mcr", 0.0751),
     _ala(5, "ala", "mcr", 0.0679, 0.0007),
     _ala(5, "ala-reuse", "mcr", 0.0672, 0.0004),

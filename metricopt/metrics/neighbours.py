@@ -99,7 +99,7 @@ def neighbours(
     # A class is a slice of the columns then.
     order = labels.to(embeddings.device).argsort(stable=True)
     labels = labels.to(embeddings.device)[order]
-    unit = _of_length_one(embeddings, name)[order]
+    unit = of_length_one(embeddings, name)[order]
     examples = len(order)
     chunk = max(1, min(QUERIES, HELD // examples))
     ranks = torch.empty_like(order)
@@ -110,7 +110,12 @@ def neighbours(
     return Neighbours(ranks, precision)
 
 
-def _of_length_one(embeddings: Tensor, name: str) -> Tensor:
+def of_length_one(embeddings: Tensor, name: str) -> Tensor:
+    """Return embeddings [N, E] at unit length, in float32 or finer as they come.
+
+    Raises:
+        MetricError: if one is zero or not finite; the message names the metric.
+    """
     kind = torch.promote_types(embeddings.dtype, torch.float32)
     embeddings = embeddings.to(kind)
     # In double precision, so that the square of a great number is finite.

@@ -11,7 +11,7 @@ from tests.metricopt.metrics.checked import check_metric
 EXPECTED = """
 ap50 ap50-area ap50-coco aucpr f-macro f1 g-mean jaccard jaccard-legacy
 jaccard-macro map@r mcr mean-recall recall recall@1 recall@10 recall@100 recall@1000
-top-1 top-5 worst-class-error
+top-1 top-5 verification worst-class-error
 """
 
 

@@ -113,11 +113,14 @@ class ListedImages(ReadImages):
         classes: class of every image, int64, shape [N].
         supers: super-category of every image, int64, shape [N].
         train_rows: images of the training part, which come first.
+        pairs: places of the two images of pairs that the test consists of, shape
+            [P, 2]; None where every image of the other classes is one of the test.
     """
 
     classes: Tensor
     supers: Tensor
     train_rows: int
+    pairs: Tensor | None = None
 
 
 class ListedSource(ReadSource):
@@ -125,9 +128,11 @@ class ListedSource(ReadSource):
 
     Attributes:
         expected: images of training, images, training classes and classes.
+        paired: whether the test is listed pairs of images.
     """
 
     expected: ClassVar[tuple[int, int, int, int]]
+    paired: ClassVar[bool] = False
     counts = "{1:,} images of {3:,} classes, {0:,} of {2:,} to train"
 
     @property

@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from baselines.network_methods.contract import NETWORK_METHODS, NetworkResult
+from baselines.network_methods.contract import (
+    NETWORK_METHODS,
+    NetworkMethod,
+    NetworkResult,
+)
 from baselines.training.batches import Batches
 from baselines.training.checkpoint import Checkpoints
 from baselines.training.children import Children
@@ -34,6 +38,8 @@ COURSE = "course"
 """Beginning of the names of notes with one number an epoch."""
 OBSERVE_LOSS = "observe_loss"
 """Name of the line of the usual loss."""
+LEARNED = "learned"
+"""Name of the fact that holds what a method learned beside the network."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,10 @@ class MethodTraining(ABC):
         """Return what else is noted of the trained network."""
         return {}
 
+    def prepared(self, method: NetworkMethod) -> NetworkMethod:
+        """Return the method with what other trainings gave it, by default nothing."""
+        return method
+
     def train(
         self,
         network: nn.Module,
@@ -152,7 +162,7 @@ class MethodTraining(ABC):
         predict(copy.deepcopy(network), self.batches.plain(2))
         self.ledger.start()
         try:
-            result = changed(known, method.settings).train(
+            result = self.prepared(changed(known, method.settings)).train(
                 network,
                 self.batches,
                 validation,
@@ -180,13 +190,16 @@ class MethodTraining(ABC):
             for name, line in self.ledger.course.items()
         }
         seconds, core_seconds = self.ledger.spent
-        return {
+        facts: dict[str, object] = {
             "queries": dict(validation.meter.made),
             "gradient_steps": result.gradient_steps,
             "seconds": round(seconds, 1),
             "core_seconds": round(core_seconds, 1),
             "notes": result.notes | course | self.noted(result.network),
         }
+        if result.learned:
+            facts[LEARNED] = list(result.learned)
+        return facts
 
     def _look(self, epoch: Epoch) -> None:
         """Take note of an epoch whose network is shown."""

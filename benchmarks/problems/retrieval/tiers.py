@@ -10,7 +10,7 @@ from typing import Self
 from benchmarks.problems.pretrained.base_weights import SQUEEZENET, BaseWeights
 from benchmarks.problems.pretrained.settings import FilmSettings
 from benchmarks.problems.problem import PAPER, SMOKE, DataProblem, FinetuningSize
-from benchmarks.problems.retrieval.pipeline import (
+from benchmarks.problems.retrieval.settings import (
     EmbeddingBackbone,
     EmbeddingTraining,
     RetrievalProblem,

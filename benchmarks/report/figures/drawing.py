@@ -47,6 +47,7 @@ KINDS = (
     training.metric_over_queries,
     training.training_course,
     training.loss_matrices,
+    training.loss_weights,
     training.policy_course,
     rankings.loss_over_metric,
     structured.skeletons,

@@ -218,6 +218,50 @@ def loss_matrices(
     )
 
 
+WEIGHT_STEPS, WEIGHTS = "weights_steps", "weights"
+"""Notes: steps [s], and the weights of a loss then, flat [s * P]."""
+HIGH = 2.4
+"""Inches of a panel of weights."""
+
+
+def loss_weights(
+    layout: TableLayout, records: Sequence[RunRecord], block: Block
+) -> "Figure | None":
+    """Draw the weights of losses of distances, first replicate, one panel a row.
+
+    Solid: those of distances within a class. Dashed: those between classes.
+    """
+    labels = {row.name: row.label for row in layout.rows}
+    by_replicate = sorted(records, key=lambda record: record.spec.replicate)
+    first = {
+        record.spec.row: record
+        for record in reversed(by_replicate)
+        if record.spec.block == block.name and record.notes.get(WEIGHTS)
+    }
+    shown = [first[name] for name in labels if name in first]
+    if not shown:
+        return None
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, HIGH * len(shown)), layout="constrained")
+    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
+    for panel, record in zip(panels, shown, strict=True):
+        steps, flat = record.notes[WEIGHT_STEPS], record.notes[WEIGHTS]
+        count = len(flat) // len(steps)
+        for place in range(count):
+            within = place < count // 2
+            colour = f"C{place if within else place - count // 2}"
+            panel.plot(steps, flat[place::count], colour, ls="-" if within else "--")
+        panel.set_title(labels[record.spec.row], fontsize="small", loc="left")
+        panel.set(xlabel="gradient steps", ylabel="weight")
+    return titled(
+        figure,
+        f"{layout.title} ({block.label}): weights of the loss in training, first "
+        "replicate.\nSolid: of distances within a class. Dashed: between classes.",
+        "medium",
+    )
+
+
 LINES = {
     "rewards": "mean reward",
     "entropies": "entropy, in nats",

@@ -5,14 +5,11 @@ import math
 import pytest
 import torch
 
-from baselines.learned_losses.ala_controller import (
-    ACTIONS,
-    FEATURES,
-    Controller,
-    PairPolicy,
+from baselines.learned_losses.adaptive_correlation import (
+    AdaptiveCorrelation,
     PairStates,
-    moved,
 )
+from baselines.learned_losses.ala_controller import ACTIONS, Controller, Policy
 from baselines.network_methods import ala
 from baselines.network_methods.ala import AdaptiveLossAlignment
 from baselines.training.children import Children, siblings
@@ -28,6 +25,7 @@ from tests.baselines.toy_images import (
     train_on_images,
 )
 
+FEATURES = AdaptiveCorrelation.features
 LONGER = Training(8, 0.05, optimizer="sgd")
 """32 steps."""
 
@@ -69,7 +67,7 @@ def test_statistics_are_in_units_of_chance():
 
 def test_a_policy_learns_the_action_that_is_rewarded():
     torch.manual_seed(0)
-    controller = Controller(PairPolicy(), make_generator("c"))
+    controller = Controller(Policy(FEATURES), make_generator("c"))
     states = torch.randn(4, 6, FEATURES)
     allowed = torch.ones(6, dtype=torch.bool)
     for _ in range(400):
@@ -83,7 +81,7 @@ def test_a_policy_learns_the_action_that_is_rewarded():
 
 @pytest.mark.parametrize(("reward", "learns"), [(0.0, True), (1.0, False)])
 def test_a_policy_without_news_stays_as_it_is(reward, learns):
-    policy = PairPolicy()
+    policy = Policy(FEATURES)
     before = [weight.clone() for weight in policy.parameters()]
     controller = Controller(policy, make_generator("c"), learns=learns)
     for _ in range(30):
@@ -95,14 +93,14 @@ def test_a_policy_without_news_stays_as_it_is(reward, learns):
 
 
 def test_decisions_move_both_directions_within_bounds():
-    pairs = PairStates(4)
-    controller = Controller(PairPolicy(), make_generator("c"))
-    pairs.observe(torch.rand(2, 4, 4))
-    allowed = pairs.second < 3
+    adapted = AdaptiveCorrelation(4)
+    controller = Controller(Policy(FEATURES), make_generator("c"))
+    adapted.pairs.observe(torch.rand(2, 4, 4))
+    allowed = adapted.pairs.second < 3
     phi = torch.eye(4).repeat(2, 1, 1)
     for _ in range(40):
-        decision = controller.decide(pairs.states(phi, 0.0), allowed)
-        before, phi = phi, moved(phi, decision, pairs, 0.1)
+        decision = controller.decide(adapted.states(phi, 0.0), allowed)
+        before, phi = phi, adapted.moved(phi, decision.changes(0.1))
         assert torch.equal(phi, phi.mT)
         assert phi.abs().max() <= 1
         assert (phi - before).abs().max() <= 0.1 + 1e-6
@@ -222,7 +220,7 @@ def test_a_metric_that_never_changes_teaches_nothing(made):
 
 def test_a_memory_that_is_not_full_yet_is_learned_from():
     """Three pairs in memory are fewer than a sample of 256."""
-    policy = PairPolicy()
+    policy = Policy(FEATURES)
     before = [weight.clone() for weight in policy.parameters()]
     controller = Controller(policy, make_generator("c"))
     decision = controller.decide(
@@ -235,10 +233,10 @@ def test_a_memory_that_is_not_full_yet_is_learned_from():
 
 def test_a_collapsed_policy_is_reported(monkeypatch):
     assert trained(period=2)[0].notes["collapsed"] == 0
-    policy = PairPolicy()
+    policy = Policy(FEATURES)
     with torch.no_grad():
         policy.layers[-1].bias.copy_(torch.tensor([0.0, 30.0, 0.0]))
-    monkeypatch.setattr(ala, "PairPolicy", lambda: policy)
+    monkeypatch.setattr(ala, "Policy", lambda features: policy)
     result, _ = trained(period=2)
     assert result.notes["collapsed"] == 1
     assert result.notes["entropy"] < 0.01

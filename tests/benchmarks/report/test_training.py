@@ -110,6 +110,17 @@ def test_a_row_far_from_the_others_is_named_instead_of_drawn():
     assert panel.get_ylim()[1] < 0.3
 
 
+def test_weights_of_a_loss_are_lines_over_steps():
+    notes = {"weights_steps": [0, 50, 100], "weights": [1, 0, 0.9, 0.1, 0.8, 0.2]}
+    records = [trained("metricopt", number, **notes) for number in range(2)]
+    (panel,) = draw_all(LAYOUT, records)["loss_weights-balanced"].axes
+    within, between = panel.lines
+    assert list(within.get_ydata()) == [1, 0.9, 0.8]
+    assert list(between.get_ydata()) == [0, 0.1, 0.2]
+    assert within.get_linestyle() == "-" and between.get_linestyle() == "--"
+    assert panel.get_title(loc="left") == "MetricOpt"
+
+
 def test_the_page_has_them():
     text = page_of(LAYOUT, RECORDS)
     for heading in (TRAINING, AGREEMENT):

@@ -10,7 +10,7 @@ from benchmarks.problems.episodes.learning import ImageLearning, SineLearning
 from benchmarks.problems.fitted.pipeline import FittedSettings
 from benchmarks.problems.images.settings import ImageSettings
 from benchmarks.problems.photographs.pipeline import PhotographSettings
-from benchmarks.problems.retrieval.pipeline import RetrievalSettings
+from benchmarks.problems.retrieval.settings import RetrievalSettings
 from benchmarks.problems.structured.contract import StructuredSettings
 from benchmarks.problems.tabular.pipeline import TabularSettings
 from benchmarks.rows.controls import SEARCHES

@@ -7,7 +7,7 @@ from benchmarks.problems.detection.pipeline import DetectionSettings, DetectorTr
 from benchmarks.problems.images.settings import ImageSettings, ImageTraining
 from benchmarks.problems.photographs.pipeline import ClassifierTraining
 from benchmarks.problems.pretrained.base_weights import BaseWeights
-from benchmarks.problems.retrieval.pipeline import EmbeddingTraining
+from benchmarks.problems.retrieval.settings import EmbeddingTraining
 from benchmarks.runs.codec import decode, merged
 from metricopt.errors import ConfigError
 from tests.benchmarks.problems.pipeline_cases import smoke_spec

@@ -10,11 +10,8 @@ from torch.nn.functional import normalize
 from benchmarks.problems.choices import Adapted
 from benchmarks.problems.pictured import NEIGHBOURS, changed_queries
 from benchmarks.problems.pretrained.weights import predicted
-from benchmarks.problems.retrieval.pipeline import (
-    RetrievalProblem,
-    load_splits,
-    start_at_components,
-)
+from benchmarks.problems.retrieval.settings import RetrievalProblem
+from benchmarks.problems.retrieval.theta import load_splits, start_at_components
 from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.problems.pipeline_cases import smoke_pipeline
 

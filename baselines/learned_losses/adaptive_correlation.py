@@ -1,0 +1,123 @@
+"""The loss of classes that ALA adapts: what a controller sees of pairs of classes."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from baselines.learned_losses.adaptive_loss import PAST, AdaptiveLoss, History
+from baselines.learned_losses.class_correlation import (
+    confusion,
+    correlation_loss,
+    log_probabilities,
+    noisy_identity,
+)
+
+
+class PairStates:
+    """What the controller sees of each pair of classes i < j.
+
+    The statistics of both directions over the last ten periods, their relative changes
+    from their moving averages, Phi(i, j), and the share of the training that is done.
+
+    Args:
+        classes: number of classes C.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self.first, self.second = torch.triu_indices(classes, classes, offset=1)
+        self._unit = math.log(classes)
+        self.history = History()
+
+    def observe(self, confusions: Tensor) -> None:
+        """Take note of the confusions of k networks, shape [k, C, C], NaN as 0."""
+        self.history.observe(confusions / self._unit)
+
+    def states(self, phi: Tensor, done: float) -> Tensor:
+        """Return the states of the P pairs, shape [k, P, 24].
+
+        Args:
+            phi: loss parameters, shape [k, C, C].
+            done: share of the training that is over, in [0, 1].
+        """
+        past, change = self.history.past, self.history.change
+        i, j = self.first, self.second
+        own = phi[:, i, j, None]
+        return torch.cat(
+            [
+                past[:, i, j],
+                past[:, j, i],
+                change[:, i, j, None].clamp(-1, 1),
+                change[:, j, i, None].clamp(-1, 1),
+                own,
+                torch.full_like(own, done),
+            ],
+            -1,
+        )
+
+
+class AdaptiveCorrelation(AdaptiveLoss):
+    """The loss of `class_correlation`; an action moves both directions of a pair.
+
+    Pairs with a class that the observe split lacks are left alone.
+
+    Args:
+        classes: number of classes C.
+        literal: whether it is eq. 6 as it is printed.
+    """
+
+    features = 2 * PAST + 4
+    noted = "phi"
+
+    def __init__(self, classes: int, *, literal: bool = False) -> None:
+        self.classes, self.literal = classes, literal
+        self.pairs = PairStates(classes)
+        self._confusions: Tensor | None = None
+
+    def start(self, count: int, noise: float, generator: torch.Generator) -> Tensor:
+        """Return the identity of every network, shape [k, C, C]; see `AdaptiveLoss`."""
+        return noisy_identity(count, self.classes, noise, generator)
+
+    def loss(self, outputs: Tensor, targets: Tensor, phi: Tensor) -> Tensor:
+        """Return the loss of every network, shape [k]; see `AdaptiveLoss`."""
+        log_p = log_probabilities(outputs).transpose(0, 1)
+        return correlation_loss(log_p, targets, phi, literal=self.literal)
+
+    def observe(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Take note of the confusions, and return the pairs that are seen, [P]."""
+        self._confusions = confusion(log_probabilities(outputs).cpu(), targets.cpu())
+        self.pairs.observe(self._confusions)
+        seen = self._seen(self._confusions)
+        return seen[self.pairs.first] & seen[self.pairs.second]
+
+    def states(self, phi: Tensor, done: float) -> Tensor:
+        """Return the states of the pairs, shape [k, P, 24]; see `AdaptiveLoss`."""
+        return self.pairs.states(phi, done)
+
+    def moved(self, phi: Tensor, changes: Tensor) -> Tensor:
+        """Return the loss parameters after changes [k, P], symmetric, in [-1, 1]."""
+        first, second = self.pairs.first, self.pairs.second
+        found = phi.clone()
+        value = phi[:, first, second] + changes
+        found[:, first, second] = value
+        found[:, second, first] = value
+        return found.clamp(-1, 1)
+
+    def followed(self, phi: Tensor) -> Tensor:
+        """Return eq. 7 in units of log C, at most 1; of classes not seen phi."""
+        assert self._confusions is not None
+        scaled = (self._confusions / math.log(self.classes)).clamp(max=1)
+        return scaled.where(self._seen(self._confusions)[:, None], phi)
+
+    def state(self) -> dict[str, Any]:
+        """Return what was observed, for checkpoints."""
+        return self.pairs.history.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `state` returned."""
+        self.pairs.history.restore(state)
+
+    @staticmethod
+    def _seen(confusions: Tensor) -> Tensor:
+        return ~confusions[0, :, 0].isnan()
