@@ -67,6 +67,7 @@ CONTENTS = {
         "Reference": ("docs/api/metricopt", "docs/api/*"),
         "Results": (
             *("docs/results", "docs/summary", "docs/findings", "docs/reproducing"),
+            "docs/scale",
         ),
         "Project": ("CONTRIBUTING", "CHANGELOG", "SECURITY"),
     },

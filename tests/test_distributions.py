@@ -78,7 +78,8 @@ def test_the_wheel_holds_every_module_of_the_library_and_no_other(made):
     assert 'gpytorch>=1.15; extra == "paper"' in facts.get_all("Requires-Dist")
 
 
-def test_the_example_of_the_readme_runs_from_the_installed_wheel(made, tmp_path):
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_the_example_of_the_readme_runs_from_what_is_installed(made, kind, tmp_path):
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False, symlinks=True)
@@ -89,7 +90,8 @@ def test_the_example_of_the_readme_runs_from_the_installed_wheel(made, tmp_path)
     (fresh / "known.pth").write_text(sysconfig.get_path("purelib"))
     shutil.copy(fresh / "known.pth", site)
     command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    command += ["--no-deps", "--no-index", made.wheel]
+    # A source distribution is built with the setuptools of this environment.
+    command += ["--no-deps", "--no-index", "--no-build-isolation", vars(made)[kind]]
     subprocess.run(command, check=True, capture_output=True)
     program = f"{code}\nprint(metricopt.__file__, metricopt.__version__)"
     found = subprocess.run(

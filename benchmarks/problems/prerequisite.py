@@ -64,10 +64,12 @@ class ImageCost:
     Attributes:
         operations: floating-point multiplications and additions of its outputs.
         feature_bytes: bytes that the adapter caches; 0 if the network is not cut.
+        adapted: the part of the operations that depends on phi.
     """
 
     operations: float
     feature_bytes: int
+    adapted: float
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,10 @@ def cost_of_image(
         usual: sites where the settings name none.
     """
     film = adapter.film(network, image, seed=0, usual=usual)
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    with torch.no_grad(), FlopCounterMode(display=False) as whole:
         network(image)
-    kept = film.encode(image) if film.is_cut else ()
+    with torch.no_grad(), FlopCounterMode(display=False) as frozen:
+        kept = film.encode(image) if film.is_cut else ()
     numbers = sum(part.numel() * part.element_size() for part in kept)
-    return ImageCost(counter.get_total_flops(), numbers)
+    operations = whole.get_total_flops()
+    return ImageCost(operations, numbers, operations - frozen.get_total_flops())

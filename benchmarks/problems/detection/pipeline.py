@@ -338,4 +338,4 @@ def _image_cost(settings: DetectionSettings) -> ImageCost:
         regions = head.regions([torch.zeros(3, SIDE, SIDE)])
     of_head = cost_of_image(head, regions, settings.adapter, *head.sites)
     before = counter.get_total_flops()
-    return ImageCost(of_head.operations + before, of_head.feature_bytes)
+    return replace(of_head, operations=of_head.operations + before)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 
 import pytest
 
@@ -99,6 +100,21 @@ def test_plan_tells_gpu_hours_and_features_of_networks(capsys):
     assert hours == pytest.approx(2 * 30 * 53_596 * 3 * 8.2e9 / 20e12 / 3600, abs=0.1)
     # Two maps of 2048 x 7 x 7 numbers.
     assert gigabytes == pytest.approx(120_053 * 2 * 2_048 * 49 * 4 / 1e9, abs=0.1)
+
+
+def test_plan_predicts_the_time_with_some_workers(tmp_path, capsys, small):
+    counts(capsys, "--commit-results")
+    path = tmp_path / "results" / "table3" / "smoke" / "records.jsonl"
+    records = read_jsonl(path)
+    hours = [dataclasses.replace(each, seconds={"total": 3_600}) for each in records]
+    write_jsonl(path, hours)
+    shutil.rmtree(tmp_path / "store")
+    command = ("plan", "table3", "--replicates", "2", "--tier", "smoke")
+    assert main([*command, "--workers", "3"]) == 0
+    header, row = capsys.readouterr().out.splitlines()[:2]
+    assert header.split()[-6:] == ["hours", "with", "3", "work", "longest", "path"]
+    # Eight runs of an hour, none of which waits for another.
+    assert row.split()[-4:] == ["3", "8", "1", "1"]
 
 
 def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):

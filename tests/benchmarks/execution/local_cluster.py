@@ -78,6 +78,11 @@ class LocalCluster:
                     found[int(path.name)] = title
         return found
 
+    def forget(self):
+        """Remove what all workers keep."""
+        for number in range(len(self.processes) + 1):
+            shutil.rmtree(self.cache(number), ignore_errors=True)
+
     def stop(self):
         """End all processes."""
         for process in reversed(self.processes):
