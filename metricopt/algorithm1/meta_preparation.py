@@ -11,6 +11,7 @@ from metricopt.algorithm1.recipe import MetaTrained, Progress, Recipe
 from metricopt.algorithm1.step_choice import trial_queries
 from metricopt.algorithm1.value_function import ValueFunction
 from metricopt.errors import ConfigError
+from metricopt.gaussian_processes.needed import require_processes
 from metricopt.methods.contract import Method, Preparation, Sees
 from metricopt.methods.result import Budget
 from metricopt.tasks.descent import OptimizerFactory, loss_optimizer, loss_rate
@@ -73,8 +74,7 @@ class MetaTrainedMethod(Method):
 
         ConfigError is raised without gpytorch: here, before the first query.
         """
-        import metricopt.gaussian_processes.over_time  # noqa: F401
-
+        require_processes()
         return super().suits(task)
 
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:

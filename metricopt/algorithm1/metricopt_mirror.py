@@ -35,8 +35,9 @@ class MirrorMetricOpt(GuidedMethod):
     lowers eq. (6) on new runs; otherwise steps are taken in phi itself. Notes hold
     eq. (6) on these runs with the geometry and without it (`mirror_objective`,
     `plain_objective`), the mean cosine between a guided direction and what the geometry
-    in use makes of it (`mirror_cosine`), and the share of steps that fell back
-    (`mirror_fallbacks`).
+    in use makes of it (`mirror_cosine`), the share of steps that fell back
+    (`mirror_fallbacks`), and how many updates of the geometry were left out since their
+    gradient was not finite (`mirror_skipped`), if any was.
 
     Attributes:
         geometry: how the geometry is meta-trained.
@@ -55,4 +56,6 @@ class MirrorMetricOpt(GuidedMethod):
             training.judge(mirror_map, JUDGED, seed) for mirror_map in (learned, plain)
         )
         figures = {"mirror_objective": found, "plain_objective": without}
+        if training.skipped:
+            figures["mirror_skipped"] = float(len(training.skipped))
         return LearnedGeometry(learned if found < without else plain, figures)

@@ -149,6 +149,7 @@ class MirrorTraining:
     Attributes:
         mirror_map: the geometry.
         objectives: eq. (6) in every window before its update.
+        skipped: windows without an update, since their meta-gradient was not finite.
     """
 
     def __init__(
@@ -164,6 +165,7 @@ class MirrorTraining:
         self._weights = list(self.mirror_map.parameters())
         self._adam = torch.optim.Adam(self._weights, lr=recipe.rate)
         self.objectives: list[float] = []
+        self.skipped: list[int] = []
 
     def train(self) -> MirrorMap:
         """Run all tasks, and return the geometry."""
@@ -233,6 +235,8 @@ class MirrorTraining:
         norm = torch.nn.utils.clip_grad_norm_(self._weights, self.recipe.clip)
         if bool(norm.isfinite()):
             self._adam.step()
+        else:
+            self.skipped.append(len(self.objectives))
         self.objectives.append(objective.item())
 
     def _predicted(self, phi: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from metricopt.algorithm1.trajectories import Rollout
 from metricopt.algorithm_s1.joint_training import JointTraining
 from metricopt.algorithm_s1.task_runs import observations, observed_run
 from metricopt.errors import ConfigError
+from metricopt.gaussian_processes.needed import require_processes
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS, MetricOptMLP
 from metricopt.learned_optimizers.settings import OptimizerTraining
@@ -72,8 +73,7 @@ class MetricOptLearned(Method):
 
     def suits(self, task: Task) -> bool:
         """Whether the method can work on a task; ConfigError without gpytorch."""
-        import metricopt.gaussian_processes.over_time  # noqa: F401
-
+        require_processes()
         return super().suits(task)
 
     def preparation_key(self, budget: Budget) -> dict[str, object] | None:

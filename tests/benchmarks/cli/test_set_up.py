@@ -1,11 +1,13 @@
 """`reproduce.sh`: any shell, and a set-up that breaks half-way is done again."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from itertools import groupby
 
 import pytest
 
@@ -32,6 +34,13 @@ esac
 """
 
 
+DISK = """#!/bin/sh
+# Stands for a disk with so many GB of free space.
+echo Filesystem 1024-blocks Used Available Capacity Mounted on
+echo /dev/disk 99000000 0 ${FREE}000000 0% "/the disk"
+"""
+
+
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout without an environment, and an interpreter that makes none."""
@@ -42,13 +51,19 @@ def checkout(tmp_path):
     python = tmp_path / "the python"
     python.write_text(FAKE)
     python.chmod(0o755)
+    disk = tmp_path / "bin" / "df"
+    disk.parent.mkdir()
+    disk.write_text(DISK)
+    disk.chmod(0o755)
     return folder
 
 
 def settings(checkout, **more):
     python = str(checkout.with_name("the python"))
     log = str(checkout.with_name("log"))
-    return os.environ | {"PYTHON": python, "LOG": log, "BREAK": ""} | more
+    path = f"{checkout.with_name('bin')}{os.pathsep}{os.environ['PATH']}"
+    own = {"PYTHON": python, "LOG": log, "BREAK": "", "FREE": "9", "PATH": path}
+    return os.environ | own | more
 
 
 def call(checkout, *command, **more):
@@ -61,14 +76,18 @@ def call(checkout, *command, **more):
 
 
 def calls(checkout):
-    """What the interpreter was called for, since this was asked last."""
+    """What the interpreter was called for, since this was asked last.
+
+    Packages are installed in three calls, which are one here.
+    """
     log = checkout.with_name("log")
     text = log.read_text() if log.exists() else ""
     log.unlink(missing_ok=True)
-    return [
+    made = [
         "pip again" if "--ignore-installed" in line else line.split()[0]
         for line in text.splitlines()
     ]
+    return [each for each, _ in groupby(made)]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -137,6 +156,35 @@ def test_an_update_that_broke_is_not_taken_for_the_old_state(checkout):
     assert calls(checkout) == ["venv", "pip again", "run"]
 
 
+def test_a_disk_without_room_is_one_sentence_before_anything_is_made(checkout):
+    ended = call(checkout, FREE="2")
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    place = re.escape(str(checkout / ".venv"))
+    text = (
+        rf"error: the set-up needs \d GB of disk space for {place}, and there are 2 GB"
+    )
+    assert re.fullmatch(text, line)
+    assert calls(checkout) == []
+    assert call(checkout).returncode == 0
+    # A changed lock changes a few packages.
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert call(checkout, FREE="2").returncode == 0
+
+
+def test_every_package_of_the_lock_is_installed_once(checkout):
+    parts = checkout.with_name("parts")
+    python = checkout.with_name("the python")
+    noted = f'"-m pip"*) for last; do :; done; cat "$last" >>"{parts}";'
+    python.write_text(FAKE.replace('"-m pip"*)', noted))
+    assert call(checkout).returncode == 0
+    names = [line for line in parts.read_text().splitlines() if line[:1].isalnum()]
+    lock = (ROOT / "requirements.lock").read_text().splitlines()
+    assert sorted(names) == sorted(line for line in lock if line[:1].isalnum())
+    assert names[0].startswith("cuda") and not (checkout / ".venv" / "tmp").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "text"),
     [
@@ -193,7 +241,7 @@ def test_of_two_at_once_one_sets_up_and_the_other_waits(checkout):
     told = [process.communicate()[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0)
     assert "Another process sets up .venv; waiting for it ..." in told[1]
-    assert sorted(calls(checkout)) == ["pip", "run", "run", "venv"]
+    assert calls(checkout) == ["venv", "pip", "run"]
 
 
 def test_an_interrupt_ends_a_set_up_and_one_that_waits(checkout):

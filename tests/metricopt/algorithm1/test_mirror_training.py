@@ -1,12 +1,14 @@
 """A geometry of phi, learned with the value function in place of the metric."""
 
 import functools
+from dataclasses import replace
 
 import pytest
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.func import vmap
+from torch.nn.utils import parameters_to_vector
 
 from metricopt.adapters.blocks import quarters
 from metricopt.adapters.dynamic_bias import DynamicBias
@@ -105,6 +107,24 @@ def test_it_lowers_the_objective_on_new_runs_of_a_real_task(seed):
     )
     assert learned < plain
     assert len(training.objectives) == 160 // 16 * STEPS // 10
+
+
+def test_updates_that_are_not_finite_are_left_out_and_recorded(monkeypatch):
+    task = QuadraticTask()
+    recipe = Recipe(tasks=8, block=8, rollout=Rollout(6, 2))
+    known = meta_train(task, recipe, loss_optimizer("sgd", 0.1), seeded())
+    asked = MirrorRecipe(tasks=4, block=4, window=3)
+    training = MirrorTraining(task, known, asked, seeded())
+    good, bad = training.windows(training.mirror_map, 4, seeded(1))
+    bad = replace(bad, slopes=bad.slopes * torch.nan)
+    monkeypatch.setattr(training, "windows", lambda *given: iter([good, bad, good]))
+    training.train()
+    assert training.skipped == [1] and len(training.objectives) == 3
+    weights = parameters_to_vector(training.mirror_map.parameters())
+    assert weights.isfinite().all()
+    method = MirrorMetricOpt(recipe=recipe, geometry=asked)
+    monkeypatch.setattr(MirrorTraining, "windows", lambda *given: iter([good, bad]))
+    assert method._geometry(task, known, seeded()).figures["mirror_skipped"] == 1
 
 
 def test_runs_in_the_identity_are_plain_guided_runs():

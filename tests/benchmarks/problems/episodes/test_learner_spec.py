@@ -1,9 +1,5 @@
 """A meta-trained learner: its identity, its training, and what is refused before."""
 
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,12 +11,12 @@ from benchmarks.problems.episodes.tiers import images
 from benchmarks.problems.pretrained import weights
 from benchmarks.runs.spec import Unit
 from metricopt.errors import ConfigError, DataError
+from tests.benchmarks.execution.killed_training import undisturbed_and_resumed
 from tests.benchmarks.problems.episodes.learning_cases import (
     DRAWN,
     WAVES,
     learner_run,
 )
-from tests.source_tree import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -91,20 +87,11 @@ def test_learners_that_runs_need_are_trained_before_them():
 
 
 KILLED = """
-import os, signal
 from functools import partial
-import metricopt.checkpoints.loop as loop
 from benchmarks.execution.networks import prepare
 from benchmarks.problems.episodes import meta_settings
 from tests.benchmarks.problems.episodes.learning_cases import WAVES, learner_run
 
-write = loop.write_state
-
-def write_and_die(path, key, state):
-    write(path, key, state)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-loop.write_state = write_and_die
 meta_settings.MetaTraining = partial(meta_settings.MetaTraining, save_every=0)
 prepare([learner_run(WAVES)])
 """
@@ -114,18 +101,9 @@ def test_a_killed_meta_training_goes_on_and_ends_with_the_same_bits(
     tmp_path, monkeypatch
 ):
     spec = LearnerSpec(WAVES.trained(), 0)
-    undisturbed = spec.trained_here()
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "other"))
-    command = [sys.executable, "-P", "-c", KILLED]
-    died = subprocess.run(command, cwd=ROOT, env=os.environ, check=False)
-    assert died.returncode == -signal.SIGKILL
-    (state,) = spec.checkpoints.iterdir()
-    done, *_ = torch.load(state)["numbers"]
-    assert done == 1 and not spec.is_made
-    found = spec.trained_here()
-    assert found.facts["weights"] == undisturbed.facts["weights"]
-    assert found.facts["losses"] == undisturbed.facts["losses"]
-    assert not spec.checkpoints.exists()
+    expected, found = undisturbed_and_resumed(spec, KILLED, tmp_path, monkeypatch)
+    assert found.facts["weights"] == expected.facts["weights"]
+    assert found.facts["losses"] == expected.facts["losses"]
 
 
 def test_what_does_not_go_together_is_refused_without_data():

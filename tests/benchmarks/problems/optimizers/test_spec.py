@@ -1,9 +1,5 @@
 """A meta-trained optimizer: its identity, its training, its release, a kill."""
 
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -16,6 +12,7 @@ from benchmarks.problems.pretrained.weights import released_problems
 from benchmarks.runs.spec import Unit
 from metricopt.errors import BudgetExceededError, DataError
 from metricopt.learned_optimizers.contract import kind_of
+from tests.benchmarks.execution.killed_training import undisturbed_and_resumed
 from tests.benchmarks.problems.optimizers.learning_cases import (
     BY_METRIC,
     BY_STATISTICS,
@@ -25,7 +22,6 @@ from tests.benchmarks.problems.optimizers.learning_cases import (
     learned_spec,
 )
 from tests.benchmarks.problems.pipeline_cases import tabular_unit
-from tests.source_tree import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -109,18 +105,9 @@ def test_optimizers_that_runs_need_are_trained_before_them():
 
 
 KILLED = """
-import os, signal
-import metricopt.checkpoints.loop as loop
 from tests.benchmarks.problems.optimizers.test_spec import KILLED_TRAINING, spec_of
 from tests.benchmarks.problems.optimizers.learning_cases import ON_LOSS
 
-write = loop.write_state
-
-def write_and_die(path, key, state):
-    write(path, key, state)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-loop.write_state = write_and_die
 spec_of(ON_LOSS, **KILLED_TRAINING).make(quiet=True)
 """
 KILLED_TRAINING = {"save_every": 0.0, "iterations": 5}
@@ -130,15 +117,5 @@ def test_a_killed_meta_training_goes_on_and_ends_with_the_same_bits(
     tmp_path, monkeypatch
 ):
     spec = spec_of(ON_LOSS, **KILLED_TRAINING)
-    undisturbed = spec.trained_here()
-    monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "other"))
-    command = [sys.executable, "-P", "-c", KILLED]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    died = subprocess.run(command, cwd=ROOT, env=environment, check=False)
-    assert died.returncode == -signal.SIGKILL
-    (state,) = spec.checkpoints.iterdir()
-    done, *_ = torch.load(state)["numbers"]
-    assert done == 1 and not spec.is_made
-    found = spec.trained_here()
-    assert found.facts["weights"] == undisturbed.facts["weights"]
-    assert not spec.checkpoints.exists()
+    expected, found = undisturbed_and_resumed(spec, KILLED, tmp_path, monkeypatch)
+    assert found.facts["weights"] == expected.facts["weights"]
