@@ -50,7 +50,7 @@ class Drawing:
     """
 
     solutions: tuple[Any, ...] = ()
-    side: int = 9
+    side: int = 7
     along: int = 7
     margin: float = 0.25
     train: int = 1_000

@@ -59,7 +59,7 @@ def surfaces(
             panel.set_xlabel(share, fontsize="small")
     what = (
         "the first replicate; dark is good\n"
-        f"hollow: more than {FAR:.0%} of the way to the solution leads off the plane"
+        f"hollow: over {100 * FAR:.0f} % of the way to the solution leads off the plane"
     )
     return finish(figure, layout, block, what)
 
@@ -83,10 +83,14 @@ def paths_to_solutions(
                 label = rows[name].label
                 found = _path(noted, name, kind)
                 draw_band(panel, found, label=label, style=styles[label])
+                if kind == "metric":
+                    _draw_halfway(panel, noted, name, styles[label])
             panel.set_title(f"{_place(column, row)}\n{_words(column, kind)}", **SMALL)
             panel.set_xlabel("share of the way", fontsize="small")
     what = (
-        "on the way to solutions\nbands: one sample standard deviation over replicates"
+        "on the way to solutions\n"
+        "bands: one sample standard deviation over replicates; crosses: halfway, with "
+        "interpolated statistics of batch norms"
     )
     return finish(figure, layout, block, what)
 
@@ -186,3 +190,13 @@ def _path(noted: Sequence[dict[str, Any]], row: str, kind: str) -> Curve:
         for place, values in enumerate(zip(*lines, strict=True))
     }
     return Curve.of(found)
+
+
+def _draw_halfway(
+    panel: "Axes", noted: Sequence[dict[str, Any]], row: str, style: Style
+) -> None:
+    """Draw the metric halfway with interpolated statistics, where it was measured."""
+    found = [note["halfway"][row] for note in noted if row in note["halfway"]]
+    if found:
+        mean = sum(found) / len(found)
+        panel.plot([0.5], [mean], color=style[0], marker="x", linestyle="none")

@@ -85,6 +85,15 @@ def test_paths_are_means_over_replicates():
     assert ours.get_ydata().tolist() == pytest.approx([0.1, 0.3, 0.3])
 
 
+def test_statistics_that_were_interpolated_have_a_cross_halfway():
+    halfway = [{"ours": 0.2}, {"ours": 0.4}]
+    records = [record(n, halfway=each) for n, each in enumerate(halfway)]
+    loss, metric = paths_to_solutions(LAYOUT, records, BLOCK).axes
+    (cross,) = (line for line in metric.lines if line.get_marker() == "x")
+    assert cross.get_xydata().tolist() == [[0.5, pytest.approx(0.3)]]
+    assert all(line.get_marker() != "x" for line in loss.lines)
+
+
 def test_nothing_is_drawn_without_a_plane():
     bare = make_record("ours", 0, [0.2])
     assert surfaces(LAYOUT, [bare], BLOCK) is None
