@@ -46,7 +46,7 @@ class Drawing:
             both ends included.
         margin: how far the grid goes beyond the solutions, as a share of their extent.
         train: training images of a network's loss, the first ones.
-        test: test images of a network's metric, the first ones.
+        test: test images of a network's metric, drawn at random.
     """
 
     solutions: tuple[Any, ...] = ()

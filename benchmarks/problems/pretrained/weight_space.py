@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
-from benchmarks.problems.pretrained.weights import predicted
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
 from metricopt.tasks.examples import Examples
@@ -25,10 +24,11 @@ class WeightSpace:
         pipeline: gives the images and the loss, and the network phi is put into.
         metric: of the test images.
         train: training images of loss and statistics, the first ones.
-        test: test images, the first ones.
+        test: test images, drawn at random: data sets may be sorted by class.
 
     Attributes:
         origin: the untouched network.
+        tested: places of these test images in the split, shape [test].
     """
 
     def __init__(
@@ -38,7 +38,10 @@ class WeightSpace:
         self._pipeline, self._metric = pipeline, metric
         images = pipeline.splits.train.first(train)
         self._inputs, self._targets = images.batch(slice(None)), images.targets
-        self._test: Examples = pipeline.judged("test").examples.first(test)
+        self._test: Examples = pipeline.judged("test").examples
+        generator = pipeline.seeds.generator("surface")
+        order = torch.randperm(len(self._test), generator=generator)
+        self.tested = order[:test].to(pipeline.device)
 
     def weights(self, network: nn.Module) -> Tensor:
         """Return the weights of a network, shape [D].
@@ -86,9 +89,10 @@ class WeightSpace:
         return float(loss), self._value(network)
 
     def _value(self, network: nn.Module) -> float:
-        outputs = predicted(network, self._test, self._pipeline.examples_at_once)
+        parts = self.tested.split(self._pipeline.examples_at_once)
+        outputs = torch.cat([network(self._test.batch(part)) for part in parts])
         classes = self._pipeline.class_outputs(outputs)
-        return self._metric.value(classes, self._test.targets)
+        return self._metric.value(classes, self._test.targets[self.tested])
 
 
 def _shapes(network: nn.Module) -> dict[str, tuple[int, ...]]:

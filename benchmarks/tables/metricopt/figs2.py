@@ -140,9 +140,11 @@ NOTES = (
     "directions of the displacements from it. Figures say how much of the squared "
     "displacement lies on it. A solution is drawn where it is projected to.",
     "On the plane of networks lengths are in units of each filter's norm. Batch norms "
-    "get the statistics of the 1,000 training images that give the loss; AUCPR is on "
-    "2,000 test images. On the plane of phi it is on all of them, and the loss again "
-    "on 1,000 training images.",
+    "get the statistics of the 1,000 training images that give the loss. They are "
+    "rougher than those of the whole training, so that AUCPR is lower there than in "
+    "the table. It is on 2,000 test images drawn at random.",
+    "On the plane of phi AUCPR is on all test images, the loss on 1,000 training "
+    "images.",
     "Solutions are the first results of their rows. A result of phi stands on the "
     "plane of networks with phi in its weights, which moves the last batch norm alone.",
     SIZE_NOTE,

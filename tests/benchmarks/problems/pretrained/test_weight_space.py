@@ -43,9 +43,9 @@ def test_levels_are_those_of_the_network_with_these_weights(pipeline, space):
     losses, errors = space.levels(torch.stack([origin, torch.zeros_like(origin)]))
     network = space.network(origin)
     train = pipeline.splits.train.batch(slice(100))
-    test = pipeline.splits.test.batch(slice(50))
+    test = pipeline.splits.test.batch(space.tested)
     with torch.no_grad():
-        wrong = network(test).argmax(1) != pipeline.splits.test.targets[:50]
+        wrong = network(test).argmax(1) != pipeline.splits.test.targets[space.tested]
         # With the unbiased variance, so not quite alike.
         loss = nn.functional.cross_entropy(
             network(train), pipeline.splits.train.targets[:100]
@@ -60,10 +60,24 @@ def test_levels_are_those_of_the_network_with_these_weights(pipeline, space):
         assert torch.equal(tensor, theta[name])
 
 
+def test_test_images_are_drawn_from_the_whole_split(pipeline, space):
+    # CIFAR-10 is sorted by class: its first images are all of one.
+    found, whole = space.tested, len(pipeline.splits.test)
+    assert len(found.unique()) == len(found) == 50
+    assert found.max() > 0.9 * whole
+    assert found.min() < 0.1 * whole
+    again = WeightSpace(pipeline, pipeline.metric(Unit("mcr")), train=10, test=whole)
+    assert again.tested[:50].tolist() == found.tolist()
+    assert again.tested.sort().values.tolist() == list(range(whole))
+
+
 def test_halfway_to_itself_a_network_has_its_own_statistics(pipeline, space):
-    test = pipeline.splits.test.batch(slice(50))
+    test, targets = (
+        pipeline.splits.test.batch(space.tested),
+        pipeline.splits.test.targets,
+    )
     with torch.no_grad():
-        wrong = pipeline.theta(test).argmax(1) != pipeline.splits.test.targets[:50]
+        wrong = pipeline.theta(test).argmax(1) != targets[space.tested]
     assert space.interpolated(pipeline.theta) == float(wrong.double().mean())
 
 
