@@ -137,8 +137,9 @@ def test_drawn_shapes_need_no_file_and_are_always_the_same():
 
 
 def test_an_unknown_data_set_is_answered_with_the_known_ones():
-    assert list(LISTED) == ["cars196-sop-format", "drawn-shapes", "lfwcrop", "sop"]
-    with pytest.raises(ConfigError, match="drawn-shapes, lfwcrop, sop"):
+    known = ["cars196-sop-format", "drawn-shapes", "lfw", "lfwcrop", "sop"]
+    assert list(LISTED) == known
+    with pytest.raises(ConfigError, match="drawn-shapes, lfw, lfwcrop, sop"):
         LISTED.get("cars")()
 
 
