@@ -85,7 +85,7 @@ SIZES = {
             ),
             # About as many steps.
             "faces": Images(
-                RetrievalProblem("lfwcrop", side=64, observed=0.2), 7, VERIFIED
+                RetrievalProblem("lfwcrop", side=64, observed=0.2), 8, VERIFIED
             ),
         },
         batch_size=64,

@@ -10,7 +10,8 @@ from benchmarks.report.paper_values import (
 
 def test_every_place_is_printed_once_and_has_a_label():
     places = [(v.table, v.row, v.column) for v in PAPER_VALUES]
-    assert len(set(places)) == len(places) == 11 + 11 + 18 + 14 + 16 + 8 + 21 + 16
+    expected = 11 + 11 + 18 + 14 + 16 + 8 + 21 + 16 + 35
+    assert len(set(places)) == len(places) == expected
     assert {v.row for v in PAPER_VALUES} == set(ROW_LABELS)
     assert {v.unit for v in PAPER_VALUES} == {"fraction"}
 
@@ -90,3 +91,19 @@ def test_the_poster_on_mirror_descent():
     assert found["maml"] == [(0.4870, 0.0184), (0.6311, 0.0092)]
     assert found["mt-net"] == [(0.5170, 0.0184), None]
     assert found["meta-kfo"] == [None, (0.649, None)]
+
+
+def test_table_3_of_ala_is_copied_right():
+    """The triplet framework has no Recall@1000."""
+    printed = {
+        "triplet": (66.7, 82.4, 91.9),
+        "margin+mixture": (78.9, 90.7, 96.5, 98.9),
+        "margin+faces": (75.2, 89.2, 94.9, 98.4),
+    }
+    for row, values in printed.items():
+        found = [
+            find_paper_value("ALA Table 3", row, f"sop/recall@{k}")
+            for k in (1, 10, 100, 1000)
+        ]
+        percent = [100 * each.value for each in found if each is not None]
+        assert percent == pytest.approx(values)
