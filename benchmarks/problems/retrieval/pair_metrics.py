@@ -12,7 +12,7 @@ from metricopt.metrics.verification import fold_accuracy
 LISTED_PAIRS = "pair-verification"
 
 
-@SUITE_METRICS.register(LISTED_PAIRS)
+@SUITE_METRICS.register("pair-verification")
 class PairVerification(Metric):
     """Accuracy of telling whether the two of a pair are of one class, in [0, 1].
 
