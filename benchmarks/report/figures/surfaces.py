@@ -131,7 +131,8 @@ def _draw_levels(
     low, high = sorted((flat[0], flat[int(SHOWN * (len(flat) - 1))]))
     levels = MaxNLocator(LEVELS).tick_values(low, high)
     place = surface["x"], surface["y"], numbers
-    colours = "Blues_r" if is_small_good else "Blues"  # dark is good
+    # Dark is good, and grey leaves the colours to the solutions.
+    colours = "Greys_r" if is_small_good else "Greys"
     filled = panel.contourf(*place, levels=levels, cmap=colours, extend="both")
     panel.contour(*place, levels=levels, colors="#555555", linewidths=0.4)
     panel.figure.colorbar(filled, ax=panel)
@@ -170,7 +171,7 @@ def _draw_solution(
         linestyle="none",
         marker=marker,
         markersize=size,
-        markerfacecolor="none" if is_far else colour,
+        markerfacecolor="white" if is_far else colour,
         markeredgecolor=colour if is_far else "white",
         markeredgewidth=2.0 if is_far else 0.8,
         label=label,

@@ -51,7 +51,7 @@ def marks(panel):
     return {
         line.get_label(): (
             line.get_xydata()[0].tolist(),
-            line.get_markerfacecolor() != "none",
+            line.get_markerfacecolor() != "white",
         )
         for line in panel.lines
     }
