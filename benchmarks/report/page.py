@@ -10,6 +10,7 @@ from benchmarks.report.figures.drawing import draw_all
 from benchmarks.report.figures.panels import plain_style, to_png
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import to_csv, to_latex, to_markdown
+from benchmarks.report.sections.answers import answers
 from benchmarks.report.sections.bounds import within_bounds
 from benchmarks.report.sections.claims import what_was_claimed
 from benchmarks.report.sections.gain_by_size import gain_by_size
@@ -131,7 +132,8 @@ def sections(
     parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
     parts += within_bounds(layout, cells) + identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)
-    return parts + learning_cost(layout, cells) + proposals(layout, records)
+    parts += learning_cost(layout, cells) + proposals(layout, records)
+    return parts + answers(layout, records)
 
 
 def terminal_page(folder: str | Path) -> str:

@@ -103,6 +103,20 @@ SIZES = {
             reloss={"recorded": 400, "fitting": _fitting(8, 8, 2, 16)},
         ),
     },
+    "spans": {
+        "paper": StructuredSize(
+            **SHARED["paper"],
+            reloss={"recorded": 100_000, "fitting": _fitting(64, 64, 10, 256)},
+        ),
+        "local": StructuredSize(
+            **SHARED["local"],
+            reloss={"recorded": 20_000, "fitting": _fitting(32, 32, 10, 128)},
+        ),
+        "smoke": StructuredSize(
+            **SHARED["smoke"],
+            reloss={"recorded": 800, "fitting": _fitting(8, 8, 2, 16)},
+        ),
+    },
 }
 """Sizes by modality and tier."""
 NETWORKS = {
@@ -128,6 +142,29 @@ NETWORKS = {
             BaseWeights(),
             StructuredTraining(8, batch_size=8, rate=1e-2),
             32,
+        ),
+    },
+    "spans": {
+        "paper": Network(
+            StructuredProblem("spans", "cmrc2018", (512, 6_000), observed=0.1),
+            "base",
+            BaseWeights(),
+            StructuredTraining(30, rate=1e-4, weight_decay=1e-4),
+            1_536,
+        ),
+        "local": Network(
+            StructuredProblem("spans", "cmrc2018-dev", (256, 3_000), observed=0.15),
+            "small",
+            BaseWeights(),
+            StructuredTraining(25, rate=1e-3),
+            192,
+        ),
+        "smoke": Network(
+            StructuredProblem("spans", "made-questions", (48, 60), observed=0.25),
+            "tiny",
+            BaseWeights(),
+            StructuredTraining(8, batch_size=8, rate=5e-3),
+            64,
         ),
     },
 }

@@ -82,7 +82,7 @@ def test_series_of_people_stay_together():
 
 
 @pytest.mark.parametrize("tier", ["paper", "local", "smoke"])
-@pytest.mark.parametrize("experiment", ["reloss-pose"])
+@pytest.mark.parametrize("experiment", ["reloss-pose", "reloss-reading"])
 def test_every_tier_is_planned(tier, experiment):
     specs = find_experiment(experiment).specs(tier, None, None)
     trained = {spec.row for spec in specs if spec.arm.kind == "theta"}

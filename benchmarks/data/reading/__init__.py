@@ -1,0 +1,1 @@
+"""Data sets of reading comprehension: questions whose answers stand in a paragraph."""

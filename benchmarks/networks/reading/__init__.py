@@ -1,0 +1,1 @@
+"""Networks that read: scores of where an answer begins and ends."""

@@ -1,0 +1,140 @@
+"""Spans: where the answer to a question stands in its paragraph."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from baselines.training.batches import Batches, PermutedBatches
+from benchmarks.data.reading.contract import READING, TEST, TRAIN, Question
+from benchmarks.networks.reading.contract import Reader, build_reader
+from benchmarks.problems.splits import Splits
+from benchmarks.problems.structured.contract import (
+    MODALITIES,
+    Modality,
+    StructuredProblem,
+    StructuredTraining,
+)
+from benchmarks.problems.structured.texts import Texts, Vocabulary
+from benchmarks.runs.spec import Unit
+from metricopt.errors import ConfigError, DataError
+from metricopt.process.seeding import make_generator
+from metricopt.structured.spans import best_spans, text, unpacked
+
+SHOWN = 6
+"""Questions of a picture."""
+AROUND = 12
+"""Characters shown on either side of an answer."""
+
+
+@MODALITIES.register("spans")
+class SpanModality(Modality):
+    """Spans of characters. The size of a problem is places and numbers of characters.
+
+    Everything a method sees is a window of the paragraph, chosen by the question alone.
+    Questions without an answer there are left out of training, and count in judging.
+    """
+
+    kind = "spans"
+    usual = "ce"
+    metrics = (Unit("rouge-l"), Unit("bleu-4"), Unit("span-f1"))
+    labels = ("ROUGE-L", "BLEU-4", "F1")
+
+    def splits(self, problem: StructuredProblem, replicate: int) -> Splits:
+        """Return the splits for one replicate.
+
+        The data set says which questions are the test, for all replicates. Of the other
+        paragraphs a random share is `observe`. The vocabulary is of `train` alone.
+        """
+        length, size = _size(problem)
+        data = READING.get(problem.dataset)().load(offline=True)
+        learnable = data.parts[TRAIN]
+        train, observe = _divided(learnable, problem, data.label, replicate)
+        vocabulary = Vocabulary.of(train, size)
+        return Splits(
+            Texts(train, vocabulary, length, learnable=True),
+            Texts(observe, vocabulary, length),
+            Texts(data.parts[TEST], vocabulary, length),
+            data.label,
+            data.digest,
+        )
+
+    def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Reader:
+        """Return a reader with random weights."""
+        length, size = _size(problem)
+        return build_reader(network, size, length, seed)
+
+    def batches(self, train: Texts, recipe: StructuredTraining) -> Batches:
+        """Return mini-batches of questions."""
+        return PermutedBatches(train, recipe.batch_size)
+
+    def example(self, problem: StructuredProblem) -> Tensor:
+        """Return an input of a reader."""
+        return torch.ones(1, 3, problem.size[0], dtype=torch.int64)
+
+    def counted(self, problem: StructuredProblem) -> tuple[int, int]:
+        """Return the questions to learn from, and all."""
+        learned, tested = READING.get(problem.dataset).expected
+        return learned, learned + tested
+
+    def pictured(self, test: Texts, outputs: Tensor) -> Mapping[str, Any]:
+        """Return notes with the answers to questions drawn by a fixed seed.
+
+        Args:
+            test: the N questions.
+            outputs: scores, shape [N, 2, L].
+
+        Returns:
+            `questions`: of each the `question`, its `references`, and what stands
+            `before`, in the `answer` and `after` it.
+        """
+        order = torch.randperm(len(test), generator=make_generator("questions"))
+        targets = test.targets.cpu()
+        places = best_spans(outputs.cpu(), targets)
+        codes = unpacked(targets, outputs.shape[-1]).characters
+        found = []
+        for row in order[:SHOWN].tolist():
+            first, last = places[row].tolist()
+            parts = {
+                "before": codes[row, max(first - AROUND, 0) : first],
+                "answer": codes[row, first : last + 1],
+                "after": codes[row, last + 1 : last + 1 + AROUND],
+            }
+            question = test.questions[row]
+            found.append(
+                {"question": question.text, "references": list(question.answers)}
+                | {name: text(part) for name, part in parts.items()}
+            )
+        return {"questions": found}
+
+
+def _size(problem: StructuredProblem) -> tuple[int, int]:
+    if len(problem.size) != 2:
+        raise ConfigError(
+            "the size of a problem of spans is places and numbers of characters, got "
+            f"{problem.size}"
+        )
+    length, size = problem.size
+    return length, size
+
+
+def _divided(
+    questions: Sequence[Question],
+    problem: StructuredProblem,
+    label: str,
+    replicate: int,
+) -> tuple[list[Question], list[Question]]:
+    """Return the questions of train and observe, divided by paragraphs."""
+    paragraphs = list(dict.fromkeys(one.paragraph for one in questions))
+    count = round(problem.observed * len(paragraphs))
+    if not 0 < count < len(paragraphs):
+        raise DataError(
+            f"{label} has {len(paragraphs)} paragraphs to train on, of which a share "
+            f"of {problem.observed} is observed: expected one or more in each part"
+        )
+    generator = make_generator("reading split", problem.dataset, replicate)
+    order = torch.randperm(len(paragraphs), generator=generator).tolist()
+    observed = {paragraphs[place] for place in order[:count]}
+    train = [one for one in questions if one.paragraph not in observed]
+    return train, [one for one in questions if one.paragraph in observed]
