@@ -37,7 +37,7 @@ from metricopt.metrics.base import Metric
 from metricopt.on_outputs.no_harm import NoHarm
 from metricopt.registry import find
 
-STATISTICS_REVISION = 2
+STATISTICS_REVISION = 3
 """Raised when statistics change: nothing that was learned of old ones is used."""
 
 
