@@ -1,5 +1,6 @@
 """Arms whose steps an optimizer takes that was meta-trained before the run."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -70,12 +71,15 @@ def _with_one(
     task = pipeline.task(metric)
     task.meter.limit = left * spec.meta_tests
     method = MetricOptLearned(known=wanted.find())
-    result = method.from_starts(wanted.learning.start_deviation).run(
-        task,
-        Budget(left, budget.gradient_steps),
-        fine_tuning_generator(spec, pipeline),
-        rows=spec.meta_tests,
-    )
+    with warnings.catch_warnings():
+        # Columns of longer runs are there to show what becomes of it.
+        warnings.filterwarnings("ignore", "the optimizer was trained for runs of")
+        result = method.from_starts(wanted.learning.start_deviation).run(
+            task,
+            Budget(left, budget.gradient_steps),
+            fine_tuning_generator(spec, pipeline),
+            rows=spec.meta_tests,
+        )
     spent = result.queries + made
     check_budget(spec.arm.kind, spent=spent, allowed=budget.queries)
     chosen = chosen_of(result, metric, task.meter.made)

@@ -184,5 +184,5 @@ def test_methods_say_what_they_have_no_use_for(known, value_function):
             improve(model, FinetuneOptions(method, queries=200, known=known))
     with pytest.raises(ConfigError, match="no use for a KnownValueFunction"):
         improve(model, replace(OUTPUTS, known=value_function))
-    with pytest.raises(ConfigError, match="known must be a Known"):
+    with pytest.raises(ConfigError, match="known must be what load_known"):
         FinetuneOptions(known="known.safetensors")

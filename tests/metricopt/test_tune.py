@@ -92,7 +92,7 @@ def test_offsets_are_what_is_added():
 def test_the_summary_speaks_of_examples():
     lines = tuned_digits().summary().splitlines()
     assert lines[0].startswith("f1_macro on 550 examples: 0.")
-    assert not any("network" in line or "observe" in line for line in lines)
+    assert not any("network" in line or "observe split" in line for line in lines)
     assert "Outputs are read as logits, targets as class labels." in lines
     assert tuned_digits().warnings == ()
 

@@ -20,6 +20,8 @@ from benchmarks.runs.environment import commit
 from benchmarks.runs.paths import NEEDED_GIGABYTES, ROOT, free_gigabytes, roots
 
 WIDTH = 96
+DRAWN = ("drawn-", "made-")
+"""Beginnings of the names of data that the suite draws for itself."""
 
 
 def run(options: Namespace) -> int:
@@ -129,12 +131,17 @@ def _folders() -> str:
 
 
 def _data_sets() -> str:
-    """Return each data set with the state of its variants, two on a line."""
+    """Return each data set with the state of its variants, two on a line.
+
+    What the suite draws for itself is always there, and left out.
+    """
     from benchmarks.data.registry import find_any
     from benchmarks.report.render import align
 
     rows = []
     for name in catalogue.data_sets():
+        if name.startswith(DRAWN):
+            continue
         states = [(s.variant.name, s.state) for s in find_any(name).status()]
         rows.append((name, ", ".join(f"{part} {state}" for part, state in states)))
     half = (len(rows) + 1) // 2
