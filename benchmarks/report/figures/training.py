@@ -236,7 +236,7 @@ def loss_weights(
     first = {
         record.spec.row: record
         for record in reversed(by_replicate)
-        if record.spec.block == block.name and record.notes.get(WEIGHTS)
+        if record.spec.block == block.name and WEIGHT_STEPS in record.notes
     }
     shown = [first[name] for name in labels if name in first]
     if not shown:
