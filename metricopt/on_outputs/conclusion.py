@@ -187,7 +187,9 @@ def _within(
 ) -> Proposal:
     """Return what is best within bounds, or phi = 0 where that is no worse."""
     chosen = Choice(search, known, settings, generator, bounds, is_late).made()
-    best, evidence = chosen.best, evidence_of(chosen, search, known, bounds)
+    best = chosen.best
+    how = said_of(search, known, best.moved, bounded=True)
+    evidence = evidence_of(chosen, search, how, bounds)
     assert evidence.gain is not None and evidence.error is not None
     predicted = best.each[0].item()
     fitted = CrossFitted(
@@ -199,7 +201,6 @@ def _within(
         predicted=predicted,
         own=evidence.gain,
     )
-    how = said_of(chosen, search, known)
     proposal = Proposal(best.phi, evidence, fitted=fitted, chosen=chosen, how=how)
     reason = objection(chosen, evidence, bounds, settings.level)
     return proposal.refused(f"{evidence.reason} {reason}") if reason else proposal
@@ -263,13 +264,7 @@ def _promise(
     # That folds overlap makes the interval wider, but chance adds no more to a gain.
     sampled = math.hypot(fitted.error / settings.inflation, search.prediction_error)
     gain = shrunk(fitted.gain, sampled)
-    names = " and ".join(known.statistics.kind.names())
-    how = (
-        f"identified as a function of the {names} after {search.identified_at} queries"
-        if search.identified
-        else f"predicted from the {names}, but not well enough to count as identified"
-    )
-    how = f"The metric is {how}. Moved: {fitted.moved}."
+    how = said_of(search, known, fitted.moved, bounded=False)
     reason = (
         f"{how} Estimated gain on new data: {unit * gain:.4g} "
         f"(standard error {unit * error:.4g})."

@@ -4,7 +4,7 @@ An input bias, a scale and an output offset move the statistics by different amo
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -199,6 +199,11 @@ def _shifts(scale: Tensor) -> Tensor:
 
 def _temperatures(scale: Tensor) -> Tensor:
     """Return temperatures of all outputs alike, as phi [T, 2 C] of a scale [2 C]."""
-    outputs = len(scale) // 2
-    inverse = -torch.tensor(TEMPERATURES).log()[:, None].expand(-1, outputs)
-    return torch.cat([torch.zeros_like(inverse), inverse], 1)
+    return at_temperatures(TEMPERATURES, len(scale), slice(len(scale) // 2, None))
+
+
+def at_temperatures(temperatures: Sequence[float], size: int, scales: slice) -> Tensor:
+    """Return phi [T, d] of outputs at temperatures, whose scales have this place."""
+    phi = torch.zeros(len(temperatures), size)
+    phi[:, scales] = -torch.tensor(temperatures).log()[:, None]
+    return phi

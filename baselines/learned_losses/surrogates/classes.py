@@ -3,57 +3,37 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from baselines.learned_losses.class_correlation import log_probabilities
 from baselines.learned_losses.surrogates.contract import (
     KINDS,
     Groups,
-    Surrogate,
+    ProbabilitySurrogate,
     SurrogateKind,
 )
 from baselines.losses.cross_entropy import cross_entropy
 from metricopt.errors import ShapeError
 
 
-class ClassSurrogate(Surrogate):
-    """A loss: the mean of |h(p)| over examples, p the probability of the true class.
+class ClassSurrogate(ProbabilitySurrogate):
+    """A loss of the probability p of the true class; see `ProbabilitySurrogate`.
 
-    h is 1-128-128-128-1 with ELU. The absolute value can make it rise again: where
-    recorded networks are seldom sure, it is least at the p that right answers usually
-    have. `anchored`, which is ours, is |h(p) - h(1)|.
-
-    Args:
-        width: width of the hidden layers.
-        anchored: whether no p has a smaller loss than 1, where it is 0.
+    The absolute value can make it rise again: where recorded networks are seldom sure,
+    it is least at the p that right answers usually have.
     """
 
-    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
-        super().__init__(anchored=anchored)
-        self.h = nn.Sequential(
-            nn.Linear(1, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, 1),
-        )
+    probabilities = 1
 
-    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of every group, shape [...], not negative.
+    def right(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the probability of the true class, shape [..., n, 1].
 
         Args:
             outputs: class logits [..., n, C] or one logit [..., n, 1].
             targets: labels, shape [..., n].
         """
         log_p = log_probabilities(outputs)
-        true = log_p.gather(-1, targets.long()[..., None]).exp()
-        values = self.h(true)
-        if self.anchored:
-            values = values - self.h(torch.ones_like(true[..., :1, :]))
-        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
-        return losses
+        return log_p.gather(-1, targets.long()[..., None]).exp()
 
 
 @KINDS.register("classes")

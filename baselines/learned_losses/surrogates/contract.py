@@ -49,6 +49,48 @@ class Surrogate(nn.Module, ABC):
         """
 
 
+class ProbabilitySurrogate(Surrogate):
+    """A loss: the mean of |h(p)| over examples, p what should be 1 of each.
+
+    h is q-128-128-128-1 with ELU. `anchored`, which is ours, is |h(p) - h(1)|, so that
+    no p has a smaller loss than 1, where it is 0.
+
+    Args:
+        width: width of the hidden layers.
+        anchored: see `Surrogate`.
+
+    Attributes:
+        probabilities: q, how many there are of one example.
+    """
+
+    probabilities: ClassVar[int]
+
+    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
+        super().__init__(anchored=anchored)
+        self.h = nn.Sequential(
+            nn.Linear(self.probabilities, width),
+            nn.ELU(),
+            nn.Linear(width, width),
+            nn.ELU(),
+            nn.Linear(width, width),
+            nn.ELU(),
+            nn.Linear(width, 1),
+        )
+
+    @abstractmethod
+    def right(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the probabilities of what is right, shape [..., n, q]."""
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of every group; see `Surrogate`."""
+        right = self.right(outputs, targets)
+        values = self.h(right)
+        if self.anchored:
+            values = values - self.h(torch.ones_like(right[..., :1, :]))
+        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
+        return losses
+
+
 class SurrogateKind(ABC):
     """What is particular to one form of outputs.
 

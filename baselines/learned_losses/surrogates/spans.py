@@ -6,13 +6,12 @@ classes, of the two places that are right instead of one class.
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from baselines.learned_losses.surrogates.contract import (
     KINDS,
     Groups,
-    Surrogate,
+    ProbabilitySurrogate,
     SurrogateKind,
 )
 from metricopt.errors import DataError, ShapeError
@@ -20,41 +19,19 @@ from metricopt.losses.spans import SpanLoss, span_log_probabilities
 from metricopt.structured.spans import are_spans, unpacked
 
 
-class SpanSurrogate(Surrogate):
-    """A loss: the mean of |h(p, q)|, p and q the probabilities of both right places.
+class SpanSurrogate(ProbabilitySurrogate):
+    """A loss of the probabilities of both right places; see `ProbabilitySurrogate`."""
 
-    h is 2-128-128-128-1 with ELU. `anchored`, which is ours, is |h(p, q) - h(1, 1)|.
+    probabilities = 2
 
-    Args:
-        width: width of the hidden layers.
-        anchored: whether no p and q have a smaller loss than 1 and 1, where it is 0.
-    """
-
-    def __init__(self, width: int = 128, *, anchored: bool = False) -> None:
-        super().__init__(anchored=anchored)
-        self.h = nn.Sequential(
-            nn.Linear(2, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, width),
-            nn.ELU(),
-            nn.Linear(width, 1),
-        )
-
-    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of every group, shape [...], not negative.
+    def right(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the probabilities of both right places, shape [..., n, 2].
 
         Args:
             outputs: scores of both ends, shape [..., n, 2, L].
             targets: packed spans, shape [..., n, 2 + L + R A].
         """
-        right = span_log_probabilities(outputs, targets).exp()
-        values = self.h(right)
-        if self.anchored:
-            values = values - self.h(torch.ones_like(right[..., :1, :]))
-        losses: Tensor = self.scale * values[..., 0].abs().mean(-1)
-        return losses
+        return span_log_probabilities(outputs, targets).exp()
 
 
 @KINDS.register("spans")

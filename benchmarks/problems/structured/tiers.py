@@ -88,35 +88,27 @@ def _fitting(groups: int, group_size: int, epochs: int, held_out: int) -> Settin
     }
 
 
-SIZES = {
+RELOSS: Mapping[str, Mapping[str, tuple[int, Settings]]] = {
     "poses": {
-        "paper": StructuredSize(
-            **SHARED["paper"],
-            reloss={"recorded": 60_000, "fitting": _fitting(64, 32, 10, 128)},
-        ),
-        "local": StructuredSize(
-            **SHARED["local"],
-            reloss={"recorded": 6_000, "fitting": _fitting(32, 16, 10, 128)},
-        ),
-        "smoke": StructuredSize(
-            **SHARED["smoke"],
-            reloss={"recorded": 400, "fitting": _fitting(8, 8, 2, 16)},
-        ),
+        "paper": (60_000, _fitting(64, 32, 10, 128)),
+        "local": (6_000, _fitting(32, 16, 10, 128)),
+        "smoke": (400, _fitting(8, 8, 2, 16)),
     },
     "spans": {
-        "paper": StructuredSize(
-            **SHARED["paper"],
-            reloss={"recorded": 100_000, "fitting": _fitting(64, 64, 10, 256)},
-        ),
-        "local": StructuredSize(
-            **SHARED["local"],
-            reloss={"recorded": 20_000, "fitting": _fitting(32, 32, 10, 128)},
-        ),
-        "smoke": StructuredSize(
-            **SHARED["smoke"],
-            reloss={"recorded": 800, "fitting": _fitting(8, 8, 2, 16)},
-        ),
+        "paper": (100_000, _fitting(64, 64, 10, 256)),
+        "local": (20_000, _fitting(32, 32, 10, 128)),
+        "smoke": (800, _fitting(8, 8, 2, 16)),
     },
+}
+"""Recorded outputs, and how a surrogate is fitted to them, by modality and tier."""
+SIZES = {
+    modality: {
+        tier: StructuredSize(
+            **SHARED[tier], reloss={"recorded": recorded, "fitting": fitting}
+        )
+        for tier, (recorded, fitting) in tiers.items()
+    }
+    for modality, tiers in RELOSS.items()
 }
 """Sizes by modality and tier."""
 NETWORKS = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from metricopt.on_outputs.coordinates import at_temperatures
 from metricopt.on_outputs.obvious import obvious
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -43,12 +44,14 @@ class Sweeps:
     Attributes:
         offsets: what was tried, shape [P, d]; the first is 0.
         means: predictions, shape [P, 1 + M].
+        temperatures: outputs at other temperatures [T, d]; none where no score counts.
     """
 
     def __init__(self, statistics: ObservedStatistics, value: CostOfStatistics) -> None:
         self.statistics, self._value = statistics, value
         self.offsets = torch.zeros(1, statistics.size)
         self.means = self.predicted(self.offsets)
+        self.temperatures = self._temperatures()
         self._outputs = self._outputs_at(self.offsets)
         self._columns = self._outputs.shape[1]
         # Several labels, or one, are decided each by itself; classes are compared.
@@ -96,12 +99,11 @@ class Sweeps:
         rises with no offset alone, but with all of logit adjustment. A score hardly
         moves with offsets, but with a temperature, at no cost of decisions.
         """
-        hotter = self.temperatures
-        self._try(hotter)
+        self._try(self.temperatures)
         if self.is_exhaustive:
             self._try(self._thresholds(self._lines[0], self.offsets[0], MOST))
-            for base in hotter:
-                few = MOST // len(hotter)
+            for base in self.temperatures:
+                few = MOST // len(self.temperatures)
                 self._try(self._thresholds(self._lines[0], base, few))
             return
         self._try(obvious(self.statistics))
@@ -121,15 +123,11 @@ class Sweeps:
         dear = set(self.statistics.kind.names()) - CHEAP
         return ROOM // (self._outputs.numel() * (DEAR if dear else 1))
 
-    @property
-    def temperatures(self) -> Tensor:
-        """Outputs at other temperatures [T, d]; none where no score counts."""
-        found = torch.zeros(len(TEMPERATURES), self.statistics.size)
+    def _temperatures(self) -> Tensor:
         scales = self.statistics.parts.get("scales")
         if scales is None or not self.statistics.kind.scores:
-            return found[:0]
-        found[:, scales] = -torch.tensor(TEMPERATURES).log()[:, None]
-        return found
+            return self.offsets[:0]
+        return at_temperatures(TEMPERATURES, self.statistics.size, scales)
 
     def _try(self, offsets: Tensor) -> None:
         if not len(offsets):

@@ -16,28 +16,35 @@ MORE_PROBABLE = 0.05
 nothing meets them surely enough."""
 
 
-def said_of(chosen: Chosen, search: OutputsSearch, known: Explained) -> str:
-    """Return what is known of the metrics, and what was moved."""
+def said_of(
+    search: OutputsSearch, known: Explained, moved: str, *, bounded: bool
+) -> str:
+    """Return what is known of a metric, or of one with its bounds, and what moved."""
     names = " and ".join(known.statistics.kind.names())
-    how = (
-        f"identified as functions of the {names} after {search.identified_at} queries"
-        if search.identified
-        else f"predicted from the {names}, but not well enough to count as identified"
-    )
-    return f"The metric and its bounds are {how}. Moved: {chosen.best.moved}."
+    what, function = "The metric is", "a function"
+    if bounded:
+        what, function = "The metric and its bounds are", "functions"
+    how = f"predicted from the {names}, but not well enough to count as identified"
+    if search.identified:
+        after = f"after {search.identified_at} queries"
+        how = f"identified as {function} of the {names} {after}"
+    return f"{what} {how}. Moved: {moved}."
 
 
 def evidence_of(
-    chosen: Chosen, search: OutputsSearch, known: Explained, bounds: Bounds
+    chosen: Chosen, search: OutputsSearch, how: str, bounds: Bounds
 ) -> Evidence:
-    """Return what is known of a choice, and of the untouched network beside it."""
+    """Return what is known of a choice, and of the untouched network beside it.
+
+    What is known of the metrics, and what was moved, is `how`.
+    """
     best, untouched = chosen.best, chosen.untouched
     gains = untouched.objective - best.objective
     gain = gains[0].item()
     error = math.hypot(gains[1:].std().item(), search.prediction_error)
     what = "Estimated gain on new data" if gain >= 0 else "They cost on new data"
     reason = (
-        f"{said_of(chosen, search, known)} All bounds are met on other data with "
+        f"{how} All bounds are met on other data with "
         f"probability {best.all_met:.2f}, by the untouched network with "
         f"{untouched.all_met:.2f}. {what}: {abs(gain):.4f} (standard error "
         f"{error:.4f}), as a cost from 0 to 1."
