@@ -43,7 +43,7 @@ SOURCES = {
 """Titles of the folders of tables."""
 FEW_TABLES = 3
 """Tables that a method needs for the picture of the first page."""
-Files = dict[str, str]
+Files = dict[str, str | bytes]
 """Contents by path within the site."""
 
 
@@ -92,7 +92,7 @@ class Site:
 
     def files(self) -> Files:
         """Return the contents of all files that are made of records."""
-        found = {
+        found: Files = {
             "index.html": self._index(),
             "claims.html": self._claims(),
             "methods.html": self._methods(),
@@ -238,11 +238,11 @@ def write_site(out: Path, results: Path, own: Path | None = None) -> Site:
     return site
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def _bundle() -> str:

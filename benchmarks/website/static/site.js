@@ -55,14 +55,19 @@ for (const button of $$("thead button")) button.onclick = () => {
 
 // The records of a table lie compressed in a script of their own.
 const files = {};
-window.addRuns = (name, packed, committed) => { files[name] = { packed, committed }; };
+window.addRuns = (name, packed, size, committed) => { files[name] = { packed, size, committed }; };
 const mean = values => values?.length ? values.reduce((sum, value) => sum + value, 0) / values.length : undefined;
 const load = source => new Promise((done, failed) => {
   document.head.append(Object.assign(document.createElement("script"), { src: source, onload: done, onerror: failed }));
 });
+// Characters hold 15 bits each (`packed` in run_data.py), so a byte lies in one or two.
+const bytesOf = ({ packed, size }) => Uint8Array.from({ length: size }, (_, index) => {
+  const place = Math.floor(index * 8 / 15), bits = at => packed.charCodeAt(at) - 0x3400;
+  return (bits(place) << 15 | bits(place + 1)) >> 22 - index * 8 % 15;
+});
 async function unpacked(name) {
   if (!files[name]) await load(`data/runs/${name}.js`);
-  const bytes = Uint8Array.from(atob(files[name].packed), sign => sign.charCodeAt(0));
+  const bytes = bytesOf(files[name]);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return (await new Response(stream).text()).trim().split("\n");
 }

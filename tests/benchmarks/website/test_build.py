@@ -1,5 +1,6 @@
 import csv
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from benchmarks.runs.paths import COMMITTED_RESULTS
 from benchmarks.runs.store import read_jsonl
 from benchmarks.tables.registry import find_experiment
 from benchmarks.website.build import write_site
+from benchmarks.website.run_data import FIRST_SIGN, packed
 from metricopt.errors import ConfigError, DataError
 
 TABLES = sorted(
@@ -221,3 +223,12 @@ def test_scripts_are_short():
     if node:
         for name in lengths:
             subprocess.run([node, "--check", HERE / "static" / name], check=True)
+
+
+@pytest.mark.parametrize("size", [*range(17), 1_000])
+def test_packed_bytes_are_fifteen_bits_a_character(size):
+    content = bytes(number * 91 % 256 for number in range(size))
+    signs = packed(content)
+    assert len(signs) == math.ceil(size * 8 / 15)
+    bits = "".join(f"{ord(sign) - FIRST_SIGN:015b}" for sign in signs)
+    assert bytes(int(bits[8 * n : 8 * n + 8], 2) for n in range(size)) == content
