@@ -20,8 +20,6 @@ from benchmarks.runs.environment import commit
 from benchmarks.runs.paths import NEEDED_GIGABYTES, ROOT, free_gigabytes, roots
 
 WIDTH = 96
-DRAWN = ("drawn-", "made-")
-"""Beginnings of the names of data that the suite draws for itself."""
 
 
 def run(options: Namespace) -> int:
@@ -135,14 +133,16 @@ def _data_sets() -> str:
 
     What the suite draws for itself is always there, and left out.
     """
+    from benchmarks.data.read_source import DrawnSource
     from benchmarks.data.registry import find_any
     from benchmarks.report.render import align
 
     rows = []
     for name in catalogue.data_sets():
-        if name.startswith(DRAWN):
+        source = find_any(name)
+        if isinstance(source, DrawnSource):
             continue
-        states = [(s.variant.name, s.state) for s in find_any(name).status()]
+        states = [(s.variant.name, s.state) for s in source.status()]
         rows.append((name, ", ".join(f"{part} {state}" for part, state in states)))
     half = (len(rows) + 1) // 2
     pairs = zip_longest(rows[:half], rows[half:], fillvalue=("", ""))

@@ -265,10 +265,11 @@ def loss_weights(
 LINES = {
     "rewards": "mean reward",
     "entropies": "entropy, in nats",
-    "lowered": "pairs lowered, share",
-    "raised": "pairs raised, share",
+    "lowered": "numbers lowered, share",
+    "raised": "numbers raised, share",
 }
-"""Notes with a number a decision, and their axes."""
+"""Notes with a number a decision, and their axes. A policy lowers and raises numbers
+of the loss: of pairs of classes, or of distance functions."""
 SMOOTHED = 10
 """Decisions that a moving mean is over."""
 
