@@ -24,6 +24,7 @@ class Learner(ABC):
         order: whether meta-gradients hold second derivatives.
         steps: inner steps K.
         rate: inner rate alpha.
+        geometry_rate: factor of the meta-optimizer's rate for the weights of the map.
 
     Raises:
         ConfigError: if a setting is out of its range.
@@ -32,10 +33,11 @@ class Learner(ABC):
     order: ClassVar[Order] = "full"
     steps: int = 5
     rate: float = 0.01
+    geometry_rate: float = 1.0
 
     def __post_init__(self) -> None:
         require_counts("a learner", vars(self), "steps")
-        require_ranges("a learner", vars(self), rate="> 0")
+        require_ranges("a learner", vars(self), rate="> 0", geometry_rate="> 0")
 
     def make(
         self, network: nn.Module, loss: Loss, generator: torch.Generator

@@ -83,7 +83,7 @@ class _Run:
         self.learner, self.settings = learner, settings
         self.episodes, self.score = episodes, score
         weights = [each for each in learner.parameters() if each.requires_grad]
-        self.weights, self.optimizer = weights, settings.make_optimizer(weights)
+        self.weights, self.optimizer = weights, settings.make_optimizer(learner)
         self.checks = EpisodeChecks(learner)
         self.first: Episodes | None = None
         self.done, self.seconds = 0, 0.0
@@ -163,7 +163,7 @@ class _Run:
         )
         if self.norms.allows_step(norm, iteration, advice):
             for group in self.optimizer.param_groups:
-                group["lr"] = settings.rate_at(iteration)
+                group["lr"] = settings.rate_at(iteration) * group["factor"]
             self.optimizer.step()
 
     def _drawn(self, numbers: Sequence[int]) -> Episodes:

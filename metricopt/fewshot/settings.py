@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import nn
 
 from metricopt.errors import require_choice, require_counts, require_ranges
+from metricopt.fewshot.meta_learner import MetaLearner
 
 Batching = Literal["loop", "vmap"]
 """Whether episodes are adapted to one by one, or all at once."""
@@ -28,6 +28,8 @@ class MetaTraining:
         episodes: episodes of an iteration.
         optimizer: "adam", or "sgd" with Nesterov's momentum 0.9.
         rate: greatest rate of the meta-optimizer.
+        geometry_rate: factor of the rate for the weights of the map. All of phi moves
+            with each of them, so that the rate of the start may be too much for them.
         schedule: course of the rate. "constant"; "cosine": down to 0; "steps": divided
             by 10 after each third of the iterations.
         weight_decay: factor of the squared meta-parameters in the meta-loss.
@@ -46,6 +48,7 @@ class MetaTraining:
     episodes: int = 4
     optimizer: MetaOptimizer = "adam"
     rate: float = 1e-3
+    geometry_rate: float = 1.0
     schedule: RateSchedule = "constant"
     weight_decay: float = 0.0
     clip: float = 10.0
@@ -60,6 +63,7 @@ class MetaTraining:
             "meta-training",
             vars(self),
             rate="> 0",
+            geometry_rate="> 0",
             weight_decay=">= 0",
             clip="> 0",
             save_every=">= 0",
@@ -81,13 +85,22 @@ class MetaTraining:
         thirds = 3 * iteration // self.iterations if self.schedule == "steps" else 0
         return self.rate / float(10**thirds)
 
-    def make_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return the meta-optimizer."""
+    def make_optimizer(self, learner: MetaLearner) -> torch.optim.Optimizer:
+        """Return the meta-optimizer; its groups have the `factor` of their rate."""
+        of_map = set(learner.geometry.parameters())
+        learned = [each for each in learner.parameters() if each.requires_grad]
+        groups = [
+            {"params": [w for w in learned if w not in of_map], "factor": 1.0},
+            {
+                "params": [w for w in learned if w in of_map],
+                "factor": self.geometry_rate,
+            },
+        ]
         decay = self.weight_decay
         if self.optimizer == "adam":
-            return torch.optim.Adam(weights, self.rate, weight_decay=decay)
+            return torch.optim.Adam(groups, self.rate, weight_decay=decay)
         return torch.optim.SGD(
-            weights, self.rate, MOMENTUM, weight_decay=decay, nesterov=True
+            groups, self.rate, MOMENTUM, weight_decay=decay, nesterov=True
         )
 
 

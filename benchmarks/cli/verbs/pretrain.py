@@ -7,10 +7,14 @@ from baselines.training.team import joined
 from benchmarks.cli.verbs.experiments import jobs_of
 from benchmarks.execution.networks import networks_of, release_all, train_all
 from benchmarks.execution.processes import give_way
-from benchmarks.problems.images.trials import keep, read_trials, trials
+from benchmarks.problems.episodes import trials as of_learners
+from benchmarks.problems.images import trials as of_methods
 from benchmarks.problems.pretrained.weights import RELEASED
 from benchmarks.runs.paths import cache_root, ensure_writable
 from metricopt.errors import ConfigError
+
+TRIALS = {each.FILE.experiment: each for each in (of_methods, of_learners)}
+"""Modules of short trainings, by the experiment that they choose settings for."""
 
 
 def run(options: Namespace) -> int:
@@ -31,7 +35,8 @@ def run(options: Namespace) -> int:
                 "processes train one network together"
             )
         if options.trials:
-            _run_trials(options.workers)
+            for name in options.experiments:
+                _run_trials(name, options.workers)
             return 0
         jobs = jobs_of(options, offline=False)
         specs = [spec for job in jobs for spec in job.specs]
@@ -45,12 +50,24 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _run_trials(workers: int) -> None:
-    """Train what was not tried yet, and keep what each trial reached."""
-    done = {line["spec"] for line in read_trials()}
-    missing = {t.network.digest: t for t in trials() if t.network.digest not in done}
+def _run_trials(experiment: str, workers: int) -> None:
+    """Train what was not tried yet, and keep what each trial reached.
+
+    Raises:
+        ConfigError: if nothing of the experiment is chosen by trials.
+    """
+    if experiment not in TRIALS:
+        raise ConfigError(
+            f"--trials needs an experiment of which settings are chosen by short "
+            f"trainings, got {experiment!r}; known: {', '.join(TRIALS)}"
+        )
+    chosen = TRIALS[experiment]
+    done = {line["spec"] for line in chosen.FILE.read()}
+    missing = {
+        t.network.digest: t for t in chosen.trials() if t.network.digest not in done
+    }
     train_all(
         [trial.network for trial in missing.values()],
         workers=workers,
-        ended=lambda network: keep(missing[network.digest]),
+        ended=lambda network: chosen.FILE.keep(missing[network.digest]),
     )

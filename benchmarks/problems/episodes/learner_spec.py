@@ -1,7 +1,7 @@
 """A meta-trained learner: found in the cache, among the released, or trained."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from statistics import fmean
 from typing import Any, ClassVar
@@ -114,11 +114,12 @@ class LearnerSpec(KeptTraining):
         source, learner = self.learning.source(self.replicate), self.fresh()
         learner.to(device())
         score = partial(self.score, source=source)
+        training = self.learning.training.training()
         try:
             trained = meta_train(
                 learner,
                 partial(source.batch, TRAIN),
-                self.learning.training.training(),
+                replace(training, geometry_rate=self.learner().geometry_rate),
                 validate=score,
                 checkpoint=self.checkpoints / "meta-training.pt",
                 show=bool(shown),

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 from benchmarks.problems.images.method_networks import (
@@ -22,11 +21,10 @@ from benchmarks.problems.images.method_networks import (
 )
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import cifar10
-from benchmarks.runs.paths import ROOT
+from benchmarks.problems.pretrained.trial_file import TrialFile
 from metricopt.errors import DivergedError
-from metricopt.files import read_text, write_atomically
 
-FILE = ROOT / "results" / "weights" / "learned-losses-trials.jsonl"
+FILE = TrialFile("learned-losses")
 SHARE = 3
 """A trial lasts one epoch in so many."""
 OBSERVED = 5_000
@@ -103,19 +101,6 @@ def trials(tier: str = "local") -> list[Trial]:
             network = MethodNetwork(method, whole=True).sized(sized, data)
             found.append(Trial(method, tuned, ImageThetaSpec(data, network, 0)))
     return found
-
-
-def read_trials(path: Path = FILE) -> list[dict[str, Any]]:
-    """Return what trials have reached, in the order in which they ended."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in read_text(path).splitlines()]
-
-
-def keep(trial: Trial, path: Path = FILE) -> None:
-    """Add a trial that is over to those on file."""
-    before = read_text(path) if path.exists() else ""
-    write_atomically(path, f"{before}{trial.line}\n".encode())
 
 
 def best(method: str, tried: Sequence[Mapping[str, Any]]) -> Tuned | None:

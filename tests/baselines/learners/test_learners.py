@@ -95,6 +95,7 @@ def test_the_learner_of_first_order_is_cheaper_by_its_graph_alone():
         ("maml", {"steps": 0}, "a learner needs steps >= 1, got steps=0"),
         ("maml", {"steps": 1.5}, "steps must be a whole number, got 1.5"),
         ("meta-sgd", {"rate": 0.0}, "a learner needs rate > 0, got rate=0.0"),
+        ("meta-sgd", {"geometry_rate": 0}, "a learner needs geometry_rate > 0, got"),
         ("mirror-descent", {"scale": "sigmoid"}, "scale must be one of 'exp', "),
         ("exact-potential", {"rank": 0}, "exact-potential needs rank >= 1, got rank=0"),
     ],

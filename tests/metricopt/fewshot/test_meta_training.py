@@ -67,6 +67,20 @@ def test_a_step_is_that_of_the_optimizer_on_the_mean_query_loss():
         torch.testing.assert_close(weight, expected)
 
 
+def test_the_map_may_have_a_rate_of_its_own():
+    learner, other = line_learner(), line_learner()
+    asked = settings(iterations=1, rate=0.1, geometry_rate=0.01)
+    meta_train(learner, lines, asked)
+
+    def longest(part):
+        parts = (getattr(each, part).parameters() for each in (learner, other))
+        return max((a - b).abs().max().item() for a, b in zip(*parts, strict=True))
+
+    # The first step of Adam moves every weight by its rate.
+    assert longest("network") == pytest.approx(0.1, rel=1e-3)
+    assert longest("geometry") == pytest.approx(0.001, rel=1e-3)
+
+
 def test_long_meta_gradients_are_clipped():
     learner, other = line_learner(Identity), line_learner(Identity)
     asked = settings(iterations=1, optimizer="sgd", rate=1.0, clip=0.01)
@@ -353,6 +367,7 @@ def test_ways_that_change_later_are_refused():
         ({"episodes": 0}, "episodes >= 1, got episodes=0"),
         ({"iterations": 1.5}, "iterations must be a whole number, got 1.5"),
         ({"rate": 0.0}, "rate > 0, got rate=0.0"),
+        ({"geometry_rate": 0.0}, "geometry_rate > 0, got geometry_rate=0.0"),
         ({"clip": 0.0}, "clip > 0, got clip=0.0"),
         ({"weight_decay": -1.0}, "weight_decay >= 0, got weight_decay=-1.0"),
         ({"validate_every": 0}, "validate_every >= 1, got validate_every=0"),

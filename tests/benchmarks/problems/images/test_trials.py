@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.problems.images.method_networks import FORM_OF, WHOLE, Tuned
-from benchmarks.problems.images.trials import best, keep, read_trials, trials
+from benchmarks.problems.images.trials import FILE, best, trials
+from benchmarks.problems.pretrained import trial_file
+from benchmarks.problems.pretrained.trial_file import TrialFile
 from benchmarks.tables.learned_losses.learned_losses import TABLE
 from metricopt.errors import DivergedError
 
@@ -34,16 +36,17 @@ def test_a_trial_is_a_third_of_the_training_from_the_same_weights():
 
 def test_what_trials_reached_is_kept_line_by_line(tmp_path, monkeypatch):
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "cache"))
-    path, (first, second, *_) = tmp_path / "folder" / "trials.jsonl", trials("smoke")
-    assert (read_trials(path), best("ce", [])) == ([], None)
-    keep(first, path)
+    monkeypatch.setattr(trial_file, "RELEASED", tmp_path / "folder")
+    file, (first, second, *_) = TrialFile("own"), trials("smoke")
+    assert (file.read(), best("ce", [])) == ([], None)
+    file.keep(first)
 
     def diverge(*arguments):
         raise DivergedError("the loss became nan")
 
     monkeypatch.setattr(type(second.network), "train", diverge)
-    keep(second, path)
-    done, diverged = read_trials(path)
+    file.keep(second)
+    done, diverged = file.read()
     assert done["spec"] == first.network.digest
     assert (done["method"], done["rate"], done["settings"]) == ("ce", 0.1, {})
     assert 0 < done["observe_mcr"] < 1 and done["core_seconds"] > 0
@@ -59,7 +62,7 @@ def test_usual_settings_are_left_for_more_than_a_standard_error(least, rate):
 
 
 def test_settings_of_the_table_are_those_of_the_best_trials():
-    tried, chosen = read_trials(), WHOLE["local"].tuned
+    tried, chosen = FILE.read(), WHOLE["local"].tuned
     methods = {trial.method for trial in trials("smoke")}
     for method in methods:
         if sum(line["method"] == method for line in tried) == 4:

@@ -1,0 +1,91 @@
+"""Short meta-trainings by which learners get the rate of their map, on validation.
+
+Every learner with a map has the same three. A trial lasts a third of the iterations, on
+the first replicate of one problem, and what is chosen there serves all problems. What
+each reached is a line of a file; what is chosen stands in `benchmarks.rows.learners`,
+and a test compares both.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+from benchmarks.problems.episodes.learner_spec import LearnerSpec
+from benchmarks.problems.episodes.tiers import images
+from benchmarks.problems.pretrained.trial_file import TrialFile
+from benchmarks.runs.spec import Settings
+from metricopt.errors import DivergedError
+
+FILE = TrialFile("few-shot")
+SHARE = 3
+"""A trial lasts one meta-iteration in so many."""
+USUAL, FACTORS = 1.0, (1.0, 0.1, 0.01)
+"""Rate of the map that is tried, in units of the rate of the start."""
+CHANCE = 0.01
+"""Accuracies that differ by no more on the episodes to validate are called equal."""
+MAPS: Mapping[str, Settings] = {
+    "meta-sgd": {},
+    "block-diagonal": {},
+    "meta-curvature": {},
+    "mirror-descent": {},
+    "exact-potential": {"rank": 16},
+}
+"""Learners with a map, and their settings. `mirror-descent-released` has one rate for
+all, as the code that it follows."""
+KEPT = ("score", "seconds", "environment")
+"""What is kept of a trial, of the facts of its meta-training."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short meta-training.
+
+    Attributes:
+        learner: name of the learner.
+        factor: what is tried.
+        network: what trains.
+    """
+
+    learner: str
+    factor: float
+    network: LearnerSpec
+
+    @property
+    def line(self) -> str:
+        """What is kept of it: the score on validation, time and machine."""
+        own = {"learner": self.learner, "geometry_rate": self.factor}
+        try:
+            facts = self.network.trained_here().facts
+        except DivergedError as error:
+            facts = {"score": 0.0, "diverged": str(error)}
+        said = {name: facts[name] for name in (*KEPT, "diverged") if name in facts}
+        line = {"spec": self.network.digest, **own, **said}
+        return json.dumps(line, sort_keys=True)
+
+
+def trials(tier: str = "local") -> list[Trial]:
+    """Return the trials of all learners with a map, on the first problem of a tier."""
+    problem = images(tier)[0]
+    whole = problem.learning.training
+    short = replace(whole, iterations=max(1, whole.iterations // SHARE))
+    learning = replace(problem.learning, training=short)
+    problem, found = replace(problem, learning=learning), []
+    for name, settings in MAPS.items():
+        for factor in FACTORS:
+            own = {} if factor == USUAL else {"geometry_rate": factor}
+            learned = problem.learned_by(name, {**settings, **own}).learning
+            found.append(Trial(name, factor, LearnerSpec(learned, 0)))
+    return found
+
+
+def best(learner: str, tried: Sequence[Mapping[str, Any]]) -> float:
+    """Return the factor of a learner: the usual one unless another is better."""
+    scores = {
+        line["geometry_rate"]: line["score"]
+        for line in tried
+        if line["learner"] == learner
+    }
+    factor, score = max(scores.items(), key=itemgetter(1))
+    return factor if score > scores[USUAL] + CHANCE else USUAL

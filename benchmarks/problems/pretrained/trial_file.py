@@ -1,0 +1,49 @@
+"""Short trainings by which settings are chosen, and the files of what each reached."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.problems.pretrained.kept_training import KeptTraining
+from benchmarks.problems.pretrained.weights import RELEASED
+from metricopt.files import read_text, write_atomically
+
+
+class Trial(Protocol):
+    """A short training."""
+
+    @property
+    def network(self) -> KeptTraining:
+        """What trains."""
+
+    @property
+    def line(self) -> str:
+        """What is kept of it, as JSON: at least its digest, as `spec`."""
+
+
+@dataclass(frozen=True)
+class TrialFile:
+    """What the trials of an experiment have reached, a line each.
+
+    Attributes:
+        experiment: name of the experiment.
+    """
+
+    experiment: str
+
+    @property
+    def path(self) -> Path:
+        """Beside the released networks."""
+        return RELEASED / f"{self.experiment}-trials.jsonl"
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return what trials have reached, in the order in which they ended."""
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in read_text(self.path).splitlines()]
+
+    def keep(self, trial: Trial) -> None:
+        """Add a trial that is over to those on file."""
+        before = read_text(self.path) if self.path.exists() else ""
+        write_atomically(self.path, f"{before}{trial.line}\n".encode())
