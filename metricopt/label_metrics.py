@@ -197,7 +197,7 @@ def named(name: str) -> Metric:
         ConfigError: if there is none, or it is one of embeddings or detections.
     """
     found = make_metric(name)
-    if found.reads in ("embeddings", "detections", "poses", "spans"):
+    if found.reads in ("embeddings", "detections", "poses", "spans", "sentences"):
         remedy = meant_for_labels(found) or "pass a metric of labels or values"
         raise ConfigError(
             f"metric {found.name!r} reads {found.reads}, which an estimator does not "

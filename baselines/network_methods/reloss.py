@@ -97,7 +97,7 @@ class ReLoss(NetworkMethod):
             ]
             notes |= {f"held_out_{n}": r for n, r in zip(names, rounded, strict=True)}
         network, surrogate = copy.deepcopy(given.network), fitted.surrogate
-        run = given.trained(network, surrogate.forward, given.metric_score())
+        run = given.trained(network, kind.beside(surrogate), given.metric_score())
         notes |= run.best.noted("observe_cost")
         notes |= self._plain(network, surrogate, given)
         return given.result(network, recorder.steps + run.steps, notes)

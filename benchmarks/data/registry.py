@@ -10,11 +10,12 @@ from benchmarks.data.listed.contract import LISTED
 from benchmarks.data.poses.contract import POSES
 from benchmarks.data.read_source import ReadSource
 from benchmarks.data.reading.contract import READING
+from benchmarks.data.translation.contract import TRANSLATION
 from metricopt.errors import ConfigError
 from metricopt.registry import Registry, find
 
 KINDS: tuple[Registry[Any], ...] = (
-    *(DATASETS, LISTED, FOLDERS, DETECTION, FEW_SHOT, POSES, READING),
+    *(DATASETS, LISTED, FOLDERS, DETECTION, FEW_SHOT, POSES, READING, TRANSLATION),
 )
 """The registries of data sets, by kind."""
 

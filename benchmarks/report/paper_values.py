@@ -261,13 +261,18 @@ PAPER_VALUES: tuple[PaperValue, ...] = (
     # 70.4 and 71.9, of SimpleBaseline on ResNet-50; HRNet, 74.4 and 74.8, is not here.
     PaperValue(RELOSS, "ReLoss pose", "mse", "coco/oks-ap", 0.704),
     PaperValue(RELOSS, "ReLoss pose", "reloss", "coco/oks-ap", 0.719),
-    # MacBERT-base; the poster prints percent, and calls the second network NAT-Base.
+    # Of MacBERT-base; the poster prints percent.
     PaperValue(RELOSS, "ReLoss reading", "ce", "reading/rouge-l", 0.514),
     PaperValue(RELOSS, "ReLoss reading", "ce", "reading/bleu-4", 0.503),
     PaperValue(RELOSS, "ReLoss reading", "ce", "reading/span-f1", 0.539),
     PaperValue(RELOSS, "ReLoss reading", "reloss", "reading/rouge-l", 0.518),
     PaperValue(RELOSS, "ReLoss reading", "reloss", "reading/bleu-4", 0.506),
     PaperValue(RELOSS, "ReLoss reading", "reloss", "reading/span-f1", 0.542),
+    # Of a network that the poster calls NAT-Base.
+    PaperValue(RELOSS, "ReLoss translation", "ce", "wmt16-en-ro/bleu", 0.2924),
+    PaperValue(RELOSS, "ReLoss translation", "reloss", "wmt16-en-ro/bleu", 0.3007),
+    PaperValue(RELOSS, "ReLoss translation", "ce", "wmt16-ro-en/bleu", 0.2897),
+    PaperValue(RELOSS, "ReLoss translation", "reloss", "wmt16-ro-en/bleu", 0.2968),
     _poster("maml", 1, 0.4870, 0.0184),
     _poster("maml", 5, 0.6311, 0.0092),
     _poster("meta-sgd", 1, 0.5047, 0.0187),

@@ -41,10 +41,12 @@ class StructuredTable:
         captions: what is shown, by tier.
         convention: what the metrics compare.
         paper_table: what it is held beside.
-        paper_data: name of the paper's data, by which its numbers are found.
+        paper_data: name of the paper's data, by which its numbers are found; by data
+            set where a table has several.
         not_comparable: why numbers below tier paper are not comparable.
         anchored: what the anchored form is.
         notes: what a reader is told below.
+        headings: of columns by data set, where there are several.
     """
 
     experiment: str
@@ -53,28 +55,33 @@ class StructuredTable:
     captions: Mapping[str, str] = field(hash=False)
     convention: str
     paper_table: str
-    paper_data: str
+    paper_data: str | Mapping[str, str] = field(hash=False)
     not_comparable: str
     anchored: str
     notes: tuple[str, ...] = ()
+    headings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __call__(self, tier: str) -> Table:
         """Return the table at a tier."""
-        problem = Structured.at(self.modality, tier)
+        problems = Structured.every(self.modality, tier)
+        problem = problems[0]
         modality, size = problem.modality, problem.size
         first, *others = modality.metrics
         rows = self._rows(modality.usual)
-        place = Place(
-            "natural",
-            problem,
-            first,
-            problem.name,
-            rows=rows,
-            asks=ASKS,
-            also=tuple(others),
-        )
+        places = [
+            Place(
+                "natural",
+                one,
+                first,
+                one.name,
+                rows=rows,
+                asks=ASKS,
+                also=tuple(others),
+            )
+            for one in problems
+        ]
         return table(
-            [place],
+            places,
             experiment=self.experiment,
             title=self.title,
             caption=(
@@ -84,7 +91,9 @@ class StructuredTable:
             ),
             convention=f"{self.convention} {TRAINING}",
             blocks=BLOCKS,
-            columns=tuple(self._columns(problem, tier)),
+            columns=tuple(
+                column for one in problems for column in self._columns(one, tier)
+            ),
             paper_table=self.paper_table,
             untouched_row=modality.usual,
             query_budgets=(),
@@ -103,14 +112,15 @@ class StructuredTable:
         return tuple(rows)
 
     def _columns(self, problem: Structured, tier: str) -> list[Column]:
-        modality = problem.modality
+        modality, paper = problem.modality, self.paper_data
+        data = paper if isinstance(paper, str) else paper.get(problem.name, "")
         return [
             Column(
                 f"{problem.name}/{unit.label}",
-                label,
+                self.headings.get(problem.name, label),
                 unit,
                 runs=problem.name,
-                paper_column=f"{self.paper_data}/{unit.label}",
+                paper_column=f"{data}/{unit.label}" if data else None,
                 not_comparable="" if tier == "paper" else self.not_comparable,
             )
             for unit, label in zip(modality.metrics, modality.labels, strict=True)

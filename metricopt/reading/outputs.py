@@ -21,11 +21,18 @@ Outputs = Tensor | tuple[Tensor, ...]
 """What a network returns; every tensor of a tuple has the examples in the same axis."""
 
 Reads = Literal[
-    "scores", "labels", "values", "embeddings", "detections", "poses", "spans"
+    "scores",
+    "labels",
+    "values",
+    "embeddings",
+    "detections",
+    "poses",
+    "spans",
+    "sentences",
 ]
 """What outputs mean: scores of classes of which one is right, logits of labels that are
 decided one by one, predicted values, embeddings, regions of a detector, heat maps of
-joints, or scores of where an answer begins and ends."""
+joints, scores of where an answer begins and ends, or candidates of pieces."""
 
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""

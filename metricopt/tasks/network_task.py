@@ -333,7 +333,7 @@ def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
 
 def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
     """Return whether targets are those of outputs [1, N, C] that are read so."""
-    if reads in ("detections", "poses", "spans"):
+    if reads in ("detections", "poses", "spans", "sentences"):
         return True
     if reads in ("labels", "values"):
         one = outputs.shape[2:] == (1,) and targets.ndim == 1

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from metricopt.losses.contract import Loss
 from metricopt.registry import Registry
 
 
@@ -128,6 +129,13 @@ class SurrogateKind(ABC):
     @abstractmethod
     def base_losses(self, groups: Groups) -> Tensor:
         """Return the loss of every group that the surrogate takes the place of."""
+
+    def beside(self, surrogate: Surrogate) -> Loss:
+        """Return what a network is trained with: by default the surrogate alone.
+
+        A part of the usual loss may stay that the surrogate does not read.
+        """
+        return surrogate.forward
 
     def groups(
         self, recorded: Groups, places: Tensor, size: int, generator: torch.Generator

@@ -117,6 +117,11 @@ class Modality(ABC):
         """The usual loss, which fine-tuning follows, too."""
         return KINDS.get(self.kind)().loss
 
+    @property
+    def measured(self) -> Mapping[str, str]:
+        """What records say of how the metrics were measured, by name."""
+        return {}
+
     @abstractmethod
     def splits(self, problem: StructuredProblem, replicate: int) -> Splits:
         """Return the splits of a problem for one replicate.
@@ -128,6 +133,10 @@ class Modality(ABC):
     @abstractmethod
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> nn.Module:
         """Return a network with random weights."""
+
+    def prepared(self, network: Any, train: Any) -> None:
+        """Give a network with random weights what it has to know of the examples."""
+        return
 
     @abstractmethod
     def batches(self, train: Any, recipe: StructuredTraining) -> Batches:

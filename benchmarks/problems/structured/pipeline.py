@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from torch import nn
+
 from benchmarks.problems.choices import Adapted, Choice
 from benchmarks.problems.contract import PIPELINES
 from benchmarks.problems.pretrained.pipeline import PretrainedPipeline
@@ -43,6 +45,18 @@ class StructuredPipeline(PretrainedPipeline):
         observed = round(problem.observed * learned)
         kept = min(self.settings.examples, learned - observed)
         return learned - observed, kept + observed + every - learned
+
+    @property
+    def network_data(self) -> dict[str, str]:
+        """What records say of the network, and of how metrics were measured."""
+        return super().network_data | dict(self.modality.measured)
+
+    def network_start(self, *, from_theta: bool) -> nn.Module:
+        """Return the trained network, or one with the base weights or random ones."""
+        network = super().network_start(from_theta=from_theta)
+        if not from_theta:
+            self.modality.prepared(network, self.splits.train)
+        return network
 
     @property
     def own_losses(self) -> Portfolio:

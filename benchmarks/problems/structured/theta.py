@@ -72,6 +72,12 @@ class StructuredThetaSpec(ThetaSpec):
         """Return the network with random weights."""
         return self.modality.fresh(self.problem, self.backbone.network, self.seed)
 
+    def start(self, splits: Splits) -> Any:
+        """Return the network as its training starts."""
+        network = super().start(splits)
+        self.modality.prepared(network, splits.train)
+        return network
+
     def loss(self) -> Loss:
         """Return the usual loss."""
         return self.modality.loss

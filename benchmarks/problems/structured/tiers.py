@@ -9,6 +9,7 @@ from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.settings import DIRECT
 from benchmarks.problems.problem import PAPER, SMOKE, DataProblem, FinetuningSize
 from benchmarks.problems.structured.contract import (
+    MODALITIES,
     Modality,
     StructuredBackbone,
     StructuredProblem,
@@ -99,6 +100,11 @@ RELOSS: Mapping[str, Mapping[str, tuple[int, Settings]]] = {
         "local": (20_000, _fitting(32, 32, 10, 128)),
         "smoke": (800, _fitting(8, 8, 2, 16)),
     },
+    "sentences": {
+        "paper": (100_000, _fitting(64, 64, 10, 256)),
+        "local": (10_000, _fitting(16, 32, 8, 128)),
+        "smoke": (800, _fitting(8, 8, 2, 16)),
+    },
 }
 """Recorded outputs, and how a surrogate is fitted to them, by modality and tier."""
 SIZES = {
@@ -111,56 +117,105 @@ SIZES = {
     for modality, tiers in RELOSS.items()
 }
 """Sizes by modality and tier."""
-NETWORKS = {
+NETWORKS: Mapping[str, Mapping[str, tuple[Network, ...]]] = {
     "poses": {
         # Xiao et al., ECCV 2018: 140 epochs of Adam, 256 x 192 pixels.
-        "paper": Network(
-            StructuredProblem("poses", "coco-keypoints", (256, 192), observed=0.02),
-            "resnet50",
-            IMAGENET,
-            StructuredTraining(140, batch_size=128, channels_last=True),
-            512,
+        "paper": (
+            Network(
+                StructuredProblem("poses", "coco-keypoints", (256, 192), observed=0.02),
+                "resnet50",
+                IMAGENET,
+                StructuredTraining(140, batch_size=128, channels_last=True),
+                512,
+            ),
         ),
-        "local": Network(
-            StructuredProblem("poses", "lspet-upright", (128, 96), observed=0.13),
-            "squeezenet1_1",
-            SQUEEZENET,
-            StructuredTraining(60, rate=2e-3, channels_last=True),
-            128,
+        "local": (
+            Network(
+                StructuredProblem("poses", "lspet-upright", (128, 96), observed=0.13),
+                "squeezenet1_1",
+                SQUEEZENET,
+                StructuredTraining(60, rate=2e-3, channels_last=True),
+                128,
+            ),
         ),
-        "smoke": Network(
-            StructuredProblem("poses", "drawn-people", (64, 48), observed=0.25),
-            "tiny",
-            BaseWeights(),
-            StructuredTraining(8, batch_size=8, rate=1e-2),
-            32,
+        "smoke": (
+            Network(
+                StructuredProblem("poses", "drawn-people", (64, 48), observed=0.25),
+                "tiny",
+                BaseWeights(),
+                StructuredTraining(8, batch_size=8, rate=1e-2),
+                32,
+            ),
         ),
     },
     "spans": {
-        "paper": Network(
-            StructuredProblem("spans", "cmrc2018", (512, 6_000), observed=0.1),
-            "base",
-            BaseWeights(),
-            StructuredTraining(30, rate=1e-4, weight_decay=1e-4),
-            1_536,
+        "paper": (
+            Network(
+                StructuredProblem("spans", "cmrc2018", (512, 6_000), observed=0.1),
+                "base",
+                BaseWeights(),
+                StructuredTraining(30, rate=1e-4, weight_decay=1e-4),
+                1_536,
+            ),
         ),
-        "local": Network(
-            StructuredProblem("spans", "cmrc2018-dev", (256, 3_000), observed=0.15),
-            "small",
-            BaseWeights(),
-            StructuredTraining(25, rate=1e-3),
-            192,
+        "local": (
+            Network(
+                StructuredProblem("spans", "cmrc2018-dev", (256, 3_000), observed=0.15),
+                "small",
+                BaseWeights(),
+                StructuredTraining(25, rate=1e-3),
+                192,
+            ),
         ),
-        "smoke": Network(
-            StructuredProblem("spans", "made-questions", (48, 60), observed=0.25),
-            "tiny",
-            BaseWeights(),
-            StructuredTraining(8, batch_size=8, rate=5e-3),
-            64,
+        "smoke": (
+            Network(
+                StructuredProblem("spans", "made-questions", (48, 60), observed=0.25),
+                "tiny",
+                BaseWeights(),
+                StructuredTraining(8, batch_size=8, rate=5e-3),
+                64,
+            ),
+        ),
+    },
+    "sentences": {
+        # Gu et al., ICLR 2018, and Ghazvininejad et al., EMNLP 2019: 300,000 steps of
+        # some 2,000 pairs; theirs begins with the translations of another network.
+        "paper": tuple(
+            Network(
+                StructuredProblem("sentences", dataset, (128, 32_000), observed=0.003),
+                "nat-base",
+                BaseWeights(),
+                StructuredTraining(50, batch_size=256, rate=5e-4, weight_decay=0.01),
+                1_024,
+            )
+            for dataset in ("wmt16-en-ro", "wmt16-ro-en")
+        ),
+        "local": tuple(
+            Network(
+                StructuredProblem("sentences", dataset, size, observed=observed),
+                "small",
+                BaseWeights(),
+                StructuredTraining(epochs, batch_size=64, rate=2e-3),
+                256,
+            )
+            for dataset, size, observed, epochs in (
+                ("multi30k-en-de", (40, 2_000), 0.015, 15),
+                ("ro-sts-en-ro", (48, 2_000), 0.035, 25),
+                ("ro-sts-ro-en", (48, 2_000), 0.035, 25),
+            )
+        ),
+        "smoke": (
+            Network(
+                StructuredProblem("sentences", "made-sentences", (16, 90), 0.25),
+                "tiny",
+                BaseWeights(),
+                StructuredTraining(8, batch_size=8, rate=1e-2),
+                64,
+            ),
         ),
     },
 }
-"""Networks by modality and tier."""
+"""Networks by modality and tier, one for every column of a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,11 +238,23 @@ class Structured(DataProblem):
 
     @classmethod
     def at(cls, modality: str, tier: str) -> Self:
-        """Return the problem of a modality at a tier, with the usual loss."""
-        network, size = NETWORKS[modality][tier], SIZES[modality][tier]
-        usual = modality_of(network.problem).usual
-        name = network.problem.dataset
-        return cls(name=name, data=network.problem, tier=tier, method=usual, size=size)
+        """Return the first problem of a modality at a tier, with the usual loss."""
+        return cls.every(modality, tier)[0]
+
+    @classmethod
+    def every(cls, modality: str, tier: str) -> tuple[Self, ...]:
+        """Return all problems of a modality at a tier, with the usual loss."""
+        usual, size = MODALITIES.get(modality).usual, SIZES[modality][tier]
+        return tuple(
+            cls(
+                name=network.problem.dataset,
+                data=network.problem,
+                tier=tier,
+                method=usual,
+                size=size,
+            )
+            for network in NETWORKS[modality][tier]
+        )
 
     @property
     def modality(self) -> Modality:
@@ -197,7 +264,7 @@ class Structured(DataProblem):
     @property
     def phi_size(self) -> int:  # type: ignore[override]
         """Number of parameters d of the adapter."""
-        return NETWORKS[self.data.modality][self.tier].phi_size
+        return self._network.phi_size
 
     def by(self, method: str) -> Self:
         """Return the same examples with the network that a method trains.
@@ -216,6 +283,11 @@ class Structured(DataProblem):
         return self._taught.method.name
 
     @property
+    def _network(self) -> Network:
+        every = NETWORKS[self.data.modality][self.tier]
+        return next(one for one in every if one.problem == self.data)
+
+    @property
     def _taught(self) -> TrainedByMethod:
         kind, metric = {"kind": self.modality.kind}, self.modality.metrics[0]
         if self.method == self.modality.usual:
@@ -227,7 +299,7 @@ class Structured(DataProblem):
 
     def pipeline(self, *, offsets: bool = False) -> Unit:
         """Return the pipeline that runs it; its answers know no offsets."""
-        own = NETWORKS[self.data.modality][self.tier]
+        own = self._network
         network = StructuredBackbone(
             own.network, own.base, own.training, self._taught, TRAINING_REVISION
         )

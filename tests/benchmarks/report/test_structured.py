@@ -104,6 +104,24 @@ def test_answers_are_marked_and_shared_by_rows():
     assert answers(ROWS, [make_record("mse", 0, [0.5])]) == []
 
 
+def test_translations_stand_beside_their_references():
+    def translations(answer):
+        one = {"source": "a cat", "reference": "una | gatto", "answer": answer}
+        return {"translations": [one]}
+
+    records = [noted("mse", translations("la  cane")), noted("ours", translations("x"))]
+    assert cells_in(answers(ROWS, records)) == [
+        ["a cat", "una / gatto", "squared", "la cane"],
+        ["", "", "ReLoss", "x"],
+    ]
+    # Of several columns each has a part of its own.
+    spec = replace(records[1].spec, column="other")
+    heads = [
+        answers(ROWS, [records[0], replace(records[1], spec=spec)])[at] for at in (0, 3)
+    ]
+    assert heads == [f"## Answers: {records[0].spec.column}", "## Answers: other"]
+
+
 @pytest.mark.parametrize("draw", [skeletons, loss_over_metric])
 def test_other_blocks_are_not_drawn(draw):
     other = Block("other", "other")

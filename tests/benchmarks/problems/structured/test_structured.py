@@ -12,6 +12,7 @@ from benchmarks.tables.registry import find_experiment
 from metricopt.errors import ConfigError, DataError
 
 MODALITIES = tuple(NETWORKS)
+EXPERIMENTS = ["reloss-pose", "reloss-reading", "reloss-translation"]
 
 
 @pytest.fixture(autouse=True)
@@ -68,8 +69,19 @@ def test_replicates_observe_others_and_share_the_test(modality):
     first, second = (
         spec_of(modality=modality, replicate=replicate).splits() for replicate in (0, 1)
     )
-    assert torch.equal(first.test.targets, second.test.targets)
-    assert not torch.equal(first.observe.targets[:5], second.observe.targets[:5])
+    # Pieces of sentences are those of a vocabulary that a replicate has for itself.
+    known = "pairs" if modality == "sentences" else "targets"
+    parts = [
+        [list(getattr(part, known)[:5]) for part in (one.test, one.observe)]
+        for one in (first, second)
+    ]
+    for place, alike in enumerate((True, False)):
+        pairs = zip(parts[0][place], parts[1][place], strict=True)
+        assert all(_same(*pair) for pair in pairs) == alike
+
+
+def _same(one, other):
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
 
 
 def test_series_of_people_stay_together():
@@ -82,7 +94,7 @@ def test_series_of_people_stay_together():
 
 
 @pytest.mark.parametrize("tier", ["paper", "local", "smoke"])
-@pytest.mark.parametrize("experiment", ["reloss-pose", "reloss-reading"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_tier_is_planned(tier, experiment):
     specs = find_experiment(experiment).specs(tier, None, None)
     trained = {spec.row for spec in specs if spec.arm.kind == "theta"}
@@ -92,6 +104,27 @@ def test_every_tier_is_planned(tier, experiment):
     assert {spec.replicate for spec in pictured} == {0}
     methods = {spec.arm.name for spec in specs if spec.arm.kind == "theta"}
     assert methods == {"usual-loss", "reloss"}
+
+
+def test_a_table_may_have_several_data_sets():
+    specs = find_experiment("reloss-translation").specs("local", None, None)
+    by_column = {}
+    for spec in specs:
+        by_column.setdefault(spec.column, set()).add(spec.row)
+    assert list(by_column) == ["multi30k-en-de", "ro-sts-en-ro", "ro-sts-ro-en"]
+    assert len({frozenset(rows) for rows in by_column.values()}) == 1
+    columns = find_experiment("reloss-translation").layout("local").columns
+    printed = {column.runs: column.paper_column for column in columns}
+    assert printed["multi30k-en-de"] is None
+    assert printed["ro-sts-ro-en"] == "wmt16-ro-en/bleu"
+    assert all(column.not_comparable for column in columns)
+
+
+def test_records_say_how_bleu_was_measured():
+    problem = Structured.at("sentences", "smoke")
+    pipeline = make_pipeline(problem.pipeline(), 0)
+    assert pipeline.modality.measured["sacrebleu"].startswith("nrefs:1|case:mixed")
+    assert Structured.at("poses", "smoke").modality.measured == {}
 
 
 def test_what_is_no_problem_is_refused():

@@ -1,0 +1,1 @@
+"""Data sets of translation: sentences with their translations."""

@@ -1,0 +1,1 @@
+"""Networks that translate, all places of a sentence at once."""
