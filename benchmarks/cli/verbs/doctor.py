@@ -19,7 +19,7 @@ from benchmarks.cli import catalogue
 from benchmarks.runs.environment import commit
 from benchmarks.runs.paths import NEEDED_GIGABYTES, ROOT, free_gigabytes, roots
 
-WIDTH = 96
+WIDTH = 100
 
 
 def run(options: Namespace) -> int:
