@@ -184,7 +184,9 @@ def log_probabilities(lists: Tensor, numbers: Tensor) -> Tensor:
     """
     values, known = lists[..., 0, 1:], lists[..., 1, 1:].detach()
     same = known == numbers[..., None].to(known)
-    found = values.masked_fill(~same, 2 * FAR).amax(-1)
+    # The first of two, so that all of the slope is in one place of the list.
+    place = same.int().argmax(-1, keepdim=True)
+    found = values.gather(-1, place)[..., 0]
     return torch.where(same.any(-1), found, values[..., -1].clamp_min(FAR))
 
 

@@ -104,6 +104,14 @@ def test_candidates_are_listed_with_what_is_asked_for():
     assert log_probabilities(sure, torch.tensor([11])).item() == FAR
 
 
+def test_the_slope_is_in_one_place_of_a_list():
+    log_p = torch.tensor([0.5, 0.3, 0.2]).log()
+    # Number 10 is asked for, and the best one, too.
+    found = listed(log_p, torch.tensor(10), count=4, first=10).requires_grad_()
+    (slope,) = torch.autograd.grad(log_probabilities(found, torch.tensor(10)), found)
+    assert slope[0].tolist() == [0, 1, 0, 0] and not slope[1].any()
+
+
 def test_the_loss_is_worked_by_hand():
     found = lists(said("the cat"))
     log_p = torch.full((8,), math.log(0.1))
