@@ -99,6 +99,7 @@ MIRROR_DESCENT = learner(
     "mirror-descent",
     "mirror descent, blockIAF mended",
     "mirror-descent",
+    {"geometry_rate": 0.01},
     paper={POSTER: "mirror-descent"},
 )
 RELEASED = learner(
@@ -110,7 +111,7 @@ EXACT_POTENTIAL = learner(
     "exact-potential",
     "mirror descent, exact potential (ours)",
     "exact-potential",
-    {"rank": 16},
+    {"geometry_rate": 0.01, "rank": 16},
 )
 """W has 64 rows by default, which would be two million numbers on images."""
 

@@ -14,6 +14,7 @@ from benchmarks.tables.mirror_descent.learners import (
     CLIP_NOTE,
     FIELDS,
     LIKE_FOR_LIKE,
+    RATE_NOTE,
     WIDER_NOTE,
     caption,
     label,
@@ -41,7 +42,7 @@ def few_shot(tier: str) -> Table:
         columns=tuple(map(_column, problems)),
         paper_table=POSTER,
         over_tasks=OverTasks(GEOMETRIES, AGAINST),
-        notes=(LIKE_FOR_LIKE, WIDER_NOTE, CLIP_NOTE, *_deviations(tier)),
+        notes=(LIKE_FOR_LIKE, RATE_NOTE, WIDER_NOTE, CLIP_NOTE, *_deviations(tier)),
         **FIELDS,
     )
 

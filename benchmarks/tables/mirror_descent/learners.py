@@ -26,6 +26,13 @@ LIKE_FOR_LIKE = (
     "steps, meta-optimizer and meta-iterations. Their maps are the identity at first, "
     "so all begin as MAML does. The state of the best validation is kept."
 )
+RATE_NOTE = (
+    "Every learner with a map had three short trainings for the rate of its map: 1, .1 "
+    "and .01 of the rate of the start, 233 meta-iterations each, judged on validation "
+    "of the first replicate of the first column at tier local. Linear maps kept 1; "
+    "blockIAF mended and the exact potential got .01, in all columns and at all tiers. "
+    "blockIAF as released has 1, as in its code."
+)
 WIDER_NOTE = (
     "The wider MAML has more channels, so that it has as many weights as blockIAF has "
     "meta-parameters, within 5 %: it tells capacity from geometry."
