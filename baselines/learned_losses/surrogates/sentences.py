@@ -1,10 +1,12 @@
-"""The surrogate of translations, which reads the probabilities of right pieces.
+"""The surrogate of translations, which reads the log-probabilities of right pieces.
 
 Source: Huang et al., ICLR 2022, and its published code for text: a number of the right
 piece at every place goes through two transformer layers with learned places; a
 sentence's loss is the absolute value of their mean. Differs: the number is the
-probability, as for classes, where theirs is the raw score, which says nothing without
-the scores of the other pieces. The loss of the length stays: no piece tells of it.
+log-probability, where theirs is the score, which says nothing without those of other
+pieces. Layers normalise first. With probabilities, or layers that normalise last, a
+loss has no slope where networks begin. The loss of the length stays: no piece tells of
+it.
 """
 
 from typing import Any
@@ -34,10 +36,10 @@ LAYERS = 2
 
 
 class SentenceSurrogate(Surrogate):
-    """A loss: the mean of |v(p)| over sentences, p the probabilities of right pieces.
+    """A loss: the mean of |v(l)| over sentences, l the log-probabilities of pieces.
 
     v is the mean over the places of a sentence. `anchored`, which is ours, is
-    |v(p) - v(1)|, so that nothing has a smaller loss than a sentence that is right.
+    |v(l) - v(0)|, so that nothing has a smaller loss than a sentence that is right.
 
     Args:
         length: most places L.
@@ -54,7 +56,13 @@ class SentenceSurrogate(Surrogate):
         self.places = nn.Parameter(0.02 * torch.randn(length, width))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
-                width, heads, 2 * width, dropout=0.0, batch_first=True
+                width,
+                heads,
+                2 * width,
+                dropout=0.0,
+                batch_first=True,
+                # The other way round, nothing has a slope far from what is right.
+                norm_first=True,
             )
             for _ in range(LAYERS)
         )
@@ -77,29 +85,29 @@ class SentenceSurrogate(Surrogate):
                 f"{length}"
             )
         log_p, here = piece_log_probabilities(outputs, targets)
-        values = self.values(log_p.exp(), here)
+        values = self.values(log_p, here)
         if self.anchored:
-            values = values - self.values(torch.ones_like(log_p), here)
+            values = values - self.values(torch.zeros_like(log_p), here)
         losses: Tensor = self.scale * values.abs().mean(-1)
         return losses
 
-    def values(self, right: Tensor, here: Tensor) -> Tensor:
+    def values(self, log_p: Tensor, here: Tensor) -> Tensor:
         """Return the value of every sentence, shape [...].
 
         Args:
-            right: probabilities of the right pieces, shape [..., L].
+            log_p: log-probabilities of the right pieces, shape [..., L].
             here: which places have a piece, one at least of each sentence.
         """
         # Places behind the longest sentence are nothing to anyone.
         wide = int(here.flatten(0, -2).any(0).nonzero().max()) + 1
-        own, there = (part[..., :wide].flatten(0, -2) for part in (right, here))
+        own, there = (part[..., :wide].flatten(0, -2) for part in (log_p, here))
         hidden = self.entry(own[..., None]) + self.places[:wide]
         # Other kernels of attention have no second derivative, for the penalty.
         with sdpa_kernel(SDPBackend.MATH):
             for layer in self.layers:
                 hidden = layer(hidden, src_key_padding_mask=~there)
         each = self.last(hidden)[..., 0] * there
-        return (each.sum(-1) / there.sum(-1)).view(right.shape[:-1])
+        return (each.sum(-1) / there.sum(-1)).view(log_p.shape[:-1])
 
 
 @KINDS.register("sentences")

@@ -102,8 +102,9 @@ RELOSS: Mapping[str, Mapping[str, tuple[int, Settings]]] = {
     },
     "sentences": {
         "paper": (100_000, _fitting(64, 64, 10, 256)),
-        "local": (10_000, _fitting(16, 32, 8, 128)),
-        "smoke": (800, _fitting(8, 8, 2, 16)),
+        # Attention learns slowly: more and smaller steps than for the others.
+        "local": (10_000, _fitting(16, 16, 12, 128)),
+        "smoke": (1_600, _fitting(8, 8, 4, 32)),
     },
 }
 """Recorded outputs, and how a surrogate is fitted to them, by modality and tier."""

@@ -1,4 +1,4 @@
-"""ReLoss on translation: a surrogate of the probabilities of right pieces.
+"""ReLoss on translation: a surrogate reads the log-probabilities of right pieces.
 
 Source: Huang et al., ICLR 2022, the table of machine translation. MetricOpt on top of
 the networks is ours.
@@ -31,7 +31,7 @@ TABLE = StructuredTable(
     },
     not_comparable="other sentences, of other texts, and a smaller network",
     anchored=(
-        "|v(p) - v(1)| instead of |v(p)|, p the probabilities of right pieces; ours"
+        "|v(l) - v(0)| instead of |v(l)|, l the log-probabilities of right pieces; ours"
     ),
     notes=(
         "The published networks learn from the translations of an autoregressive one "

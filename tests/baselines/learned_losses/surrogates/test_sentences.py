@@ -1,5 +1,7 @@
 """The surrogate of sentences: hand-worked cases, and how it is fitted."""
 
+import math
+
 import pytest
 import torch
 
@@ -43,7 +45,7 @@ def asked(chances, references):
 
 @pytest.mark.parametrize("anchored", [False, True])
 def test_the_loss_is_worked_by_hand(anchored):
-    """Layers that add nothing leave v(p) = the mean of 2 p - 3 over places."""
+    """Layers that add nothing leave v = the mean of 2 log p - 3 over places."""
     surrogate = SentenceSurrogate(LENGTH, 2, 1, anchored=anchored)
     surrogate.layers = torch.nn.ModuleList()
     with torch.no_grad():
@@ -55,10 +57,8 @@ def test_the_loss_is_worked_by_hand(anchored):
     chances = torch.full((2, LENGTH), 0.9)
     chances[0, :2], chances[1, 0] = torch.tensor([0.5, 0.75]), 0.25
     outputs, targets = asked(chances, ["the cat", "dog"])
-    if anchored:
-        expected = (2 * (1 - 0.625) + 2 * (1 - 0.25)) / 2
-    else:
-        expected = ((3 - 2 * 0.625) + (3 - 2 * 0.25)) / 2
+    means = [(math.log(0.5) + math.log(0.75)) / 2, math.log(0.25)]
+    expected = -sum(means) + (0 if anchored else 3)
     found = surrogate(outputs[None], targets[None])
     assert found.tolist() == [pytest.approx(expected, abs=1e-5)]
 
@@ -66,13 +66,13 @@ def test_the_loss_is_worked_by_hand(anchored):
 def test_places_and_neighbours_count_and_what_is_behind_does_not():
     torch.manual_seed(0)
     surrogate = SentenceSurrogate(LENGTH)
-    chances = torch.tensor([[0.2, 0.9, 0.5, 1, 1, 1]])
+    chances = torch.tensor([[0.2, 0.9, 0.5, 1, 1, 1]]).log()
     here = torch.tensor([[True, True, True, False, False, False]])
     value = surrogate.values(chances, here)
     turned = surrogate.values(chances[:, [1, 0, 2, 3, 4, 5]], here)
     assert not torch.allclose(value, turned)
     behind = chances.clone()
-    behind[:, 3:] = 0.3
+    behind[:, 3:] = -1.0
     assert torch.equal(surrogate.values(behind, here), value)
     longer = torch.ones(1, LENGTH, dtype=torch.bool)
     both = surrogate.values(chances.expand(2, -1), torch.cat([here, longer]))
@@ -84,6 +84,23 @@ def test_anchored_losses_are_least_where_all_is_right():
     surrogate = SentenceSurrogate(LENGTH, anchored=True)
     right = said("the cat", "dog")
     assert surrogate(right[None], packed("the cat", "dog")[None]).item() == 0
+
+
+def test_a_wrong_piece_has_a_slope_however_wrong_it_is():
+    torch.manual_seed(0)
+    fitting = Fitting(epochs=6, groups=8, group_size=10, held_out=24, anchored=True)
+    found = fit_surrogate(
+        SentenceKind(), recorded(), costs, fitting, make_generator("fit")
+    )
+    here = torch.ones(1, LENGTH, dtype=torch.bool)
+    ladder = [
+        found.surrogate.values(torch.full((1, LENGTH), log_p), here).item()
+        for log_p in (-9.0, -6.0, -3.0, 0.0)
+    ]
+    losses = [abs(value - ladder[-1]) for value in ladder]
+    # Far away the loss still falls by a share of the whole with every step.
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] - losses[1] > 0.05 * losses[0]
 
 
 def recorded(count=240):
