@@ -4,9 +4,8 @@ Source: Huang et al., ICLR 2022, and its published code for text: a number of th
 piece at every place goes through two transformer layers with learned places; a
 sentence's loss is the absolute value of their mean. Differs: the number is the
 log-probability, where theirs is the score, which says nothing without those of other
-pieces. Layers normalise first. With probabilities, or layers that normalise last, a
-loss has no slope where networks begin. The loss of the length stays: no piece tells of
-it.
+pieces. Layers normalise first: with those that normalise last, a loss has hardly a
+slope where networks begin. The loss of the length stays: no piece tells of it.
 """
 
 from typing import Any
