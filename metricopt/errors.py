@@ -127,12 +127,13 @@ def require_ranges(owner: str, settings: Mapping[str, Any], **ranges: str) -> No
         **ranges: by name: ">= 1", "> 0", or an interval as in "in [0, 1)".
 
     Raises:
-        ConfigError: if a number is outside, or NaN; the message names both.
+        ConfigError: if a number is outside, NaN, or text; the message names both.
     """
     for name, expected in ranges.items():
         value = settings[name]
-        if value is not None and not _is_within(value, expected):
-            raise ConfigError(f"{owner} needs {name} {expected}, got {name}={value}")
+        if isinstance(value, str) or not (value is None or _is_within(value, expected)):
+            said = repr(value) if isinstance(value, str) else value
+            raise ConfigError(f"{owner} needs {name} {expected}, got {name}={said}")
 
 
 def require_counts(owner: str, settings: Mapping[str, Any], *names: str) -> None:

@@ -57,9 +57,9 @@ def meta_train(
         What happened: losses, meta-gradients, steps that were skipped.
 
     Raises:
-        ConfigError: if the checkpoint is of another training, a number does not
-            always give the same episode, or episodes differ in the number of their
-            classes.
+        ConfigError: if nothing is to be learned, the checkpoint is of another
+            training, a number does not always give the same episode, or episodes differ
+            in the number of their classes.
         ShapeError: if episodes do not go with the network or the loss.
         DataError: if a target is no class, or the checkpoint is damaged.
         DivergedError: if the map overflows, or the meta-gradient is not finite over
@@ -83,6 +83,11 @@ class _Run:
         self.learner, self.settings = learner, settings
         self.episodes, self.score = episodes, score
         weights = [each for each in learner.parameters() if each.requires_grad]
+        if not weights:
+            raise ConfigError(
+                "a learner needs something to learn, but none of its weights requires "
+                "a gradient, neither of the start nor of the map"
+            )
         self.weights, self.optimizer = weights, settings.make_optimizer(learner)
         self.checks = EpisodeChecks(learner)
         self.first: Episodes | None = None

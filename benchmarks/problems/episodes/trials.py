@@ -1,9 +1,10 @@
 """Short meta-trainings by which learners get the rate of their map, on validation.
 
-Every learner with a map has the same three. A trial lasts a third of the iterations, on
-the first replicate of one problem, and what is chosen there serves all problems. What
-each reached is a line of a file; what is chosen stands in `benchmarks.rows.learners`,
-and a test compares both.
+Every learner with a map has the same three, but for blockIAF as released, whose code
+has one rate for all. MAML has one, to compare with. A trial lasts a third of the
+iterations, on the first replicate of one problem, and what is chosen there serves all
+problems. What each reached is a line of a file; what is chosen stands in
+`benchmarks.rows.learners`, and a test compares both.
 """
 
 import json
@@ -32,8 +33,7 @@ MAPS: Mapping[str, Settings] = {
     "mirror-descent": {},
     "exact-potential": {"rank": 16},
 }
-"""Learners with a map, and their settings. `mirror-descent-released` has one rate for
-all, as the code that it follows."""
+"""Learners with a map that are tried, and their settings."""
 KEPT = ("score", "seconds", "environment")
 """What is kept of a trial, of the facts of its meta-training."""
 
@@ -71,13 +71,15 @@ def trials(tier: str = "local") -> list[Trial]:
     whole = problem.learning.training
     short = replace(whole, iterations=max(1, whole.iterations // SHARE))
     learning = replace(problem.learning, training=short)
-    problem, found = replace(problem, learning=learning), []
-    for name, settings in MAPS.items():
-        for factor in FACTORS:
-            own = {} if factor == USUAL else {"geometry_rate": factor}
-            learned = problem.learned_by(name, {**settings, **own}).learning
-            found.append(Trial(name, factor, LearnerSpec(learned, 0)))
-    return found
+    problem = replace(problem, learning=learning)
+
+    def trial(name: str, factor: float) -> Trial:
+        own = {} if factor == USUAL else {"geometry_rate": factor}
+        learned = problem.learned_by(name, {**MAPS.get(name, {}), **own}).learning
+        return Trial(name, factor, LearnerSpec(learned, 0))
+
+    every = [trial(name, factor) for name in MAPS for factor in FACTORS]
+    return [*every, trial("maml", USUAL)]
 
 
 def best(learner: str, tried: Sequence[Mapping[str, Any]]) -> float:

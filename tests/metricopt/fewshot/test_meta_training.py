@@ -368,6 +368,7 @@ def test_ways_that_change_later_are_refused():
         ({"iterations": 1.5}, "iterations must be a whole number, got 1.5"),
         ({"rate": 0.0}, "rate > 0, got rate=0.0"),
         ({"geometry_rate": 0.0}, "geometry_rate > 0, got geometry_rate=0.0"),
+        ({"geometry_rate": "x"}, "geometry_rate > 0, got geometry_rate='x'"),
         ({"clip": 0.0}, "clip > 0, got clip=0.0"),
         ({"weight_decay": -1.0}, "weight_decay >= 0, got weight_decay=-1.0"),
         ({"validate_every": 0}, "validate_every >= 1, got validate_every=0"),
@@ -380,6 +381,12 @@ def test_ways_that_change_later_are_refused():
 def test_a_setting_out_of_its_range_is_named(changes, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         MetaTraining(**changes)
+
+
+def test_a_learner_that_is_frozen_whole_has_nothing_to_learn():
+    learner = line_learner().requires_grad_(False)
+    with pytest.raises(ConfigError, match="a learner needs something to learn, but"):
+        meta_train(learner, lines, settings())
 
 
 def test_outputs_are_made_one_by_one_or_all_at_once():

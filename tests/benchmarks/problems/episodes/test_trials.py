@@ -17,7 +17,8 @@ from metricopt.errors import DivergedError
 def test_every_map_is_tried_at_the_same_rates_for_a_third_of_the_training():
     (first, *_), found = images("local"), trials()
     assert [(t.learner, t.factor) for t in found] == [
-        (learner, factor) for learner in MAPS for factor in FACTORS
+        *((learner, factor) for learner in MAPS for factor in FACTORS),
+        ("maml", 1.0),
     ]
     assert len({trial.network.digest for trial in found}) == len(found)
     whole = first.learning.training
