@@ -27,8 +27,9 @@ LEVELS = 12
 """Contours of a panel."""
 SHOWN = 0.75
 """Share of the grid that contours tell apart, the best: corners are far worse."""
-FAR = 0.1
-"""Share of a displacement off the plane from which on a marker is hollow."""
+FAR, GONE = 0.1, 0.9
+"""Share of a displacement's length off the plane above which a marker is hollow, and
+above which there is none: it would lie on the untouched network."""
 INCHES = (PANEL_INCHES[0] + 0.6, PANEL_INCHES[1] + 0.3)
 Drawn = tuple[Column, Row, list[RunRecord]]
 """A plane: where it is, which one it is, and its records by replicate."""
@@ -59,7 +60,8 @@ def surfaces(
             panel.set_xlabel(share, fontsize="small")
     what = (
         "the first replicate; dark is good\n"
-        f"hollow: over {100 * FAR:.0f} % of the way to the solution leads off the plane"
+        f"hollow: {100 * FAR:.0f} % or more of the way is off the plane, so the shade "
+        f"is not that of the solution; above {100 * GONE:.0f} %: not drawn"
     )
     return finish(figure, layout, block, what)
 
@@ -146,12 +148,13 @@ def _draw_solutions(
     for solution in surface["solutions"]:
         label = labels[solution["row"]]
         # None off a plane: the solution is the untouched network itself.
-        is_far = (solution["off"] or 0.0) > FAR
-        _draw_solution(panel, solution["place"], label, styles[label], is_far=is_far)
+        off = solution["off"] or 0.0
+        if off <= GONE:
+            place, look = solution["place"], styles[label]
+            _draw_solution(panel, place, label, look, is_far=off > FAR)
     untouched = labels.get(layout.untouched_row or "", "untouched")
-    # Drawn last and small: solutions may lie below it.
     star: Style = ("#000000", "-", "*")
-    _draw_solution(panel, (0.0, 0.0), untouched, star, size=6)
+    _draw_solution(panel, (0.0, 0.0), untouched, star, size=12)
 
 
 def _draw_solution(

@@ -132,8 +132,11 @@ def _other_losses(problem: Images) -> tuple[Row, Row]:
 
 NOTES = (
     "AUCPR of the first column ranks images by raw outputs, of the second by softmax "
-    "probabilities, which its methods worked towards. No network of the first column's "
-    "size was trained by ALA, so ALA stands in the second.",
+    "probabilities, which its methods worked towards. ALA, MOEW and ReLoss trained "
+    "networks of the second column's size alone, so they stand there.",
+    "Loss is on training images and AUCPR on test images, as in the paper's figure: "
+    "where their optima differ, some of it is training against test. Grids of networks "
+    "have 7 x 7 points; what lies between is interpolated.",
     "The planes compete with nobody. They read the test split after all solutions are "
     "chosen; their rows show the best point of a plane, which no method could know.",
     "A plane holds the untouched network and is spanned by the first two principal "

@@ -73,6 +73,15 @@ def test_a_plane_has_two_panels_with_its_solutions():
     assert to_png(figure) == to_png(surfaces(LAYOUT, [record()], BLOCK))
 
 
+def test_a_solution_that_is_not_on_the_plane_has_no_mark():
+    found = [
+        {"row": "ours", "place": [0.01, 0.0], "off": 0.95},
+        {"row": "theirs", "place": [0.0, 0.0], "off": None},
+    ]
+    loss, *_ = surfaces(LAYOUT, [record(solutions=found)], BLOCK).axes
+    assert set(marks(loss)) == {"untouched network", "their method"}
+
+
 def test_paths_are_means_over_replicates():
     other = [{"row": "ours", "loss": [1.0, 1.5, 0.75], "metric": [0.1, 0.4, 0.2]}]
     figure = paths_to_solutions(LAYOUT, [record(), record(1, paths=other)], BLOCK)
