@@ -129,7 +129,10 @@ RELEASE = {
 MISSING = {"--missing": _flag("only networks that are not released")}
 IDLE = {"--idle": _flag("use only what other processes leave (Linux)")}
 TRIALS = {
-    "--trials": _flag("the short trainings by which settings are chosen, instead")
+    "--trials": _flag(
+        "instead the short trainings by which settings of learned-losses or few-shot "
+        "are chosen; a line each in results/weights"
+    )
 }
 RESULTS = {
     "--results": _folder("folder of the report (default: results/own)"),
