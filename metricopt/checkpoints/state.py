@@ -15,6 +15,8 @@ from metricopt.files import write_atomically
 
 LENGTH = 12
 """Letters of a digest."""
+PART = ", "
+"""Between the parts of a key."""
 BEGAN = "_training_began_with"
 """Attribute of a module while it is trained."""
 
@@ -84,14 +86,21 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
     # An earlier version knew less of a training: its key is the beginning of this one.
     if not key.startswith(found):
         raise ConfigError(
-            f"{path} is of another meta-training; expected {_from(key, found)}, got "
-            f"{_from(found, key)}: delete it, or choose another path"
+            f"{path} is of another meta-training; expected {_own_part(key, found)}, "
+            f"got {_own_part(found, key)}: delete it, or choose another path"
         )
     return dict(state)
 
 
-def _from(key: str, other: str) -> str:
-    """Return a key from the part in which it differs from another one."""
-    pairs = zip(key, other, strict=False)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return key[key.rfind(", ", 0, same) + 1 :].strip()
+def _own_part(key: str, other: str) -> str:
+    """Return the part of a key that another one does not have."""
+    own, others = key.split(PART), other.split(PART)
+    first = _alike(own, others)
+    last = _alike(own[first:][::-1], others[first:][::-1])
+    return PART.join(own[first : len(own) - last])
+
+
+def _alike(parts: list[str], others: list[str]) -> int:
+    """Return how many parts are the same from the first one on."""
+    pairs = zip(parts, others, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

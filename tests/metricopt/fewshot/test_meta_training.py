@@ -172,6 +172,14 @@ def test_states_of_other_trainings_are_refused(tmp_path):
         )
 
 
+def test_what_differs_from_another_training_is_all_that_is_said(tmp_path):
+    path = tmp_path / "state.pt"
+    meta_train(line_learner(), lines, settings(), checkpoint=path)
+    message = "; expected 'geometry_rate': 0.1, got 'geometry_rate': 1.0: delete it"
+    with pytest.raises(ConfigError, match=message):
+        meta_train(line_learner(), lines, settings(geometry_rate=0.1), checkpoint=path)
+
+
 def test_options_of_a_loss_tell_trainings_apart(tmp_path):
     path = tmp_path / "state.pt"
 
