@@ -175,9 +175,8 @@ def test_states_of_other_trainings_are_refused(tmp_path):
 def test_what_differs_from_another_training_is_all_that_is_said(tmp_path):
     path = tmp_path / "state.pt"
     meta_train(line_learner(), lines, settings(), checkpoint=path)
-    message = "; expected 'geometry_rate': 0.1, got 'geometry_rate': 1.0: delete it"
-    with pytest.raises(ConfigError, match=message):
-        meta_train(line_learner(), lines, settings(geometry_rate=0.1), checkpoint=path)
+    with pytest.raises(ConfigError, match="; expected 'rate': 0.1, got 'rate': 0.001:"):
+        meta_train(line_learner(), lines, settings(rate=0.1), checkpoint=path)
 
 
 def test_options_of_a_loss_tell_trainings_apart(tmp_path):
@@ -392,9 +391,8 @@ def test_a_setting_out_of_its_range_is_named(changes, message):
 
 
 def test_a_learner_that_is_frozen_whole_has_nothing_to_learn():
-    learner = line_learner().requires_grad_(False)
     with pytest.raises(ConfigError, match="a learner needs something to learn, but"):
-        meta_train(learner, lines, settings())
+        meta_train(line_learner().requires_grad_(False), lines, settings())
 
 
 def test_outputs_are_made_one_by_one_or_all_at_once():
