@@ -142,6 +142,21 @@ class ReadSource(ABC):
         """
 
 
+class DividedSource(ReadSource):
+    """A data set of two parts.
+
+    Attributes:
+        expected: numbers of examples to train on, and of the test.
+    """
+
+    expected: ClassVar[tuple[int, int]]
+
+    @property
+    def count(self) -> int:
+        """Number of examples in both."""
+        return sum(self.expected)
+
+
 class DrawnSource(ReadSource):
     """A data set that is always there: no file is needed."""
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.data.detection.annotations import Annotation, read_annotation
 from benchmarks.data.files.decoded import ReadImages
 from benchmarks.data.files.readers import MORE, Reader, named
-from benchmarks.data.read_source import ReadSource
+from benchmarks.data.read_source import DividedSource
 from metricopt.detection.truths import COLUMNS
 from metricopt.errors import DataError
 from metricopt.registry import Registry
@@ -63,24 +63,17 @@ class DetectionImages(ReadImages):
         return torch.from_numpy(array).permute(2, 0, 1)
 
 
-class DetectionSource(ReadSource):
+class DetectionSource(DividedSource):
     """A data set of objects in images.
 
     Attributes:
-        expected: images to train on, and of the test.
         classes: names of the classes; the first one has label 1.
         lists: lists of the parts, as (folder of the year, name of the list).
     """
 
-    expected: ClassVar[tuple[int, int]]
     counts = "({}, {}) images to train and test"
     classes: ClassVar[tuple[str, ...]]
     lists: ClassVar[Mapping[str, Sequence[tuple[str, str]]]]
-
-    @property
-    def count(self) -> int:
-        """Number of images."""
-        return sum(self.expected)
 
     def _read(self, reader: Reader) -> DetectionImages:
         images = in_devkit(reader, self.lists, self.classes, self.name)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.data.files.decoded import ReadImages
 from benchmarks.data.files.readers import Reader, refuse
-from benchmarks.data.read_source import ReadSource
+from benchmarks.data.read_source import DividedSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
@@ -66,22 +66,15 @@ class PersonImages(ReadImages):
     parts: Mapping[str, Tensor]
 
 
-class PoseSource(ReadSource):
+class PoseSource(DividedSource):
     """A data set of people.
 
     Attributes:
-        expected: people to train on, and of the test.
         skeleton: the joints.
     """
 
-    expected: ClassVar[tuple[int, int]]
     counts = "({:,}, {:,}) people to train and test"
     skeleton: ClassVar[Skeleton]
-
-    @property
-    def count(self) -> int:
-        """Number of people."""
-        return sum(self.expected)
 
     def _read(self, reader: Reader) -> PersonImages:
         images = self._people(reader)

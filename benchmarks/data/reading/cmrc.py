@@ -3,13 +3,13 @@
 Source: Cui et al., EMNLP 2019, CC BY-SA 4.0.
 """
 
-import lzma
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.data.files.download import download
-from benchmarks.data.files.readers import FolderReader, Reader, told
+from benchmarks.data.files.packed import PackedReader, missing
+from benchmarks.data.files.readers import Reader
 from benchmarks.data.reading.contract import (
     READING,
     TEST,
@@ -18,9 +18,9 @@ from benchmarks.data.reading.contract import (
     ReadingSource,
     read_questions,
 )
-from metricopt.errors import DataError
 
 PAGE = "https://raw.githubusercontent.com/ymcui/cmrc2018/master/squad-style-data"
+PACKED = ".xz"
 
 
 @READING.register("cmrc2018-dev")
@@ -41,22 +41,17 @@ class CMRCDev(ReadingSource):
     left_out: ClassVar[tuple[str, ...]] = ("TRIAL_776_QUERY_4", "TRIAL_20_QUERY_0")
 
     def _is_there(self, folder: Path) -> bool:
-        return all(_found(folder, name) is not None for name in self.files.values())
+        return not missing(folder, self.files.values(), PACKED)
 
     def _reader(self, folder: Path) -> Reader:
-        missing = [n for n in self.files.values() if _found(folder, n) is None]
-        if missing:
-            raise DataError(
-                f"{self.name} needs {' and '.join(missing)}, or the same with .xz, in "
-                f"{folder}; copy the files there, or run tier smoke"
-            )
-        return FolderReader(folder, remedy=f"put the official files into {folder}")
+        remedy = f"put the official files into {folder}"
+        return PackedReader(self.name, folder, self.files.values(), PACKED, remedy)
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Question, ...]]:
         parts: dict[str, tuple[Question, ...]] = {}
         first = 0
         for part, name in self.files.items():
-            content, where = _content(reader, name)
+            content, where = reader.read(name), reader.where(name)
             found = read_questions(content, where, first, self.left_out)
             parts[part] = tuple(found)
             first = found[-1].paragraph + 1
@@ -81,23 +76,5 @@ class CMRC(CMRCDev):
                 folder / name,
                 progress=progress,
             )
-            for name in self.files.values()
-            if _found(folder, name) is None
+            for name in missing(folder, self.files.values(), PACKED)
         ]
-
-
-def _found(folder: Path, name: str) -> Path | None:
-    paths = (folder / f"{name}{suffix}" for suffix in ("", ".xz"))
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _content(reader: Reader, name: str) -> tuple[bytes, str]:
-    """Return a file, unpacked, and what messages call it."""
-    packed = f"{name}.xz"
-    if name in reader.sizes:
-        return reader.read(name), reader.where(name)
-    where = reader.where(packed)
-    try:
-        return lzma.decompress(reader.read(packed)), where
-    except lzma.LZMAError as error:
-        raise DataError(f"{where} cannot be unpacked: {told(error)}") from error

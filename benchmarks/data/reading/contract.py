@@ -5,10 +5,10 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from benchmarks.data.files.readers import Reader, refuse
-from benchmarks.data.read_source import ReadSource
+from benchmarks.data.read_source import DividedSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
@@ -51,20 +51,10 @@ class Questions:
     parts: Mapping[str, tuple[Question, ...]]
 
 
-class ReadingSource(ReadSource):
-    """A data set of reading comprehension.
+class ReadingSource(DividedSource):
+    """A data set of reading comprehension."""
 
-    Attributes:
-        expected: questions to train on, and of the test.
-    """
-
-    expected: ClassVar[tuple[int, int]]
     counts = "({:,}, {:,}) questions to train and test"
-
-    @property
-    def count(self) -> int:
-        """Number of questions."""
-        return sum(self.expected)
 
     def _read(self, reader: Reader) -> Questions:
         parts = self._parts(reader)

@@ -1,21 +1,21 @@
 """The contract of a data set of translation: pairs of sentences, a direction a name."""
 
-import gzip
 import hashlib
 import json
-import zlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from benchmarks.data.files.readers import Reader, refuse, told
-from benchmarks.data.read_source import ReadSource
+from benchmarks.data.files.packed import PackedReader, missing
+from benchmarks.data.files.readers import Reader, refuse
+from benchmarks.data.read_source import DividedSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
 TRAIN, TEST = "train", "test"
+PACKED = ".gz"
 COMMAS = str.maketrans("şţŞŢ", "șțȘȚ")
 """Romanian s and t have a comma below; older texts write a cedilla."""
 
@@ -42,22 +42,15 @@ class Pairs:
     parts: Mapping[str, tuple[Pair, ...]]
 
 
-class TranslationSource(ReadSource):
+class TranslationSource(DividedSource):
     """A data set of translation, in one direction.
 
     Attributes:
-        expected: pairs to train on, and of the test.
         backwards: whether the file has the target first.
     """
 
-    expected: ClassVar[tuple[int, int]]
     counts = "({:,}, {:,}) pairs to train and test"
     backwards: ClassVar[bool] = False
-
-    @property
-    def count(self) -> int:
-        """Number of pairs."""
-        return sum(self.expected)
 
     def _read(self, reader: Reader) -> Pairs:
         found = self._parts(reader)
@@ -74,6 +67,45 @@ class TranslationSource(ReadSource):
 
         Raises:
             DataError: if files are missing or malformed.
+        """
+
+
+class TextSource(TranslationSource):
+    """Texts in a folder, as they are or packed by gzip.
+
+    Attributes:
+        files: of every part, the names of its texts, without their ending.
+        endings: a text has a file with each of them.
+    """
+
+    files: ClassVar[Mapping[str, tuple[str, ...]]]
+    endings: ClassVar[tuple[str, ...]]
+
+    @property
+    def names(self) -> list[str]:
+        """All files, without the suffix of packed ones."""
+        texts = [text for own in self.files.values() for text in own]
+        return [f"{text}{ending}" for text in texts for ending in self.endings]
+
+    def _is_there(self, folder: Path) -> bool:
+        return not missing(folder, self.names, PACKED)
+
+    def _reader(self, folder: Path) -> Reader:
+        remedy = f"put the right files into {folder}"
+        return PackedReader(self.name, folder, self.names, PACKED, remedy)
+
+    def _parts(self, reader: Reader) -> Mapping[str, tuple[Pair, ...]]:
+        return {
+            part: tuple(pair for text in own for pair in self._pairs(reader, text))
+            for part, own in self.files.items()
+        }
+
+    @abstractmethod
+    def _pairs(self, reader: Reader, text: str) -> tuple[Pair, ...]:
+        """Return the pairs of a text.
+
+        Raises:
+            DataError: if its files are malformed.
         """
 
 
@@ -117,60 +149,11 @@ def paired(
 
 
 def lines_of(reader: Reader, name: str) -> list[str]:
-    """Return the lines of a text, which may be packed by gzip under its name and .gz.
+    """Return the lines of a text.
 
     Raises:
         DataError: if it cannot be read or unpacked, or is not UTF-8.
     """
-    packed = f"{name}.gz"
-    if name in reader.sizes:
-        return _lines(reader.text(name))
-    where = reader.where(packed)
-    try:
-        content = gzip.decompress(reader.read(packed))
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{where} cannot be unpacked: {told(error)}") from error
-    return _lines(_Unpacked(where, content).text(packed))
-
-
-def found_file(folder: Path, name: str) -> bool:
-    """Return whether a text is in a folder, as it is or packed."""
-    return any((folder / f"{name}{suffix}").is_file() for suffix in ("", ".gz"))
-
-
-def require_files(
-    source: TranslationSource, folder: Path, names: Sequence[str]
-) -> None:
-    """Check that texts are in a folder.
-
-    Raises:
-        DataError: if one is missing; the message names all that are.
-    """
-    missing = [name for name in names if not found_file(folder, name)]
-    if missing:
-        raise DataError(
-            f"{source.name} needs {' and '.join(missing)}, or the same with .gz, in "
-            f"{folder}; copy the files there, or run tier smoke"
-        )
-
-
-def _lines(text: str) -> list[str]:
     # Not by splitlines, which also divides at characters that stand within sentences.
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-
-
-class _Unpacked(Reader):
-    """One file in memory."""
-
-    def __init__(self, where: str, content: bytes) -> None:
-        self._where, self._content = where, content
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        return {self._where: len(self._content)}
-
-    def where(self, path: str) -> str:
-        return self._where
-
-    def read(self, path: str) -> bytes:
-        return self._content
+    lines = reader.text(name).removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines]
