@@ -106,9 +106,9 @@ def _images(
     )
 
 
-def omniglot_small() -> EpisodeProblem:
-    """Return the small sets of Omniglot, 20-way 1-shot, at tier local."""
-    episodes = replace(episodes_of("omniglot-small", ways=20, shots=1), queries=5)
+def omniglot_small(ways: int = 20) -> EpisodeProblem:
+    """Return the small sets of Omniglot, one shot, at tier local."""
+    episodes = replace(episodes_of("omniglot-small", ways=ways, shots=1), queries=5)
     return _images(
         replace(episodes, test_queries=15),
         Conv4Settings(channels=32),
@@ -143,9 +143,9 @@ def mini_imagenet(shots: int) -> EpisodeProblem:
     return _images(episodes, Conv4Settings(), PAPER, wide=361)
 
 
-def omniglot() -> EpisodeProblem:
-    """Return Omniglot, 20-way 1-shot, at tier paper."""
-    episodes = episodes_of("omniglot", ways=20, shots=1)
+def omniglot(ways: int = 20) -> EpisodeProblem:
+    """Return Omniglot, one shot, at tier paper."""
+    episodes = episodes_of("omniglot", ways=ways, shots=1)
     return _images(episodes, Conv4Settings(), PAPER, inner={"rate": 0.1}, wide=140)
 
 
@@ -168,6 +168,12 @@ def images(tier: str) -> tuple[EpisodeProblem, ...]:
     if tier == "local":
         return (omniglot_small(), tiny_imagenet(1), tiny_imagenet(5))
     return (mini_imagenet(1), mini_imagenet(5), omniglot())
+
+
+def easy_images(tier: str) -> tuple[EpisodeProblem, ...]:
+    """Return the problem of a tier that MAML alone nearly solves, if there is one."""
+    made = {"local": omniglot_small, "paper": omniglot}
+    return (made[tier](ways=5),) if tier in made else ()
 
 
 def sine(tier: str, steps: int) -> EpisodeProblem:

@@ -76,7 +76,14 @@ def test_learners_are_shared_by_tables():
         }
         for name in ("few-shot", "few-shot-convergence")
     )
-    assert len(few) == 81 and course < few and len(course) == 72
+    assert len(few) == 84 and course < few and len(course) == 72
+
+
+def test_maml_alone_learns_the_tasks_that_it_nearly_solves():
+    for tier, data in (("local", "omniglot-small"), ("paper", "omniglot")):
+        specs = find_experiment("few-shot").specs(tier, None, None)
+        rows = {s.row for s in specs if s.column == f"{data}/5-way-1-shot"}
+        assert rows == {"nearest-class-mean", "maml"}
 
 
 def test_a_course_is_noted_in_every_replicate_of_convergence_alone():
