@@ -1,10 +1,9 @@
 """Trains the networks that runs start from, and learned optimizers, before any run.
 
-One after the other each has all cores, which convolutions use. Small networks leave a
+One after the other each has all threads, which convolutions use. Small networks leave a
 GPU idle most of the time: there several are trained at once, by a process each.
 """
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -74,7 +73,7 @@ def train_all(
         networks: in the order of their trainings.
         released: whether each is written to the released weights once it is trained.
         workers: processes, each of which trains one network at a time; 1 trains in
-            this one, on all cores.
+            this one. They share torch's threads: OMP_NUM_THREADS, or all cores.
         ended: called here with each, as soon as its training is over, which may have
             been before this call; with one that diverged, too.
 
@@ -91,7 +90,7 @@ def train_all(
         _train_at_once(missing, released, workers, ended)
         return
     threads, own = torch.get_num_threads(), team()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // own.size))
+    torch.set_num_threads(max(1, threads // own.size))
     try:
         for number, network in enumerate(missing, start=1):
             if own.leads:
@@ -119,7 +118,7 @@ def _train_at_once(
         groups: dict[str, list[Prerequisite]] = defaultdict(list)
         for network in missing:
             groups[_first(network).digest].append(network)
-        place = released, max(1, (os.cpu_count() or 1) // workers)
+        place = released, max(1, torch.get_num_threads() // workers)
         run_groups(list(groups.values()), place, workers, _train_group, report)
 
 
