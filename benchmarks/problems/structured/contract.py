@@ -1,10 +1,11 @@
 """The contract of a modality, and what decides a problem of one with its network."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from baselines.learned_losses.surrogates.contract import KINDS
@@ -15,8 +16,9 @@ from benchmarks.problems.pretrained.method_training import TrainedByMethod
 from benchmarks.problems.pretrained.settings import PretrainedSettings, ThetaTraining
 from benchmarks.problems.splits import Splits
 from benchmarks.runs.spec import Unit
-from metricopt.errors import require_ranges
+from metricopt.errors import ConfigError, DataError, require_ranges
 from metricopt.losses.contract import Loss
+from metricopt.process.seeding import make_generator
 from metricopt.registry import Registry
 
 
@@ -38,6 +40,49 @@ class StructuredProblem:
 
     def __post_init__(self) -> None:
         require_ranges("a problem", vars(self), observed="in (0, 1)")
+
+    def sides(self, meaning: str) -> tuple[int, int]:
+        """Return the size, which is two numbers.
+
+        Args:
+            meaning: of both, for the message.
+
+        Raises:
+            ConfigError: if it is not two numbers.
+        """
+        if len(self.size) != 2:
+            raise ConfigError(
+                f"the size of a problem of {self.modality} is {meaning}, got "
+                f"{self.size}"
+            )
+        first, second = self.size
+        return first, second
+
+    def observed_groups(
+        self, groups: Sequence[int], seeds: tuple[str, int], label: str, what: str
+    ) -> set[int]:
+        """Return a random share of groups, whose examples are `observe`.
+
+        Args:
+            groups: those of the examples to learn from, in order; each counts once.
+            seeds: purpose of the generator, and the replicate.
+            label: what messages call the data.
+            what: what messages call groups.
+
+        Raises:
+            DataError: if all would be observed, or none.
+        """
+        order = list(dict.fromkeys(groups))
+        count = round(self.observed * len(order))
+        if not 0 < count < len(order):
+            raise DataError(
+                f"{label} has {len(order)} {what}, of which a share of {self.observed} "
+                "is observed: expected one or more in each part"
+            )
+        purpose, replicate = seeds
+        generator = make_generator(purpose, self.dataset, replicate)
+        drawn = torch.randperm(len(order), generator=generator)[:count]
+        return {order[place] for place in drawn.tolist()}
 
 
 @dataclass(frozen=True)
@@ -101,6 +146,7 @@ class Modality(ABC):
     Attributes:
         kind: name of the kind of surrogate, which says what the usual loss is.
         usual: what tables call the usual loss.
+        sources: data sets by name.
         metrics: what methods work towards, then what networks are judged by, too.
         labels: what tables call these metrics.
         at_once: examples that a network sees at a time when it is judged.
@@ -108,6 +154,7 @@ class Modality(ABC):
 
     kind: ClassVar[str]
     usual: ClassVar[str]
+    sources: ClassVar[Registry[Any]]
     metrics: ClassVar[tuple[Unit, ...]]
     labels: ClassVar[tuple[str, ...]]
     at_once: ClassVar[int] = 64
@@ -146,9 +193,10 @@ class Modality(ABC):
     def example(self, problem: StructuredProblem) -> Tensor:
         """Return an input of a network, to measure its cost."""
 
-    @abstractmethod
     def counted(self, problem: StructuredProblem) -> tuple[int, int]:
         """Return the examples to learn from, and all, without reading any."""
+        learned, tested = self.sources.get(problem.dataset).expected
+        return learned, learned + tested
 
     def pictured(self, test: Any, outputs: Tensor) -> Mapping[str, Any]:
         """Return notes with answers to some examples of the test, for a figure."""

@@ -26,7 +26,6 @@ from benchmarks.problems.structured.contract import (
 )
 from benchmarks.problems.structured.people import People, PeopleBatches
 from benchmarks.runs.spec import Unit
-from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
 from metricopt.structured.poses import decoded, distances, labelled
 
@@ -43,6 +42,7 @@ class PoseModality(Modality):
 
     kind = "poses"
     usual = "mse"
+    sources = POSES
     metrics = (Unit("pck"), Unit("oks-ap"))
     labels = ("PCK@.2", "AP")
 
@@ -56,17 +56,14 @@ class PoseModality(Modality):
         sides = _sides(problem)
         data = POSES.get(problem.dataset)().load(offline=True)
         learnable = data.parts[TRAIN]
-        series = data.series[learnable].unique()
-        count = round(problem.observed * len(series))
-        if not 0 < count < len(series):
-            raise DataError(
-                f"{data.label} has {len(series)} series of people to train on, of "
-                f"which a share of {problem.observed} is observed: expected one or "
-                "more in each part"
-            )
-        generator = make_generator("pose split", problem.dataset, replicate)
-        order = series[torch.randperm(len(series), generator=generator)]
-        is_observed = torch.isin(data.series[learnable], order[:count])
+        series = data.series[learnable]
+        observed = problem.observed_groups(
+            series.unique().tolist(),
+            ("pose split", replicate),
+            data.label,
+            "series of people to train on",
+        )
+        is_observed = torch.isin(series, torch.tensor([*observed]))
         return Splits(
             People(data, learnable[~is_observed], sides),
             People(data, learnable[is_observed], sides),
@@ -87,11 +84,6 @@ class PoseModality(Modality):
     def example(self, problem: StructuredProblem) -> Tensor:
         """Return an input of a network."""
         return torch.zeros(1, 3, *_sides(problem))
-
-    def counted(self, problem: StructuredProblem) -> tuple[int, int]:
-        """Return the people to learn from, and all."""
-        learned, tested = POSES.get(problem.dataset).expected
-        return learned, learned + tested
 
     def pictured(self, test: People, outputs: Tensor) -> Mapping[str, Any]:
         """Return notes with the joints found in people drawn by a fixed seed.
@@ -127,11 +119,7 @@ class PoseModality(Modality):
 
 
 def _sides(problem: StructuredProblem) -> tuple[int, int]:
-    if len(problem.size) != 2:
-        raise ConfigError(
-            f"the size of a problem of poses is height and width, got {problem.size}"
-        )
-    height, width = problem.size
+    height, width = problem.sides("height and width")
     check_sides(height, width)
     return height, width
 

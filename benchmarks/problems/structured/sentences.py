@@ -19,11 +19,11 @@ from benchmarks.problems.structured.contract import (
 from benchmarks.problems.structured.pairs import SentenceBatches, SentencePairs
 from benchmarks.problems.structured.vocabulary import Vocabulary
 from benchmarks.runs.spec import Unit
-from metricopt.errors import ConfigError, DataError
 from metricopt.metrics.sentences import CorpusBleu
 from metricopt.process.seeding import make_generator
 from metricopt.structured.sentences import sentences_of
 
+SIZE = "most pieces and numbers of pieces"
 SHOWN = 6
 """Sentences of a picture."""
 
@@ -38,6 +38,7 @@ class SentenceModality(Modality):
 
     kind = "sentences"
     usual = "ce"
+    sources = TRANSLATION
     metrics = (Unit("bleu"),)
     labels = ("BLEU",)
 
@@ -53,9 +54,19 @@ class SentenceModality(Modality):
         random share is `observe`; pairs that share a sentence stay together. The
         vocabulary is of `train` alone.
         """
-        length, size = _size(problem)
+        length, size = problem.sides(SIZE)
         data = TRANSLATION.get(problem.dataset)().load(offline=True)
-        train, observe = _divided(data.parts[TRAIN], problem, data.label, replicate)
+        learnable = data.parts[TRAIN]
+        families = _families(learnable)
+        observed = problem.observed_groups(
+            families,
+            ("translation split", replicate),
+            data.label,
+            "pairs to train on that share no sentence",
+        )
+        owned = [*zip(families, learnable, strict=True)]
+        train = [pair for family, pair in owned if family not in observed]
+        observe = [pair for family, pair in owned if family in observed]
         vocabulary = Vocabulary.of([text for pair in train for text in pair], size)
         return Splits(
             SentencePairs(train, vocabulary, length, learnable=True),
@@ -67,7 +78,7 @@ class SentenceModality(Modality):
 
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Translator:
         """Return a translator with random weights."""
-        length, size = _size(problem)
+        length, size = problem.sides(SIZE)
         return build_translator(network, size, length, seed)
 
     def prepared(self, network: Translator, train: SentencePairs) -> None:
@@ -81,11 +92,6 @@ class SentenceModality(Modality):
     def example(self, problem: StructuredProblem) -> Tensor:
         """Return an input of a translator."""
         return torch.full((1, 3, problem.size[0]), 2, dtype=torch.int64)
-
-    def counted(self, problem: StructuredProblem) -> tuple[int, int]:
-        """Return the pairs to learn from, and all."""
-        learned, tested = TRANSLATION.get(problem.dataset).expected
-        return learned, learned + tested
 
     def pictured(self, test: SentencePairs, outputs: Tensor) -> Mapping[str, Any]:
         """Return notes with the translations of sentences drawn by a fixed seed.
@@ -107,37 +113,6 @@ class SentenceModality(Modality):
                 for one, answer in zip(pairs, answers, strict=True)
             ]
         }
-
-
-def _size(problem: StructuredProblem) -> tuple[int, int]:
-    if len(problem.size) != 2:
-        raise ConfigError(
-            "the size of a problem of sentences is most pieces and numbers of pieces, "
-            f"got {problem.size}"
-        )
-    length, size = problem.size
-    return length, size
-
-
-def _divided(
-    pairs: Sequence[Pair], problem: StructuredProblem, label: str, replicate: int
-) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs of train and observe, which share no sentence."""
-    families = _families(pairs)
-    order = list(dict.fromkeys(families))
-    count = round(problem.observed * len(order))
-    if not 0 < count < len(order):
-        raise DataError(
-            f"{label} has {len(order)} pairs to train on that share no sentence, of "
-            f"which a share of {problem.observed} is observed: expected one or more in "
-            "each part"
-        )
-    generator = make_generator("translation split", problem.dataset, replicate)
-    drawn = torch.randperm(len(order), generator=generator).tolist()
-    observed = {order[place] for place in drawn[:count]}
-    owned = list(zip(families, pairs, strict=True))
-    train = [pair for family, pair in owned if family not in observed]
-    return train, [pair for family, pair in owned if family in observed]
 
 
 def _families(pairs: Sequence[Pair]) -> list[int]:

@@ -1,13 +1,13 @@
 """Spans: where the answer to a question stands in its paragraph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from baselines.training.batches import Batches, PermutedBatches
-from benchmarks.data.reading.contract import READING, TEST, TRAIN, Question
+from benchmarks.data.reading.contract import READING, TEST, TRAIN
 from benchmarks.networks.reading.contract import Reader, build_reader
 from benchmarks.problems.splits import Splits
 from benchmarks.problems.structured.contract import (
@@ -18,10 +18,10 @@ from benchmarks.problems.structured.contract import (
 )
 from benchmarks.problems.structured.texts import Texts, Vocabulary
 from benchmarks.runs.spec import Unit
-from metricopt.errors import ConfigError, DataError
 from metricopt.process.seeding import make_generator
 from metricopt.structured.spans import best_spans, text, unpacked
 
+SIZE = "places and numbers of characters"
 SHOWN = 6
 """Questions of a picture."""
 AROUND = 12
@@ -38,6 +38,7 @@ class SpanModality(Modality):
 
     kind = "spans"
     usual = "ce"
+    sources = READING
     metrics = (Unit("rouge-l"), Unit("bleu-4"), Unit("span-f1"))
     labels = ("ROUGE-L", "BLEU-4", "F1")
 
@@ -47,10 +48,17 @@ class SpanModality(Modality):
         The data set says which questions are the test, for all replicates. Of the other
         paragraphs a random share is `observe`. The vocabulary is of `train` alone.
         """
-        length, size = _size(problem)
+        length, size = problem.sides(SIZE)
         data = READING.get(problem.dataset)().load(offline=True)
         learnable = data.parts[TRAIN]
-        train, observe = _divided(learnable, problem, data.label, replicate)
+        observed = problem.observed_groups(
+            [one.paragraph for one in learnable],
+            ("reading split", replicate),
+            data.label,
+            "paragraphs to train on",
+        )
+        train = [one for one in learnable if one.paragraph not in observed]
+        observe = [one for one in learnable if one.paragraph in observed]
         vocabulary = Vocabulary.of(train, size)
         return Splits(
             Texts(train, vocabulary, length, learnable=True),
@@ -62,7 +70,7 @@ class SpanModality(Modality):
 
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Reader:
         """Return a reader with random weights."""
-        length, size = _size(problem)
+        length, size = problem.sides(SIZE)
         return build_reader(network, size, length, seed)
 
     def batches(self, train: Texts, recipe: StructuredTraining) -> Batches:
@@ -72,11 +80,6 @@ class SpanModality(Modality):
     def example(self, problem: StructuredProblem) -> Tensor:
         """Return an input of a reader."""
         return torch.ones(1, 3, problem.size[0], dtype=torch.int64)
-
-    def counted(self, problem: StructuredProblem) -> tuple[int, int]:
-        """Return the questions to learn from, and all."""
-        learned, tested = READING.get(problem.dataset).expected
-        return learned, learned + tested
 
     def pictured(self, test: Texts, outputs: Tensor) -> Mapping[str, Any]:
         """Return notes with the answers to questions drawn by a fixed seed.
@@ -107,34 +110,3 @@ class SpanModality(Modality):
                 | {name: text(part) for name, part in parts.items()}
             )
         return {"questions": found}
-
-
-def _size(problem: StructuredProblem) -> tuple[int, int]:
-    if len(problem.size) != 2:
-        raise ConfigError(
-            "the size of a problem of spans is places and numbers of characters, got "
-            f"{problem.size}"
-        )
-    length, size = problem.size
-    return length, size
-
-
-def _divided(
-    questions: Sequence[Question],
-    problem: StructuredProblem,
-    label: str,
-    replicate: int,
-) -> tuple[list[Question], list[Question]]:
-    """Return the questions of train and observe, divided by paragraphs."""
-    paragraphs = list(dict.fromkeys(one.paragraph for one in questions))
-    count = round(problem.observed * len(paragraphs))
-    if not 0 < count < len(paragraphs):
-        raise DataError(
-            f"{label} has {len(paragraphs)} paragraphs to train on, of which a share "
-            f"of {problem.observed} is observed: expected one or more in each part"
-        )
-    generator = make_generator("reading split", problem.dataset, replicate)
-    order = torch.randperm(len(paragraphs), generator=generator).tolist()
-    observed = {paragraphs[place] for place in order[:count]}
-    train = [one for one in questions if one.paragraph not in observed]
-    return train, [one for one in questions if one.paragraph in observed]
