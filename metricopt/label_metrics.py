@@ -33,6 +33,7 @@ from metricopt.reading.other_packages import (
     is_sklearn,
     is_torchmetrics,
 )
+from metricopt.reading.outputs import STRUCTURED
 from metricopt.reading.scorers import (
     is_scorer,
     predictions_of,
@@ -197,7 +198,7 @@ def named(name: str) -> Metric:
         ConfigError: if there is none, or it is one of embeddings or detections.
     """
     found = make_metric(name)
-    if found.reads in ("embeddings", "detections", "poses", "spans", "sentences"):
+    if found.reads in ("embeddings", *STRUCTURED):
         remedy = meant_for_labels(found) or "pass a metric of labels or values"
         raise ConfigError(
             f"metric {found.name!r} reads {found.reads}, which an estimator does not "

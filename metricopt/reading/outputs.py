@@ -33,6 +33,8 @@ Reads = Literal[
 """What outputs mean: scores of classes of which one is right, logits of labels that are
 decided one by one, predicted values, embeddings, regions of a detector, heat maps of
 joints, scores of where an answer begins and ends, or candidates of pieces."""
+STRUCTURED: tuple[Reads, ...] = ("detections", "poses", "spans", "sentences")
+"""Outputs that only a metric of their own kind reads, with targets of that kind."""
 
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""

@@ -21,6 +21,7 @@ from metricopt.reading.loss import check_loss, check_targets
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.network import check_outputs
 from metricopt.reading.outputs import (
+    STRUCTURED,
     Outputs,
     Reads,
     Targets,
@@ -333,7 +334,7 @@ def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
 
 def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
     """Return whether targets are those of outputs [1, N, C] that are read so."""
-    if reads in ("detections", "poses", "spans", "sentences"):
+    if reads in STRUCTURED:
         return True
     if reads in ("labels", "values"):
         one = outputs.shape[2:] == (1,) and targets.ndim == 1

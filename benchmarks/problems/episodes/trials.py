@@ -7,7 +7,6 @@ problems. What each reached is a line of a file; what is chosen stands in
 `benchmarks.rows.learners`, and a test compares both.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -15,9 +14,8 @@ from typing import Any
 
 from benchmarks.problems.episodes.learner_spec import LearnerSpec
 from benchmarks.problems.episodes.tiers import images
-from benchmarks.problems.pretrained.trial_file import TrialFile
+from benchmarks.problems.pretrained.trial_file import TrialFile, reached
 from benchmarks.runs.spec import Settings
-from metricopt.errors import DivergedError
 
 FILE = TrialFile("few-shot")
 SHARE = 3
@@ -55,14 +53,8 @@ class Trial:
     @property
     def line(self) -> str:
         """What is kept of it: the score on validation, time and machine."""
-        own = {"learner": self.learner, "geometry_rate": self.factor}
-        try:
-            facts = self.network.trained_here().facts
-        except DivergedError as error:
-            facts = {"score": 0.0, "diverged": str(error)}
-        said = {name: facts[name] for name in (*KEPT, "diverged") if name in facts}
-        line = {"spec": self.network.digest, **own, **said}
-        return json.dumps(line, sort_keys=True)
+        settings = {"learner": self.learner, "geometry_rate": self.factor}
+        return reached(self.network, settings, KEPT, {"score": 0.0})
 
 
 def trials(tier: str = "local") -> list[Trial]:

@@ -5,7 +5,6 @@ alternative at the usual rate. A trial lasts a third of the epochs. What each re
 a line of a file; what is chosen stands in `method_networks`, and a test compares both.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,8 +20,7 @@ from benchmarks.problems.images.method_networks import (
 )
 from benchmarks.problems.images.theta import ImageThetaSpec
 from benchmarks.problems.images.tiers import cifar10
-from benchmarks.problems.pretrained.trial_file import TrialFile
-from metricopt.errors import DivergedError
+from benchmarks.problems.pretrained.trial_file import TrialFile, reached
 
 FILE = TrialFile("learned-losses")
 SHARE = 3
@@ -52,7 +50,6 @@ search of their own, has the settings of cross-entropy.
 """
 KEPT = (
     "observe_mcr",
-    "diverged",
     "seconds",
     "core_seconds",
     "precision",
@@ -78,13 +75,8 @@ class Trial:
     @property
     def line(self) -> str:
         """What is kept of it: settings, the error on observe, time and machine."""
-        own = {"method": self.method, "spec": self.network.digest}
-        try:
-            facts = self.network.trained_here().facts
-        except DivergedError as error:
-            facts = {"observe_mcr": 1.0, "diverged": str(error)}
-        said = {name: facts[name] for name in KEPT if name in facts}
-        return json.dumps(own | asdict(self.tuned) | said, sort_keys=True)
+        settings = {"method": self.method, **asdict(self.tuned)}
+        return reached(self.network, settings, KEPT, {"observe_mcr": 1.0})
 
 
 def trials(tier: str = "local") -> list[Trial]:

@@ -1,12 +1,14 @@
 """Short trainings by which settings are chosen, and the files of what each reached."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.problems.pretrained.kept_training import KeptTraining
 from benchmarks.problems.pretrained.weights import RELEASED
+from metricopt.errors import DivergedError
 from metricopt.files import read_text, write_atomically
 
 
@@ -47,3 +49,25 @@ class TrialFile:
         """Add a trial that is over to those on file."""
         before = read_text(self.path) if self.path.exists() else ""
         write_atomically(self.path, f"{before}{trial.line}\n".encode())
+
+
+def reached(
+    network: KeptTraining,
+    settings: Mapping[str, Any],
+    kept: Sequence[str],
+    worst: Mapping[str, float],
+) -> str:
+    """Return the line of a trial, which is trained if it is not yet.
+
+    Args:
+        network: what trains.
+        settings: what is tried, by name.
+        kept: what is kept of the facts of the training.
+        worst: what stands for these facts if it diverges, with the message.
+    """
+    try:
+        facts = network.trained_here().facts
+    except DivergedError as error:
+        facts = {**worst, "diverged": str(error)}
+    said = {name: facts[name] for name in (*kept, "diverged") if name in facts}
+    return json.dumps({"spec": network.digest, **settings, **said}, sort_keys=True)
