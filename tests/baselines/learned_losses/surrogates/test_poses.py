@@ -16,6 +16,7 @@ from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.poses import CorrectKeypoints
 from metricopt.process.seeding import make_generator
 from metricopt.structured.poses import pack_poses, target_maps
+from tests.baselines.learned_losses.surrogates.group_costs import costs_by
 from tests.metricopt.metrics.test_poses import people
 
 
@@ -80,18 +81,17 @@ def recorded(count=240):
     return Groups((wanted + share * (maps[1] - wanted)).half(), poses)
 
 
-def costs(groups):
-    metric = CorrectKeypoints()
-    return torch.stack(
-        [1 - metric.values(one[None], t)[0] for one, t in zip(*groups, strict=True)]
-    )
-
-
 def fitted(**settings):
     torch.manual_seed(0)
     usual = {"epochs": 6, "groups": 8, "group_size": 6, "held_out": 24}
     fitting = Fitting(penalty=0.01, unit_slope=True, **usual, **settings)
-    return fit_surrogate(Poses(), recorded(), costs, fitting, make_generator("fit"))
+    return fit_surrogate(
+        Poses(),
+        recorded(),
+        costs_by(CorrectKeypoints()),
+        fitting,
+        make_generator("fit"),
+    )
 
 
 @pytest.mark.parametrize("per_example", [False, True])

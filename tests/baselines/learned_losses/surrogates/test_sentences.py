@@ -20,6 +20,7 @@ from metricopt.losses.sentences import length_loss
 from metricopt.metrics.sentences import CorpusBleu
 from metricopt.process.seeding import make_generator
 from metricopt.structured.sentences import listed, lists, unpacked
+from tests.baselines.learned_losses.surrogates.group_costs import costs_by
 from tests.metricopt.metrics.test_sentences import random_texts
 from tests.metricopt.structured.test_sentences import (
     LENGTH,
@@ -90,7 +91,11 @@ def test_a_wrong_piece_has_a_slope_however_wrong_it_is():
     torch.manual_seed(0)
     fitting = Fitting(epochs=6, groups=8, group_size=10, held_out=24, anchored=True)
     found = fit_surrogate(
-        SentenceKind(), recorded(), costs, fitting, make_generator("fit")
+        SentenceKind(),
+        recorded(),
+        costs_by(CorpusBleu()),
+        fitting,
+        make_generator("fit"),
     )
     here = torch.ones(1, LENGTH, dtype=torch.bool)
     ladder = [
@@ -112,12 +117,6 @@ def recorded(count=240):
     return Groups(*asked(0.05 + 0.4 * drawn[1] + 0.5 * right, references))
 
 
-def costs(groups):
-    metric = CorpusBleu()
-    pairs = zip(*groups, strict=True)
-    return torch.stack([1 - metric.values(one[None], t)[0] for one, t in pairs])
-
-
 @pytest.mark.parametrize("anchored", [False, True])
 def test_a_surrogate_learns_to_rank_groups_of_sentences(anchored):
     torch.manual_seed(0)
@@ -131,7 +130,11 @@ def test_a_surrogate_learns_to_rank_groups_of_sentences(anchored):
         unit_slope=True,
     )
     found = fit_surrogate(
-        SentenceKind(), recorded(), costs, fitting, make_generator("fit")
+        SentenceKind(),
+        recorded(),
+        costs_by(CorpusBleu()),
+        fitting,
+        make_generator("fit"),
     )
     assert found.rank_correlation > 0.7 and found.base > 0.7
     assert found.held_out.shape == (3, 24)

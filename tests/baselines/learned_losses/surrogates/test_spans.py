@@ -9,6 +9,7 @@ from baselines.learned_losses.surrogates.spans import SpanKind, SpanSurrogate
 from metricopt.errors import DataError, ShapeError
 from metricopt.metrics.spans import SpanF1
 from metricopt.process.seeding import make_generator
+from tests.baselines.learned_losses.surrogates.group_costs import costs_by
 from tests.metricopt.metrics.test_spans import problem, random_answers
 
 
@@ -44,12 +45,6 @@ def recorded(count=240):
     return Groups(right * torch.linspace(0, 1, count)[:, None, None] + noise, targets)
 
 
-def costs(groups):
-    metric = SpanF1()
-    pairs = zip(*groups, strict=True)
-    return torch.stack([1 - metric.values(one[None], t)[0] for one, t in pairs])
-
-
 @pytest.mark.parametrize("anchored", [False, True])
 def test_a_surrogate_learns_to_rank_groups_of_answers(anchored):
     torch.manual_seed(0)
@@ -62,7 +57,9 @@ def test_a_surrogate_learns_to_rank_groups_of_answers(anchored):
         anchored=anchored,
         unit_slope=True,
     )
-    found = fit_surrogate(SpanKind(), recorded(), costs, fitting, make_generator("fit"))
+    found = fit_surrogate(
+        SpanKind(), recorded(), costs_by(SpanF1()), fitting, make_generator("fit")
+    )
     assert found.rank_correlation > 0.8 and found.base > 0.8
     assert found.held_out.shape == (3, 24)
 
