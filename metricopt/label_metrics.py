@@ -195,7 +195,7 @@ def named(name: str) -> Metric:
     """Return the metric of a name, which has to be one of predictions.
 
     Raises:
-        ConfigError: if there is none, or it is one of embeddings or detections.
+        ConfigError: if there is none, or it reads embeddings or structured outputs.
     """
     found = make_metric(name)
     if found.reads in ("embeddings", *STRUCTURED):

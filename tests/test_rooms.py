@@ -102,7 +102,7 @@ ROOMS = {
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given finetune tuned",
-    "metricopt.label_metrics": "errors reading metrics",
+    "metricopt.label_metrics": "errors reading reading.outputs metrics",
     "metricopt.metric_tuned": "errors estimate reading.meaning label_metrics metrics "
     "tune tuned",
     "metricopt.tuned_regressor": "reading.meaning label_metrics metrics metric_tuned",

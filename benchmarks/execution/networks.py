@@ -1,7 +1,8 @@
 """Trains the networks that runs start from, and learned optimizers, before any run.
 
-One after the other each has all threads, which convolutions use. Small networks leave a
-GPU idle most of the time: there several are trained at once, by a process each.
+One after the other each has the threads of the process, which convolutions use. Small
+networks leave a GPU idle most of the time: there several are trained at once, by a
+process each.
 """
 
 from collections import defaultdict
@@ -73,7 +74,7 @@ def train_all(
         networks: in the order of their trainings.
         released: whether each is written to the released weights once it is trained.
         workers: processes, each of which trains one network at a time; 1 trains in
-            this one. They share torch's threads: OMP_NUM_THREADS, or all cores.
+            this one. They share its threads: OMP_NUM_THREADS, or all cores.
         ended: called here with each, as soon as its training is over, which may have
             been before this call; with one that diverged, too.
 
@@ -89,17 +90,13 @@ def train_all(
     if workers > 1:
         _train_at_once(missing, released, workers, ended)
         return
-    threads, own = torch.get_num_threads(), team()
-    torch.set_num_threads(max(1, threads // own.size))
-    try:
-        for number, network in enumerate(missing, start=1):
-            if own.leads:
-                tqdm.write(f"network {number} of {len(missing)}: {network.name}")
-            if _make(network) and released and own.leads:
-                network.release()
-            ended(network)
-    finally:
-        torch.set_num_threads(threads)
+    own = team()
+    for number, network in enumerate(missing, start=1):
+        if own.leads:
+            tqdm.write(f"network {number} of {len(missing)}: {network.name}")
+        if _make(network) and released and own.leads:
+            network.release()
+        ended(network)
 
 
 def _train_at_once(

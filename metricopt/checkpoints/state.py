@@ -68,7 +68,7 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
     """Return the state in a file, on the CPU; None if there is no file.
 
     Raises:
-        ConfigError: if it is of another training.
+        ConfigError: if it is of another training, or a folder.
         DataError: if it is damaged, or holds something else.
     """
     try:
@@ -77,6 +77,10 @@ def read_state(path: Path, key: str) -> dict[str, Any] | None:
         found = str(state["key"])
     except FileNotFoundError:
         return None
+    except IsADirectoryError as error:
+        raise ConfigError(
+            f"the checkpoint must be a file, got the folder {path}"
+        ) from error
     except Exception as error:  # torch and pickle raise many kinds, with bad advice
         raise DataError(
             f"{path} is no complete state of a meta-training: expected tensors and "

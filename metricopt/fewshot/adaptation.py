@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from metricopt.errors import require_choice
+from metricopt.errors import require_choice, require_kind
 from metricopt.fewshot.episodes import Episodes
 from metricopt.fewshot.examples import Examples
 from metricopt.fewshot.meta_learner import MetaLearner
@@ -34,9 +34,11 @@ def query_outputs(
         Shape [B, Q, ...].
 
     Raises:
-        ConfigError: if `batching` is not known; otherwise as `MetaLearner.adapt`.
+        ConfigError: if `batching` is not known, or episodes are something else;
+            otherwise as `MetaLearner.adapt`.
     """
     require_choice("batching", batching, Batching)
+    require_kind("episodes", episodes, Episodes, "Episodes(...)")
 
     def outputs(support: Examples, query: Examples) -> Tensor:
         phi = learner.adapt(*support, steps=steps).phi[-1]

@@ -73,11 +73,14 @@ class MetaLearner(nn.Module):
         super().__init__()
         require_kind("network", network, nn.Module, "a torch module")
         check_descent(steps, rate, order)
+        require_kind("loss", loss, Callable, "a function of outputs and targets")
+        require_kind("geometry", geometry, Callable, "a function to a MirrorMap")
         self.network = copy.deepcopy(network)
         self.loss, self.steps, self.rate, self.order = loss, steps, rate, order
         phi_0 = _to_adapt(self.network)
         self.geometry = geometry(phi_0)
-        require_kind("geometry", self.geometry, MirrorMap, "a function to a MirrorMap")
+        made = "what the function geometry makes"
+        require_kind(made, self.geometry, MirrorMap, "a MirrorMap")
         self.geometry.to(next(iter(phi_0.values())))
         if not self.geometry.linear:
             self._start_from(self.geometry.inverse(phi_0))

@@ -17,7 +17,7 @@ from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.identity import identity_of
 from metricopt.checkpoints.loop import run_to_end
 from metricopt.checkpoints.state import digest_of, start_of
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_kind
 from metricopt.fewshot.adaptation import add_meta_gradient
 from metricopt.fewshot.checks import EpisodeChecks
 from metricopt.fewshot.episodes import Episodes, EpisodesOf
@@ -58,14 +58,20 @@ def meta_train(
 
     Raises:
         ConfigError: if nothing is to be learned, the checkpoint is of another
-            training, a number does not always give the same episode, or episodes differ
-            in the number of their classes.
+            training, a number does not always give the same episode although there is a
+            checkpoint, or episodes differ in the number of their classes.
         ShapeError: if episodes do not go with the network or the loss.
         DataError: if a target is no class, or the checkpoint is damaged.
         DivergedError: if the map overflows, or the meta-gradient is not finite over
             and over.
     """
-    run = _Run(learner, episodes, settings or MetaTraining(), validate)
+    settings = MetaTraining() if settings is None else settings
+    require_kind("learner", learner, MetaLearner, "a MetaLearner")
+    require_kind("episodes", episodes, Callable, "a function from numbers to Episodes")
+    require_kind("settings", settings, MetaTraining, "MetaTraining(...)")
+    if validate is not None:
+        require_kind("validate", validate, Callable, "a function from the learner")
+    run = _Run(learner, episodes, settings, validate)
     run_to_end(run, checkpoint, show=show)
     return run.finish()
 

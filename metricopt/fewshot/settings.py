@@ -6,7 +6,12 @@ from typing import Literal
 
 import torch
 
-from metricopt.errors import require_choice, require_counts, require_ranges
+from metricopt.errors import (
+    ConfigError,
+    require_choice,
+    require_counts,
+    require_ranges,
+)
 from metricopt.fewshot.meta_learner import MetaLearner
 
 Batching = Literal["loop", "vmap"]
@@ -57,14 +62,17 @@ class MetaTraining:
     save_every: float = 10.0
 
     def __post_init__(self) -> None:
+        absent = [name for name, value in vars(self).items() if value is None]
+        if absent:
+            raise ConfigError(f"meta-training needs {absent[0]}, got None")
         counts = ("iterations", "episodes", "validate_every")
         require_counts("meta-training", vars(self), *counts)
         require_ranges(
             "meta-training",
             vars(self),
-            rate="> 0",
-            geometry_rate="> 0",
-            weight_decay=">= 0",
+            rate="in (0, inf)",
+            geometry_rate="in (0, inf)",
+            weight_decay="in [0, inf)",
             clip="> 0",
             save_every=">= 0",
         )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Generic, Literal, NamedTuple
 
 import torch
@@ -96,8 +97,12 @@ def check_descent(steps: int, rate: float, order: Order) -> None:
     """
     if require_whole("steps", steps) < 0:
         raise ConfigError(f"steps must be at least 0, got {steps}")
-    if not (rate > 0 and math.isfinite(rate)):
-        raise ConfigError(f"rate must be positive and finite, got {rate}")
+    given: Any = rate
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if not (number and given > 0 and math.isfinite(given)):
+        raise ConfigError(
+            f"rate must be a positive and finite number, got {described(rate)}"
+        )
     require_choice("order", order, Order)
 
 

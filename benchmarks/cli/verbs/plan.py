@@ -1,7 +1,9 @@
 """The verb `plan`: how many runs and hours, and how much disk, an experiment takes."""
 
+import re
 from argparse import Namespace
 from collections.abc import Sequence
+from statistics import fmean
 
 from benchmarks.cli.verbs.experiments import (
     Job,
@@ -10,10 +12,12 @@ from benchmarks.cli.verbs.experiments import (
     jobs_of,
 )
 from benchmarks.execution.networks import networks_of, pipelines_of
+from benchmarks.problems.pretrained.weights import released_costs
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore
+from metricopt.errors import ConfigError
 
 HEADER = (
     *("experiment", "tier", "runs", "missing", "hours"),
@@ -30,8 +34,16 @@ def run(options: Namespace) -> int:
     No data are needed for it.
     """
     store = RunStore(store_root())
-    jobs = jobs_of(options, offline=None)
-    rows = [_row(job, store) for job in jobs]
+    jobs, rows, unknown = [], [], []
+    for job in jobs_of(options, offline=None):
+        try:
+            rows.append(_row(job, store))
+            jobs.append(job)
+        except ConfigError as error:
+            # Of all experiments, one may need a package that is not installed.
+            if options.experiments:
+                raise
+            unknown.append(f"{job.label} is left out: {error}")
     if options.workers:
         times = [_times(job, store, options.workers) for job in jobs]
         heading = f"hours with {options.workers}", "work", "longest", "path"
@@ -53,10 +65,40 @@ def run(options: Namespace) -> int:
             "waits for each other, less than which no number of workers takes. From "
             "the run store, else from the committed records of the tier."
         )
+    for line in filter(None, [*(_to_train(job, store) for job in jobs), *unknown]):
+        print(line)
     for job in jobs if options.experiments else ():
         for line in left_out_lines(job):
             print(line)
     return 0
+
+
+def _to_train(job: Job, store: RunStore) -> str:
+    """Return what the missing networks of a job take; empty if none is missing.
+
+    Networks that differ in the replicate alone take as long, and as much disk.
+    """
+    kinds: dict[str, list[tuple[float, int]]] = {}
+    for name, cost in released_costs().items():
+        kinds.setdefault(_kind(name), []).append(cost)
+    missing = [spec for spec in job.specs if store.get(spec) is None]
+    wanted = [_kind(n.name) for n in networks_of(missing) if not n.is_ready]
+    known = [kinds[kind] for kind in wanted if kind in kinds]
+    if not known:
+        return ""
+    hours = sum(fmean(seconds for seconds, _ in costs) for costs in known) / 3600
+    size = sum(fmean(size for _, size in costs) for costs in known) / 1e6
+    others = len(wanted) - len(known)
+    more = f"; {others} more of a kind that none is released of" if others else ""
+    return (
+        f"{job.label}: {len(known)} of its networks take {hours:.1f} hours one after "
+        f"the other and {size:.0f} MB, as those released took{more}"
+    )
+
+
+def _kind(name: str) -> str:
+    """Return the name of a network without its replicate."""
+    return re.sub(r"-r\d+$", "", name)
 
 
 def left_out_lines(job: Job) -> list[str]:

@@ -38,14 +38,15 @@ class CMRCDev(ReadingSource):
     digest = "f9a025a9c3d95da5d8868876e0a083533f7503dec67573d88c0715304aeaba65"
     note = "the validation file is divided to train and observe; 10,142 more are theirs"
     files: ClassVar[Mapping[str, str]] = {TRAIN: "dev.json", TEST: "trial.json"}
+    remedy: ClassVar[str] = "put the official files there, or run tier smoke"
     left_out: ClassVar[tuple[str, ...]] = ("TRIAL_776_QUERY_4", "TRIAL_20_QUERY_0")
 
     def _is_there(self, folder: Path) -> bool:
         return not missing(folder, self.files.values(), PACKED)
 
     def _reader(self, folder: Path) -> Reader:
-        remedy = f"put the official files into {folder}"
-        return PackedReader(self.name, folder, self.files.values(), PACKED, remedy)
+        files = self.files.values()
+        return PackedReader(self.name, folder, files, PACKED, self.remedy)
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Question, ...]]:
         parts: dict[str, tuple[Question, ...]] = {}
@@ -67,6 +68,7 @@ class CMRC(CMRCDev):
     digest = ""
     note = ""
     files: ClassVar[Mapping[str, str]] = {TRAIN: "train.json", TEST: "dev.json"}
+    remedy = "delete what is damaged and run `./reproduce.sh data fetch cmrc2018`"
 
     def _fetch(self, folder: Path, progress: bool) -> list[Path]:
         """Download the official files, whose page names no checksums."""

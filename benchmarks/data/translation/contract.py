@@ -74,30 +74,31 @@ class TextSource(TranslationSource):
     """Texts in a folder, as they are or packed by gzip.
 
     Attributes:
-        files: of every part, the names of its texts, without their ending.
+        texts: names of the texts of every part, without their endings.
         endings: a text has a file with each of them.
+        remedy: what to do where a file is missing or damaged.
     """
 
-    files: ClassVar[Mapping[str, tuple[str, ...]]]
+    texts: ClassVar[Mapping[str, tuple[str, ...]]]
     endings: ClassVar[tuple[str, ...]]
+    remedy: ClassVar[str] = "put the right files there, or run tier smoke"
 
     @property
     def names(self) -> list[str]:
         """All files, without the suffix of packed ones."""
-        texts = [text for own in self.files.values() for text in own]
+        texts = [text for own in self.texts.values() for text in own]
         return [f"{text}{ending}" for text in texts for ending in self.endings]
 
     def _is_there(self, folder: Path) -> bool:
         return not missing(folder, self.names, PACKED)
 
     def _reader(self, folder: Path) -> Reader:
-        remedy = f"put the right files into {folder}"
-        return PackedReader(self.name, folder, self.names, PACKED, remedy)
+        return PackedReader(self.name, folder, self.names, PACKED, self.remedy)
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Pair, ...]]:
         return {
             part: tuple(pair for text in own for pair in self._pairs(reader, text))
-            for part, own in self.files.items()
+            for part, own in self.texts.items()
         }
 
     @abstractmethod
@@ -152,8 +153,11 @@ def lines_of(reader: Reader, name: str) -> list[str]:
     """Return the lines of a text.
 
     Raises:
-        DataError: if it cannot be read or unpacked, or is not UTF-8.
+        DataError: if it cannot be read or unpacked, is empty, or is not UTF-8.
     """
+    text = reader.text(name)
+    if not text.strip():
+        raise DataError(f"{reader.where(name)} must have a line, but it is empty")
     # Not by splitlines, which also divides at characters that stand within sentences.
-    lines = reader.text(name).removesuffix("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines]

@@ -31,8 +31,9 @@ class Multi30k(TextSource):
     folder = "multi30k"
     expected = (30_014, 1_000)
     digest = "f0355b13302542b58e511a4f230e2b19a96988c23cd3272582be83d1bb3f1ddf"
-    files: ClassVar = {TRAIN: ("train", "val"), TEST: ("test_2016_flickr",)}
+    texts: ClassVar = {TRAIN: ("train", "val"), TEST: ("test_2016_flickr",)}
     endings = (".en", ".de")
+    remedy = "delete what is damaged and run `./reproduce.sh data fetch multi30k-en-de`"
 
     def _fetch(self, folder: Path, progress: bool) -> list[Path]:
         """Download the official files; the digest of their sentences is checked."""

@@ -31,7 +31,7 @@ class RoStsEnRo(TextSource):
     expected = (13_483, 2_298)
     digest = "692cd9a423968a03b168a60e27f0a60835c462ab007ed7572babc31a1c65d37f"
     note = "without the sentences that the official parts share; no download"
-    files: ClassVar = {TRAIN: ("train", "dev"), TEST: ("test",)}
+    texts: ClassVar = {TRAIN: ("train", "dev"), TEST: ("test",)}
     endings = (".tsv",)
 
     def _pairs(self, reader: Reader, text: str) -> tuple[Pair, ...]:

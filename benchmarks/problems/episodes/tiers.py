@@ -170,8 +170,8 @@ def images(tier: str) -> tuple[EpisodeProblem, ...]:
     return (mini_imagenet(1), mini_imagenet(5), omniglot())
 
 
-def easy_images(tier: str) -> tuple[EpisodeProblem, ...]:
-    """Return the problem of a tier that MAML alone nearly solves, if there is one."""
+def check_of_maml(tier: str) -> tuple[EpisodeProblem, ...]:
+    """Return the 5-way tasks of a tier with Omniglot: MAML should nearly solve them."""
     made = {"local": omniglot_small, "paper": omniglot}
     return (made[tier](ways=5),) if tier in made else ()
 

@@ -57,7 +57,7 @@ def reached(
     kept: Sequence[str],
     worst: Mapping[str, float],
 ) -> str:
-    """Return the line of a trial, which is trained if it is not yet.
+    """Train a trial if it is not yet, and return its line.
 
     Args:
         network: what trains.

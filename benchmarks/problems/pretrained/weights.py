@@ -219,6 +219,19 @@ def read_released(name: str, digest: str) -> Artifact | None:
     return _checked(path, facts) if digest_of(facts["spec"]) == digest else None
 
 
+def released_costs() -> dict[str, tuple[float, int]]:
+    """Return the seconds of training and the bytes of each released network, by name.
+
+    Raises:
+        DataError: if a record is missing or damaged.
+    """
+    found = {}
+    for path in sorted(RELEASED.glob("*.safetensors")):
+        size = path.stat().st_size + path.with_suffix(".json").stat().st_size
+        found[path.stem] = (float(_facts(path)["seconds"]), size)
+    return found
+
+
 def released_problems(folder: Path = RELEASED) -> list[str]:
     """Return what is wrong with released networks, one sentence each.
 

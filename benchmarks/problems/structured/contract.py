@@ -41,7 +41,7 @@ class StructuredProblem:
     def __post_init__(self) -> None:
         require_ranges("a problem", vars(self), observed="in (0, 1)")
 
-    def sides(self, meaning: str) -> tuple[int, int]:
+    def two_sizes(self, meaning: str) -> tuple[int, int]:
         """Return the size, which is two numbers.
 
         Args:
@@ -52,8 +52,8 @@ class StructuredProblem:
         """
         if len(self.size) != 2:
             raise ConfigError(
-                f"the size of a problem of {self.modality} is {meaning}, got "
-                f"{self.size}"
+                f"the size of a problem of {self.modality} is two numbers, {meaning}; "
+                f"got {self.size}"
             )
         first, second = self.size
         return first, second

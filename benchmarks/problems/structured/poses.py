@@ -119,7 +119,7 @@ class PoseModality(Modality):
 
 
 def _sides(problem: StructuredProblem) -> tuple[int, int]:
-    height, width = problem.sides("height and width")
+    height, width = problem.two_sizes("height and width")
     check_sides(height, width)
     return height, width
 

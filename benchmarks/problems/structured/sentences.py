@@ -54,7 +54,7 @@ class SentenceModality(Modality):
         random share is `observe`; pairs that share a sentence stay together. The
         vocabulary is of `train` alone.
         """
-        length, size = problem.sides(SIZE)
+        length, size = problem.two_sizes(SIZE)
         data = TRANSLATION.get(problem.dataset)().load(offline=True)
         learnable = data.parts[TRAIN]
         families = _families(learnable)
@@ -78,7 +78,7 @@ class SentenceModality(Modality):
 
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Translator:
         """Return a translator with random weights."""
-        length, size = problem.sides(SIZE)
+        length, size = problem.two_sizes(SIZE)
         return build_translator(network, size, length, seed)
 
     def prepared(self, network: Translator, train: SentencePairs) -> None:

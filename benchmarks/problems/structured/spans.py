@@ -48,7 +48,7 @@ class SpanModality(Modality):
         The data set says which questions are the test, for all replicates. Of the other
         paragraphs a random share is `observe`. The vocabulary is of `train` alone.
         """
-        length, size = problem.sides(SIZE)
+        length, size = problem.two_sizes(SIZE)
         data = READING.get(problem.dataset)().load(offline=True)
         learnable = data.parts[TRAIN]
         observed = problem.observed_groups(
@@ -70,7 +70,7 @@ class SpanModality(Modality):
 
     def fresh(self, problem: StructuredProblem, network: str, seed: int) -> Reader:
         """Return a reader with random weights."""
-        length, size = problem.sides(SIZE)
+        length, size = problem.two_sizes(SIZE)
         return build_reader(network, size, length, seed)
 
     def batches(self, train: Texts, recipe: StructuredTraining) -> Batches:

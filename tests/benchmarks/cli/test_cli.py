@@ -3,13 +3,15 @@
 import dataclasses
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.cli.verbs import experiments, verify
+from benchmarks.cli.verbs import experiments, plan, verify
 from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
+from metricopt.errors import ConfigError
 from tests.benchmarks.report.small_table import small_experiment
 
 RUN = ("table3", "--tier", "smoke", "--replicates", "1", "--workers", "1")
@@ -186,3 +188,29 @@ def check_reports(report, capsys):
 
     assert main(["report", "table3", "--tier", "smoke", "--replicates", "1"]) == 0
     assert page.read_text() == intact
+
+
+def test_plan_tells_what_missing_networks_take(capsys, small, monkeypatch):
+    """As long as those of other replicates took that are released."""
+    missing = [
+        SimpleNamespace(name=n, digest=n, is_ready=False) for n in ("a-r1", "b-r0")
+    ]
+    monkeypatch.setattr(plan, "networks_of", lambda specs: missing)
+    costs = {"a-r0": (3_600.0, 2_000_000), "a-r2": (7_200.0, 4_000_000)}
+    monkeypatch.setattr(plan, "released_costs", lambda: costs)
+    assert main(["plan", "table3", "--tier", "smoke", "--replicates", "2"]) == 0
+    told = "1 of its networks take 1.5 hours one after the other and 3 MB"
+    assert told in capsys.readouterr().out
+
+
+def test_plan_of_all_leaves_out_what_needs_a_missing_package(
+    capsys, small, monkeypatch
+):
+    def needs(job, store):
+        raise ConfigError("this detector needs detectron2")
+
+    monkeypatch.setattr(plan, "_row", needs)
+    monkeypatch.setattr(plan, "jobs_of", lambda *_, **__: [SimpleNamespace(label="t")])
+    assert main(["plan"]) == 0
+    assert "t is left out: this detector needs detectron2" in capsys.readouterr().out
+    assert "needs detectron2" in fails(capsys, "plan", "table3")

@@ -79,7 +79,7 @@ def test_learners_are_shared_by_tables():
     assert len(few) == 84 and course < few and len(course) == 72
 
 
-def test_maml_alone_learns_the_tasks_that_it_nearly_solves():
+def test_five_way_tasks_of_omniglot_are_a_check_of_maml_alone():
     for tier, data in (("local", "omniglot-small"), ("paper", "omniglot")):
         specs = find_experiment("few-shot").specs(tier, None, None)
         rows = {s.row for s in specs if s.column == f"{data}/5-way-1-shot"}

@@ -124,6 +124,10 @@ def test_a_state_of_other_settings_or_a_damaged_one_is_refused(name, tmp_path):
         )
     assert "got a damaged file or one that may run code" in str(caught.value)
     assert "weights_only" not in str(caught.value)
+    with pytest.raises(ConfigError, match="checkpoint must be a file, got the folder"):
+        training.run(
+            training.fresh(0), training.tasks, training.settings, checkpoint=tmp_path
+        )
 
 
 @pytest.mark.parametrize(("save_every", "expected"), [(0, True), (1e6, False)])

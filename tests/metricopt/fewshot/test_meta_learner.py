@@ -193,12 +193,21 @@ def overflowing(phi):
             "every parameter exactly once; '2.bias' is in no block",
         ),
         (overflowing, DivergedError, "a scale of '0.weight' is inf"),
-        (lambda phi: nn.Linear(1, 1), ConfigError, "a function to a MirrorMap, got"),
+        (
+            lambda phi: nn.Linear(1, 1),
+            ConfigError,
+            "geometry makes must be a MirrorMap, got",
+        ),
     ],
 )
 def test_maps_of_no_use_are_refused_at_once(geometry, error, message):
     with pytest.raises(error, match=re.escape(message)):
         line_learner(geometry)
+
+
+def test_a_loss_that_is_no_function_is_refused():
+    with pytest.raises(ConfigError, match="loss must be a function of outputs and"):
+        MetaLearner(perceptron(1, 1), None)
 
 
 def test_a_network_with_nothing_to_adapt_is_refused():
@@ -221,7 +230,11 @@ def test_a_task_that_diverges_shows_in_its_path():
     [
         ({"steps": -1}, "steps must be at least 0, got -1"),
         ({"steps": 2.5}, "steps must be a whole number, got 2.5"),
-        ({"rate": 0.0}, "rate must be positive and finite, got 0.0"),
+        ({"rate": 0.0}, "rate must be a positive and finite number, got 0.0"),
+        ({"rate": None}, "rate must be a positive and finite number, got None"),
+        ({"rate": "0.1"}, "rate must be a positive and finite number, got '0.1'"),
+        ({"rate": True}, "rate must be a positive and finite number, got True"),
+        ({"geometry": "BlockIAF"}, "geometry must be a function to a MirrorMap, got"),
         ({"order": "second"}, "order must be one of 'full', 'first', got 'second'"),
     ],
 )

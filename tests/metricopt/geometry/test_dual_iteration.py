@@ -256,9 +256,9 @@ def test_a_loss_that_diverges_shows_in_the_path():
     [
         ({"steps": -1}, ConfigError, "steps must be at least 0, got -1"),
         ({"steps": 1.5}, ConfigError, "steps must be a whole number, got 1.5"),
-        ({"rate": 0.0}, ConfigError, "rate must be positive and finite, got 0.0"),
-        ({"rate": math.inf}, ConfigError, "rate must be positive and finite, got inf"),
-        ({"rate": math.nan}, ConfigError, "rate must be positive and finite, got nan"),
+        ({"rate": 0.0}, ConfigError, "a positive and finite number, got 0.0"),
+        ({"rate": math.inf}, ConfigError, "a positive and finite number, got inf"),
+        ({"rate": math.nan}, ConfigError, "a positive and finite number, got nan"),
         ({"order": "second"}, ConfigError, "order must be one of 'full', 'first'"),
         ({"loss": lambda phi: phi}, ShapeError, r"a scalar tensor, got .*\[3\]"),
         ({"loss": lambda phi: 1.0}, ShapeError, "a scalar tensor, got 1.0"),

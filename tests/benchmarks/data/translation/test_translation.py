@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 
+from benchmarks.data.files import packed as packed_files
+from benchmarks.data.files import readers
 from benchmarks.data.registry import all_names, find_any
 from benchmarks.data.translation.contract import TRANSLATION, Pair, paired
 from benchmarks.data.translation.multi30k import Multi30k
@@ -54,6 +56,8 @@ def test_both_directions_are_read(folder):
         ("train.tsv", b"A.\tB.\n\n", "got 1 in line 2"),
         ("train.tsv", "A.\tB\ufffd.\n".encode(), "1 sentences with broken characters"),
         ("test.tsv.gz", b"no gzip", "test.tsv.gz cannot be unpacked"),
+        ("train.tsv", b"", "train.tsv must have a line, but it is empty"),
+        ("test.tsv.gz", gzip.compress(b"", mtime=0), "test.tsv.gz must have a line"),
         (
             "test.tsv.gz",
             gzip.compress(b"\xff\tA\n", mtime=0),
@@ -69,6 +73,15 @@ def test_both_directions_are_read(folder):
 def test_wrong_files_are_refused(folder, name, content, message):
     (folder / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
+        load(RoStsEnRo, folder)
+
+
+def test_a_packed_file_is_unpacked_as_far_as_it_is_not_too_large(folder, monkeypatch):
+    for module in (packed_files, readers):
+        monkeypatch.setattr(module, "LARGEST", 1_000)
+    content = gzip.compress(b"A.\tB.\n" * 1_000, mtime=0)
+    (folder / "test.tsv.gz").write_bytes(content)
+    with pytest.raises(DataError, match=r"test\.tsv\.gz, unpacked, has 1,001 bytes"):
         load(RoStsEnRo, folder)
 
 
@@ -92,7 +105,10 @@ def test_unequal_numbers_of_lines_are_refused(tmp_path, monkeypatch):
     found = Multi30k().load(tmp_path, offline=True)
     assert found.parts["test"] == (Pair("One", "Eins"), Pair("Two", "Zwei"))
     (tmp_path / "multi30k" / "val.de").write_text("Eins\n")
-    with pytest.raises(DataError, match="got 2 sentences and 1 translations"):
+    message = (
+        r"val\.\* must have .*, got 2 sentences and 1 translations; delete what is"
+    )
+    with pytest.raises(DataError, match=message):
         Multi30k().load(tmp_path, offline=True)
     with pytest.raises(DataError, match="got 0 sentences"):
         paired("nowhere", [], [])

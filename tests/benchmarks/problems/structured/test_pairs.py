@@ -160,7 +160,7 @@ def test_translations_are_noted_beside_their_references(vocabulary):
 
 
 def test_what_is_no_problem_is_refused():
-    with pytest.raises(ConfigError, match="most pieces and numbers of pieces, got"):
+    with pytest.raises(ConfigError, match="most pieces and numbers of pieces; got"):
         problem = StructuredProblem("sentences", "made-sentences", (16,), 0.2)
         modality_of(problem).splits(problem, 0)
     with pytest.raises(DataError, match="pairs to train on that share no sentence"):

@@ -130,7 +130,7 @@ def test_records_say_how_bleu_was_measured():
 def test_what_is_no_problem_is_refused():
     with pytest.raises(ConfigError, match="expected one of mse, reloss"):
         Structured.at("poses", "smoke").by("ala")
-    with pytest.raises(ConfigError, match="height and width, got"):
+    with pytest.raises(ConfigError, match="height and width; got"):
         problem = StructuredProblem("poses", "drawn-people", (64,), 0.2)
         modality_of(problem).splits(problem, 0)
     with pytest.raises(ConfigError, match="multiples of 16"):
