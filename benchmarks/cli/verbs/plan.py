@@ -2,8 +2,10 @@
 
 import re
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Self
 
 from benchmarks.cli.verbs.experiments import (
     Job,
@@ -12,6 +14,7 @@ from benchmarks.cli.verbs.experiments import (
     jobs_of,
 )
 from benchmarks.execution.networks import networks_of, pipelines_of
+from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.weights import released_costs
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
@@ -34,18 +37,9 @@ def run(options: Namespace) -> int:
     No data are needed for it.
     """
     store = RunStore(store_root())
-    jobs, rows, unknown = [], [], []
-    for job in jobs_of(options, offline=None):
-        try:
-            rows.append(_row(job, store))
-            jobs.append(job)
-        except ConfigError as error:
-            # Of all experiments, one may need a package that is not installed.
-            if options.experiments:
-                raise
-            unknown.append(f"{job.label} is left out: {error}")
+    found, rows, unknown = _all_missing(options, store)
     if options.workers:
-        times = [_times(job, store, options.workers) for job in jobs]
+        times = [_times(missing, store, options.workers) for missing in found]
         heading = f"hours with {options.workers}", "work", "longest", "path"
         rows = [(*row, *more) for row, more in zip(rows, times, strict=True)]
         print(align([(*HEADER, *heading), *rows]))
@@ -65,24 +59,80 @@ def run(options: Namespace) -> int:
             "waits for each other, less than which no number of workers takes. From "
             "the run store, else from the committed records of the tier."
         )
-    for line in filter(None, [*(_to_train(job, store) for job in jobs), *unknown]):
+    kinds = _costs_by_kind()
+    told = [_to_train(missing, kinds) for missing in found]
+    for line in filter(None, [*told, *unknown]):
         print(line)
-    for job in jobs if options.experiments else ():
-        for line in left_out_lines(job):
+    for missing in found if options.experiments else ():
+        for line in left_out_lines(missing.job):
             print(line)
     return 0
 
 
-def _to_train(job: Job, store: RunStore) -> str:
-    """Return what the missing networks of a job take; empty if none is missing.
+@dataclass(frozen=True)
+class Missing:
+    """What is missing of a job.
 
-    Networks that differ in the replicate alone take as long, and as much disk.
+    Attributes:
+        job: the job.
+        specs: runs without a record in the store.
+        networks: those that these runs need, and that are not there.
     """
+
+    job: Job
+    specs: Sequence[RunSpec]
+    networks: Sequence[Prerequisite]
+
+    @classmethod
+    def of(cls, job: Job, store: RunStore) -> Self:
+        """Return what is missing of a job.
+
+        Raises:
+            ConfigError: if a run needs a package that is not installed.
+        """
+        specs = [spec for spec in job.specs if store.get(spec) is None]
+        return cls(job, specs, [n for n in networks_of(specs) if not n.is_ready])
+
+
+def _all_missing(
+    options: Namespace, store: RunStore
+) -> tuple[list[Missing], list[tuple[str, ...]], list[str]]:
+    """Return what is missing of every job, its line, and why some have none.
+
+    Raises:
+        ConfigError: if an experiment that is named needs a package that is not there.
+    """
+    found, rows, unknown = [], [], []
+    for job in jobs_of(options, offline=None):
+        try:
+            missing = Missing.of(job, store)
+            rows.append(_row(missing))
+            found.append(missing)
+        except ConfigError as error:
+            # Of all experiments, one may need a package that is not installed.
+            if options.experiments:
+                raise
+            unknown.append(f"{job.label} is left out: {error}")
+    return found, rows, unknown
+
+
+Costs = Mapping[str, Sequence[tuple[float, int]]]
+"""Seconds and bytes of released networks, by the name without the replicate."""
+
+
+def _costs_by_kind() -> Costs:
     kinds: dict[str, list[tuple[float, int]]] = {}
     for name, cost in released_costs().items():
         kinds.setdefault(_kind(name), []).append(cost)
-    missing = [spec for spec in job.specs if store.get(spec) is None]
-    wanted = [_kind(n.name) for n in networks_of(missing) if not n.is_ready]
+    return kinds
+
+
+def _to_train(missing: Missing, kinds: Costs) -> str:
+    """Return what the missing networks of a job take; empty if that is not known.
+
+    Networks that differ in the replicate alone take as long, and as much disk.
+    """
+    wanted = [_kind(network.name) for network in missing.networks]
     known = [kinds[kind] for kind in wanted if kind in kinds]
     if not known:
         return ""
@@ -91,8 +141,8 @@ def _to_train(job: Job, store: RunStore) -> str:
     others = len(wanted) - len(known)
     more = f"; {others} more of a kind that none is released of" if others else ""
     return (
-        f"{job.label}: {len(known)} of its networks take {hours:.1f} hours one after "
-        f"the other and {size:.0f} MB, as those released took{more}"
+        f"{missing.job.label}: {len(known)} of its networks take {hours:.1f} hours one "
+        f"after the other and {size:.0f} MB, as those released took{more}"
     )
 
 
@@ -108,47 +158,46 @@ def left_out_lines(job: Job) -> list[str]:
     return [f"\n{job.label} leaves out", *lines] if lines else []
 
 
-def _times(job: Job, store: RunStore, workers: int) -> tuple[str, ...]:
+def _times(missing: Missing, store: RunStore, workers: int) -> tuple[str, ...]:
     """Return the hours of the missing runs with some workers, and what bounds them."""
     from benchmarks.execution.planned import planned_seconds, predicted, tasks_of
 
-    missing = [spec for spec in job.specs if store.get(spec) is None]
+    job, specs = missing.job, missing.specs
     own = [record for spec in job.specs if (record := store.get(spec))]
     # What this machine measured of a row says more of it than any other.
     rows = {record.spec.row for record in own}
     records = committed_records(job.experiment.name, job.tier)
     records = [record for record in records if record.spec.row not in rows]
-    seconds = planned_seconds(missing, [*own, *records])
-    found = predicted(tasks_of(missing, seconds, _trainings(missing)), workers)
+    seconds = planned_seconds(specs, [*own, *records])
+    found = predicted(tasks_of(specs, seconds, _trainings(missing)), workers)
     hours = (found.wall, found.work, found.longest, found.path)
     return tuple(f"{part / 3600:.3g}" for part in hours)
 
 
-def _trainings(missing: Sequence[RunSpec]) -> dict[str, float]:
+def _trainings(missing: Missing) -> dict[str, float]:
     """Return the seconds in which a GPU trains the networks that are not there yet."""
-    untrained = {n.digest for n in networks_of(missing) if not n.is_ready}
-    forecasts = (pipeline.forecast() for pipeline in pipelines_of(missing))
+    untrained = {network.digest for network in missing.networks}
+    forecasts = (pipeline.forecast() for pipeline in pipelines_of(missing.specs))
     found = {f.network: f.operations / GPU for f in forecasts if f is not None}
     return {digest: seconds for digest, seconds in found.items() if digest in untrained}
 
 
-def _row(job: Job, store: RunStore) -> tuple[str, ...]:
-    missing = [spec for spec in job.specs if store.get(spec) is None]
+def _row(missing: Missing) -> tuple[str, ...]:
+    job, specs = missing.job, missing.specs
     known = _known_seconds(job)
-    unknown = sum(spec.row not in known for spec in missing)
-    hours = sum(known.get(spec.row, 0.0) for spec in missing) / 3600
+    unknown = sum(spec.row not in known for spec in specs)
+    hours = sum(known.get(spec.row, 0.0) for spec in specs) / 3600
     estimate = f"{hours / default_workers():.2f}"
-    untrained = {n.digest for n in networks_of(missing) if not n.is_ready}
-    forecasts = [p.forecast() for p in pipelines_of(missing)]
+    forecasts = [p.forecast() for p in pipelines_of(specs)]
     known_work = [forecast for forecast in forecasts if forecast is not None]
     features = max((forecast.feature_bytes for forecast in known_work), default=0)
     return (
         job.experiment.name,
         job.tier,
         str(len(job.specs)),
-        str(len(missing)),
+        str(len(specs)),
         estimate + (f" + {unknown} unknown" if unknown else ""),
-        str(len(untrained)),
+        str(len({network.digest for network in missing.networks})),
         f"{sum(_trainings(missing).values()) / 3600:.1f}",
         f"{features / 1e9:.1f}",
         f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.data.files.download import download
-from benchmarks.data.files.packed import PackedReader, missing
 from benchmarks.data.files.readers import Reader
+from benchmarks.data.packed_source import PackedSource
 from benchmarks.data.reading.contract import (
     READING,
     TEST,
@@ -20,11 +20,10 @@ from benchmarks.data.reading.contract import (
 )
 
 PAGE = "https://raw.githubusercontent.com/ymcui/cmrc2018/master/squad-style-data"
-PACKED = ".xz"
 
 
 @READING.register("cmrc2018-dev")
-class CMRCDev(ReadingSource):
+class CMRCDev(PackedSource, ReadingSource):
     """3,219 questions of its validation file to train on, 1,000 of the trial file test.
 
     Attributes:
@@ -38,15 +37,14 @@ class CMRCDev(ReadingSource):
     digest = "f9a025a9c3d95da5d8868876e0a083533f7503dec67573d88c0715304aeaba65"
     note = "the validation file is divided to train and observe; 10,142 more are theirs"
     files: ClassVar[Mapping[str, str]] = {TRAIN: "dev.json", TEST: "trial.json"}
-    remedy: ClassVar[str] = "put the official files there, or run tier smoke"
+    packed = ".xz"
+    remedy = "put the official files there, or run tier smoke"
     left_out: ClassVar[tuple[str, ...]] = ("TRIAL_776_QUERY_4", "TRIAL_20_QUERY_0")
 
-    def _is_there(self, folder: Path) -> bool:
-        return not missing(folder, self.files.values(), PACKED)
-
-    def _reader(self, folder: Path) -> Reader:
-        files = self.files.values()
-        return PackedReader(self.name, folder, files, PACKED, self.remedy)
+    @property
+    def names(self) -> list[str]:
+        """All files, without the suffix of packed ones."""
+        return [*self.files.values()]
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Question, ...]]:
         parts: dict[str, tuple[Question, ...]] = {}
@@ -78,5 +76,5 @@ class CMRC(CMRCDev):
                 folder / name,
                 progress=progress,
             )
-            for name in missing(folder, self.files.values(), PACKED)
+            for name in self._missing(folder)
         ]

@@ -5,17 +5,15 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from benchmarks.data.files.packed import PackedReader, missing
 from benchmarks.data.files.readers import Reader, refuse
+from benchmarks.data.packed_source import PackedSource
 from benchmarks.data.read_source import DividedSource
 from metricopt.errors import DataError
 from metricopt.registry import Registry
 
 TRAIN, TEST = "train", "test"
-PACKED = ".gz"
 COMMAS = str.maketrans("şţŞŢ", "șțȘȚ")
 """Romanian s and t have a comma below; older texts write a cedilla."""
 
@@ -70,30 +68,23 @@ class TranslationSource(DividedSource):
         """
 
 
-class TextSource(TranslationSource):
+class TextSource(PackedSource, TranslationSource):
     """Texts in a folder, as they are or packed by gzip.
 
     Attributes:
         texts: names of the texts of every part, without their endings.
         endings: a text has a file with each of them.
-        remedy: what to do where a file is missing or damaged.
     """
 
     texts: ClassVar[Mapping[str, tuple[str, ...]]]
     endings: ClassVar[tuple[str, ...]]
-    remedy: ClassVar[str] = "put the right files there, or run tier smoke"
+    packed = ".gz"
 
     @property
     def names(self) -> list[str]:
         """All files, without the suffix of packed ones."""
         texts = [text for own in self.texts.values() for text in own]
         return [f"{text}{ending}" for text in texts for ending in self.endings]
-
-    def _is_there(self, folder: Path) -> bool:
-        return not missing(folder, self.names, PACKED)
-
-    def _reader(self, folder: Path) -> Reader:
-        return PackedReader(self.name, folder, self.names, PACKED, self.remedy)
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Pair, ...]]:
         return {

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.data.files.download import download
-from benchmarks.data.files.packed import missing
 from benchmarks.data.files.readers import Reader
 from benchmarks.data.translation.contract import (
-    PACKED,
     TEST,
     TRAIN,
     TRANSLATION,
@@ -37,11 +35,10 @@ class Multi30k(TextSource):
 
     def _fetch(self, folder: Path, progress: bool) -> list[Path]:
         """Download the official files; the digest of their sentences is checked."""
+        names = [f"{name}{self.packed}" for name in self._missing(folder)]
         return [
             download([f"{PAGE}/{name}"], folder / name, progress=progress)
-            for name in (
-                f"{one}{PACKED}" for one in missing(folder, self.names, PACKED)
-            )
+            for name in names
         ]
 
     def _pairs(self, reader: Reader, text: str) -> tuple[Pair, ...]:

@@ -59,13 +59,14 @@ class StructuredProblem:
         return first, second
 
     def observed_groups(
-        self, groups: Sequence[int], seeds: tuple[str, int], label: str, what: str
+        self, groups: Sequence[int], purpose: str, replicate: int, label: str, what: str
     ) -> set[int]:
         """Return a random share of groups, whose examples are `observe`.
 
         Args:
             groups: those of the examples to learn from, in order; each counts once.
-            seeds: purpose of the generator, and the replicate.
+            purpose: of the generator.
+            replicate: number of the replicate.
             label: what messages call the data.
             what: what messages call groups.
 
@@ -79,7 +80,6 @@ class StructuredProblem:
                 f"{label} has {len(order)} {what}, of which a share of {self.observed} "
                 "is observed: expected one or more in each part"
             )
-        purpose, replicate = seeds
         generator = make_generator(purpose, self.dataset, replicate)
         drawn = torch.randperm(len(order), generator=generator)[:count]
         return {order[place] for place in drawn.tolist()}
@@ -168,6 +168,14 @@ class Modality(ABC):
     def measured(self) -> Mapping[str, str]:
         """What records say of how the metrics were measured, by name."""
         return {}
+
+    def loaded(self, problem: StructuredProblem) -> Any:
+        """Return the data set of a problem.
+
+        Raises:
+            DataError: if files are missing or wrong.
+        """
+        return self.sources.get(problem.dataset)().load(offline=True)
 
     @abstractmethod
     def splits(self, problem: StructuredProblem, replicate: int) -> Splits:

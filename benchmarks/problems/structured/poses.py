@@ -54,12 +54,13 @@ class PoseModality(Modality):
         photographs stay together.
         """
         sides = _sides(problem)
-        data = POSES.get(problem.dataset)().load(offline=True)
+        data = self.loaded(problem)
         learnable = data.parts[TRAIN]
         series = data.series[learnable]
         observed = problem.observed_groups(
             series.unique().tolist(),
-            ("pose split", replicate),
+            "pose split",
+            replicate,
             data.label,
             "series of people to train on",
         )

@@ -55,12 +55,13 @@ class SentenceModality(Modality):
         vocabulary is of `train` alone.
         """
         length, size = problem.two_sizes(SIZE)
-        data = TRANSLATION.get(problem.dataset)().load(offline=True)
+        data = self.loaded(problem)
         learnable = data.parts[TRAIN]
         families = _families(learnable)
         observed = problem.observed_groups(
             families,
-            ("translation split", replicate),
+            "translation split",
+            replicate,
             data.label,
             "pairs to train on that share no sentence",
         )

@@ -49,11 +49,12 @@ class SpanModality(Modality):
         paragraphs a random share is `observe`. The vocabulary is of `train` alone.
         """
         length, size = problem.two_sizes(SIZE)
-        data = READING.get(problem.dataset)().load(offline=True)
+        data = self.loaded(problem)
         learnable = data.parts[TRAIN]
         observed = problem.observed_groups(
             [one.paragraph for one in learnable],
-            ("reading split", replicate),
+            "reading split",
+            replicate,
             data.label,
             "paragraphs to train on",
         )

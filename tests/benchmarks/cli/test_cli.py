@@ -209,7 +209,7 @@ def test_plan_of_all_leaves_out_what_needs_a_missing_package(
     def needs(job, store):
         raise ConfigError("this detector needs detectron2")
 
-    monkeypatch.setattr(plan, "_row", needs)
+    monkeypatch.setattr(plan.Missing, "of", needs)
     monkeypatch.setattr(plan, "jobs_of", lambda *_, **__: [SimpleNamespace(label="t")])
     assert main(["plan"]) == 0
     assert "t is left out: this detector needs detectron2" in capsys.readouterr().out
