@@ -13,7 +13,6 @@ from benchmarks.runs.codec import (
     canonical,
     content_digest,
     decode,
-    digest_of,
 )
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
@@ -178,8 +177,7 @@ class RunRecord:
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         content["trace"] = [vars(point) for point in self.trace]
-        spec = self.spec.to_json()
-        content["spec"] = {**spec, "digest": digest_of(spec)}
+        content["spec"] = {**self.spec.to_json(), "digest": self.spec.digest}
         return {"schema": SCHEMA, **content}
 
     @classmethod

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runs.codec import canonical, digest_of, encode, later
+from benchmarks.runs.codec import digest_of, encode, later
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.registry import Registry, find
@@ -128,14 +129,14 @@ class RunSpec:
             raise ConfigError(
                 f"value_functions must be 1 or more, got {self.value_functions!r}"
             )
-        canonical(self.to_json())
+        _ = self.digest  # which settings that JSON cannot hold have not
 
     @property
     def metrics(self) -> tuple[Unit, ...]:
         """All metrics the result is judged by, the run's own first."""
         return (self.metric, *self.also)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Identity of the run: sha256 of its canonical JSON, 64 hex digits."""
         return digest_of(self.to_json())

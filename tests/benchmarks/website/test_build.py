@@ -40,6 +40,13 @@ def assigned(path):
     )
 
 
+def test_every_method_with_runs_has_a_title_and_an_equation(site):
+    _, *parts = (site / "methods.html").read_text().split('<article class="method" id=')
+    assert len(parts) > 40
+    for part in parts:
+        assert re.search(r"<p>\w", part) and '<p class="equation">' in part, part[:30]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_cells_are_those_of_the_committed_table(site, name):
     committed = (COMMITTED_RESULTS / name / "local" / "table.csv").read_text()

@@ -67,11 +67,6 @@ def test_rows_that_see_more_are_not_ranked(standings):
     assert not standings["dictionary"].within
 
 
-def test_every_method_with_runs_has_a_title_and_an_equation():
-    for method in methods(load(COMMITTED_RESULTS)):
-        assert method.title and method.equation, method.name
-
-
 def test_methods_of_one_file_are_told_apart(mismatch):
     titles = {m.name: m.title for m in methods(mismatch)}
     assert titles["loss-only"] != titles["loss-only-dense"]

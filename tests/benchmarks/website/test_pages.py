@@ -85,7 +85,11 @@ def test_the_head_of_a_table_stays_visible(visit, name, width):
 def test_nothing_serious_keeps_a_screen_reader_out(visit, name, scheme):
     page = visit(name, scheme=scheme)
     # Nothing is loaded anew, which files may not do.
-    found = Axe().run(page, options={"preload": False}).response["violations"]
+    options = {"preload": False}
+    if scheme == "dark":
+        # The rest is the same as in the light scheme.
+        options["runOnly"] = ["color-contrast"]
+    found = Axe().run(page, options=options).response["violations"]
     serious = [
         (each["id"], each["nodes"][0]["html"][:200])
         for each in found
