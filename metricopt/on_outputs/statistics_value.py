@@ -33,22 +33,42 @@ class _Explanations(NamedTuple):
     """M settings of the kernel.
 
     Attributes:
+        groups: names of those that have a linear kernel.
+        nears: names of those that have a radial kernel.
         linear: weight of the linear kernel of every group, [M, groups].
-        family: index of the family, whose group `near` the radial kernel is of, [M].
+        family: index of the family, [M].
+        near: index of the radial kernel, [M].
         curved: weight of the radial kernel, [M].
         length: length of the radial kernel, [M].
         noise: relative variance of the noise, [M].
     """
 
+    groups: Sequence[str]
+    nears: Sequence[str]
     linear: Tensor
     family: Tensor
+    near: Tensor
     curved: Tensor
     length: Tensor
     noise: Tensor
 
     def at(self, index: Tensor) -> "_Explanations":
-        """Return some of them."""
-        return _Explanations(*(part[index] for part in self))
+        """Return some of them, with the kernels that have a weight there."""
+        linear, curved = self.linear[index], self.curved[index]
+        straight = linear.any(0).nonzero().flatten()
+        bent = self.near[index][curved > 0].unique()
+        # Without a weight, any radial kernel will do.
+        near = torch.searchsorted(bent, self.near[index]).clamp(max=len(bent) - 1)
+        return _Explanations(
+            [self.groups[place] for place in straight.tolist()],
+            [self.nears[place] for place in bent.tolist()],
+            linear[:, straight],
+            self.family[index],
+            near,
+            curved,
+            self.length[index],
+            self.noise[index],
+        )
 
 
 def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
@@ -65,8 +85,17 @@ def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
             for (curve, length), noise in product(curved, NOISES):
                 linear.append(weight)
                 others.append((place, curve, length, noise))
-    families_, curves, lengths, noises = torch.tensor(others, dtype=torch.float64).T
-    return _Explanations(torch.stack(linear), families_.long(), curves, lengths, noises)
+    places, curves, lengths, noises = torch.tensor(others, dtype=torch.float64).T
+    return _Explanations(
+        names,
+        [family.near for family in families],
+        torch.stack(linear),
+        places.long(),
+        places.long(),
+        curves,
+        lengths,
+        noises,
+    )
 
 
 class CostOfStatistics(Protocol):
@@ -91,21 +120,22 @@ class StatisticsValueFunction:
         self, groups: Groups, costs: Tensor, families: Sequence[Family]
     ) -> None:
         self.families = families
-        self._names = sorted({name for family in families for name in family.groups})
-        self._nears = [family.near for family in families]
+        grid = _grid(
+            sorted({name for family in families for name in family.groups}), families
+        )
         self._centre = {name: values[0].double() for name, values in groups.items()}
-        self._points = self._offsets(groups)
+        self._points = self._offsets(groups, grid)
         self._scale = {
             name: self._points[name][1:].square().sum(1).mean().clamp_min(SMALL)
-            for name in self._names
+            for name in grid.groups
         }
         pairs = max(1, len(costs) * (len(costs) - 1))
         self._distance = {
             near: torch.cdist(self._points[near], self._points[near]).square().sum()
             / pairs
-            for near in self._nears
+            for near in grid.nears
         }
-        self._fit(costs.double())
+        self._fit(grid, costs.double())
 
     def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the cost of B rows, from groups [B, q].
@@ -113,7 +143,7 @@ class StatisticsValueFunction:
         Each is [B], float64, differentiable in the statistics; the deviation is that of
         the metric's value, not of what noise adds.
         """
-        offsets = self._offsets(groups)
+        offsets = self._offsets(groups, self._kept)
         across = self._kernel(offsets, self._points, self._kept)  # [M, B, n]
         own = self._own(offsets, self._kept)  # [M, B]
         means = self._level[:, None] + torch.einsum("mbn,mn->mb", across, self._alpha)
@@ -146,38 +176,44 @@ class StatisticsValueFunction:
         errors: Tensor = self._alpha / own.clamp_min(SMALL)
         return torch.einsum("m,mn->n", self._weight, errors)
 
-    def _offsets(self, groups: Groups) -> Groups:
-        needed = dict.fromkeys([*self._names, *self._nears])
+    def _offsets(self, groups: Groups, settings: _Explanations) -> Groups:
+        """Return what the kernels of some settings take."""
+        needed = dict.fromkeys([*settings.groups, *settings.nears])
         return {name: groups[name].double() - self._centre[name] for name in needed}
 
     def _kernel(self, one: Groups, other: Groups, settings: _Explanations) -> Tensor:
         """Return the kernel of [B] against [n] points for every setting, [M, B, n]."""
         linear = torch.stack(
-            [one[name] @ other[name].T / self._scale[name] for name in self._names]
+            [one[name] @ other[name].T / self._scale[name] for name in settings.groups]
         )
         total = torch.einsum("mg,gbn->mbn", settings.linear, linear)
+        if not settings.nears:
+            return total
         distances = torch.stack(
             [
                 (one[near][:, None] - other[near]).square().sum(-1)
                 / (2 * self._distance[near].clamp_min(SMALL))
-                for near in self._nears
+                for near in settings.nears
             ]
         )
         lengths = settings.length.square()[:, None, None]
-        radial = torch.exp(-distances[settings.family] / lengths)
+        radial = torch.exp(-distances[settings.near] / lengths)
         return total + settings.curved[:, None, None] * radial
 
     def _own(self, points: Groups, settings: _Explanations) -> Tensor:
         """Return the kernel of every point with itself, [M, B]."""
         linear = torch.stack(
-            [points[name].square().sum(1) / self._scale[name] for name in self._names]
+            [
+                points[name].square().sum(1) / self._scale[name]
+                for name in settings.groups
+            ]
         )
         total = torch.einsum("mg,gb->mb", settings.linear, linear)
         return total + settings.curved[:, None]
 
-    def _fit(self, costs: Tensor) -> None:
+    def _fit(self, grid: _Explanations, costs: Tensor) -> None:
         """Keep the settings that explain the costs, by restricted likelihood."""
-        grid, n = _grid(self._names, self.families), len(costs)
+        n = len(costs)
         # Noise comes last in the grid, and the kernel does not depend on it.
         noiseless = grid.at(torch.arange(0, len(grid.noise), len(NOISES)))
         kernel = self._kernel(self._points, self._points, noiseless)

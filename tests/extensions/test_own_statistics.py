@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import pytest
-import torch
 from torch.nn.functional import one_hot
 
 from metricopt.methods.result import Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from metricopt.statistics.contract import STATISTICS, Statistics
-from tests.metricopt.on_outputs.outputs_task import digits_task
+from tests.metricopt.drawn import seeded
+from tests.metricopt.on_outputs.outputs_task import digits_task, few
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,17 @@ def quiet(outputs, targets):
     return 1 - squares / (1 + squares)
 
 
-def run(seed):
-    task = digits_task(quiet, higher_is_better=True)
-    generator = torch.Generator().manual_seed(seed)
-    return MetricOptOutputs().run(task, Budget(16, 0), generator)
+def run(**settings):
+    task = digits_task(quiet, higher_is_better=True, **settings)
+    return MetricOptOutputs().run(task, Budget(16, 0), seeded())
 
 
 @pytest.mark.usefixtures("_registered")
 def test_a_metric_is_explained_by_statistics_of_ones_own():
-    found = run(0)
+    found = run()
     assert "as a function of the sizes" in found.evidence[0].reason
     assert found.evidence[0].gain > 3 * found.evidence[0].error
 
 
 def test_it_is_not_without_them():
-    assert "function of the sizes" not in run(0).evidence[0].reason
+    assert "function of the sizes" not in run(observe=few(100)).evidence[0].reason
