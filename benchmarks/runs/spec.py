@@ -129,7 +129,7 @@ class RunSpec:
             raise ConfigError(
                 f"value_functions must be 1 or more, got {self.value_functions!r}"
             )
-        _ = self.digest  # which settings that JSON cannot hold have not
+        _ = self.digest  # fails where JSON cannot hold a setting
 
     @property
     def metrics(self) -> tuple[Unit, ...]:

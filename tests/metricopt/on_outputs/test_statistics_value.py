@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from metricopt.metrics.counted import F1, WorstClassError
-from metricopt.on_outputs.statistics_value import StatisticsValueFunction
+from metricopt.on_outputs.statistics_value import StatisticsValueFunction, _Explanations
 from metricopt.statistics.confusion import ConfusionStatistics
 from tests.metricopt.drawn import seeded
 
@@ -68,6 +68,24 @@ def test_metrics_of_decisions_are_identified(cost, classes, points, error):
     # Relative to how far the metric moves.
     assert (mean - costs).abs().mean() < error * costs.std()
     assert (deviation < 0.5 * costs.std()).all()
+
+
+def all_kernels(settings, index):
+    """Some settings, with the kernels that have no weight there as well."""
+    names = ("linear", "family", "near", "curved", "length", "noise")
+    return settings._replace(**{name: getattr(settings, name)[index] for name in names})
+
+
+@pytest.mark.parametrize("cost", [error_rate, worst_class])
+def test_kernels_without_a_weight_say_nothing(cost, monkeypatch):
+    value, _, _, held_out, _ = fitted(cost, CLASSES, 12)
+    monkeypatch.setattr(_Explanations, "at", all_kernels)
+    whole, *_ = fitted(cost, CLASSES, 12)
+    assert len(value._kept.groups) < len(whole._kept.groups)
+    for lean, expected in zip(
+        value.predict(held_out), whole.predict(held_out), strict=True
+    ):
+        torch.testing.assert_close(lean, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_it_passes_through_what_was_observed():
