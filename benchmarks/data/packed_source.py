@@ -24,7 +24,7 @@ class PackedSource(ReadSource):
     @property
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """All files, without the suffix of packed ones."""
+        """Names of all files, without the suffix of packed ones."""
 
     def _missing(self, folder: Path) -> list[str]:
         return missing(folder, self.names, self.packed)

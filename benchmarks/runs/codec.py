@@ -48,8 +48,16 @@ def canonical(value: object) -> str:
 
 
 def digest_of(content: object) -> str:
-    """Return the SHA-256 of a value's canonical JSON, 64 hex digits."""
-    return hashlib.sha256(canonical(content).encode()).hexdigest()
+    """Return the SHA-256 of a value's canonical JSON, 64 hex digits.
+
+    Raises:
+        ConfigError: as `canonical`, and if a text cannot be encoded.
+    """
+    text = canonical(content)
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"expected texts that UTF-8 can hold: {error}") from error
 
 
 def content_digest(content: object) -> str:

@@ -13,6 +13,7 @@ from benchmarks.runs.codec import (
     canonical,
     content_digest,
     decode,
+    digest_of,
 )
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
@@ -177,7 +178,8 @@ class RunRecord:
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         content["trace"] = [vars(point) for point in self.trace]
-        content["spec"] = {**self.spec.to_json(), "digest": self.spec.digest}
+        spec = self.spec.to_json()
+        content["spec"] = {**spec, "digest": digest_of(spec)}
         return {"schema": SCHEMA, **content}
 
     @classmethod

@@ -95,14 +95,17 @@ def descend(
     """Yield phi [B, d] after every step of Adam on an objective, [B, d] to [B].
 
     Rows are independent. The rate is in coordinates of the scale [d]; phi stays as it
-    is where the scale is 0. If annealed, the rate falls to 0 like a cosine.
+    is where the scale is 0, and where the objective has no slope at all. If annealed,
+    the rate falls to 0 like a cosine.
     """
     moved = torch.zeros_like(start, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=rate, eps=SMALL)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         optimizer.zero_grad()
-        objective(start + moved * scale).sum().backward()
+        cost = objective(start + moved * scale).sum()
+        if cost.requires_grad:
+            cost.backward()
         optimizer.step()
         if anneal:
             rates.step()

@@ -33,8 +33,8 @@ class _Explanations(NamedTuple):
     """M settings of the kernel.
 
     Attributes:
-        groups: names of those that have a linear kernel.
-        nears: names of those that have a radial kernel.
+        groups: names of the groups with a linear kernel.
+        nears: names of the groups with a radial kernel.
         linear: weight of the linear kernel of every group, [M, groups].
         family: index of the family, [M].
         near: index of the radial kernel, [M].
@@ -53,11 +53,11 @@ class _Explanations(NamedTuple):
     noise: Tensor
 
     def at(self, index: Tensor) -> "_Explanations":
-        """Return some of them, with the kernels that have a weight there."""
+        """Return some of them, without the kernels that have no weight in any."""
         linear, curved = self.linear[index], self.curved[index]
         straight = linear.any(0).nonzero().flatten()
         bent = self.near[index][curved > 0].unique()
-        # Without a weight, any radial kernel will do.
+        # Where `curved` is 0 the index says nothing; it is -1 if no kernel is left.
         near = torch.searchsorted(bent, self.near[index]).clamp(max=len(bent) - 1)
         return _Explanations(
             [self.groups[place] for place in straight.tolist()],
@@ -177,7 +177,7 @@ class StatisticsValueFunction:
         return torch.einsum("m,mn->n", self._weight, errors)
 
     def _offsets(self, groups: Groups, settings: _Explanations) -> Groups:
-        """Return what the kernels of some settings take."""
+        """Return distances to the first point in the groups that settings use."""
         needed = dict.fromkeys([*settings.groups, *settings.nears])
         return {name: groups[name].double() - self._centre[name] for name in needed}
 

@@ -76,7 +76,7 @@ class Missing:
     Attributes:
         job: the job.
         specs: runs without a record in the store.
-        networks: those that these runs need, and that are not there.
+        networks: those that these runs need, neither made here nor released.
     """
 
     job: Job
@@ -97,7 +97,7 @@ class Missing:
 def _all_missing(
     options: Namespace, store: RunStore
 ) -> tuple[list[Missing], list[tuple[str, ...]], list[str]]:
-    """Return what is missing of every job, its line, and why some have none.
+    """Return what each job lacks, its line, and a message for every job left out.
 
     Raises:
         ConfigError: if an experiment that is named needs a package that is not there.
@@ -128,7 +128,7 @@ def _costs_by_kind() -> Costs:
 
 
 def _to_train(missing: Missing, kinds: Costs) -> str:
-    """Return what the missing networks of a job take; empty if that is not known.
+    """Return what the missing networks of a job take; empty if none is known.
 
     Networks that differ in the replicate alone take as long, and as much disk.
     """

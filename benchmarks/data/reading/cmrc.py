@@ -43,7 +43,7 @@ class CMRCDev(PackedSource, ReadingSource):
 
     @property
     def names(self) -> list[str]:
-        """All files, without the suffix of packed ones."""
+        """Names of all files, without the suffix of packed ones."""
         return [*self.files.values()]
 
     def _parts(self, reader: Reader) -> Mapping[str, tuple[Question, ...]]:

@@ -65,7 +65,7 @@ class StructuredProblem:
 
         Args:
             groups: those of the examples to learn from, in order; each counts once.
-            purpose: of the generator.
+            purpose: what is drawn, which seeds the generator.
             replicate: number of the replicate.
             label: what messages call the data.
             what: what messages call groups.

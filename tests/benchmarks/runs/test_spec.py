@@ -29,6 +29,11 @@ def test_digest_is_sha256_of_canonical_json():
     assert SPEC.digest == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_a_text_that_cannot_be_encoded_is_refused():
+    with pytest.raises(ConfigError, match="texts that UTF-8 can hold"):
+        make_spec("half a pair: \ud800")
+
+
 def test_digest_ignores_the_order_of_settings_and_tells_values_apart():
     same = make_spec(pipeline=Unit("tabular", {"a": (2,), "b": 1}))
     assert same.digest == SPEC.digest

@@ -44,7 +44,8 @@ def test_every_method_with_runs_has_a_title_and_an_equation(site):
     _, *parts = (site / "methods.html").read_text().split('<article class="method" id=')
     assert len(parts) > 40
     for part in parts:
-        assert re.search(r"<p>\w", part) and '<p class="equation">' in part, part[:30]
+        assert re.search(r"</h3>\n<p>\w", part), part[:30]
+        assert '<p class="equation">' in part, part[:30]
 
 
 @pytest.mark.parametrize("name", TABLES)

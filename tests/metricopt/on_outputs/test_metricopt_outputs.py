@@ -42,7 +42,9 @@ def test_random_search_needs_more():
 def test_a_group_can_be_left_out():
     task = digits_task("worst-class-error")
     method = MetricOptOutputs(left_out=("decisions: sorted",))
-    assert method.run(task, Budget(4, 0), seeded()).queries == 3
+    found = method.run(task, Budget(9, 0), seeded())
+    assert found.queries <= 9
+    assert "too few to tell what explains the metric" in found.evidence[0].reason
     statistics = method._statistics(task)
     searches = method._searches(statistics, Archive(task, Budget(2, 0), 1), seeded())
     assert "decisions: sorted" not in searches[0].groups
@@ -95,7 +97,7 @@ def test_few_queries_are_no_evidence(queries):
 def test_a_gain_that_is_not_shown_is_not_taken():
     # Sixty examples show little.
     task = digits_task("mcr", observe=few(60))
-    found = MetricOptOutputs().run(task, Budget(16, 0), seeded())
+    found = MetricOptOutputs().run(task, Budget(16, 0), seeded(), rows=2)
     before = judged(task, "mcr", torch.zeros(1, task.size))
     assert judged(task, "mcr", found.phi) < before + 0.02
 

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from metricopt.metrics.counted import F1, WorstClassError
+from metricopt.on_outputs.coordinates import descend
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction, _Explanations
 from metricopt.statistics.confusion import ConfusionStatistics
+from metricopt.statistics.contract import Family
 from tests.metricopt.drawn import seeded
 
 N, CLASSES = 400, 5
@@ -71,21 +73,64 @@ def test_metrics_of_decisions_are_identified(cost, classes, points, error):
 
 
 def all_kernels(settings, index):
-    """Some settings, with the kernels that have no weight there as well."""
+    """Some settings, with every kernel, whatever its weight."""
     names = ("linear", "family", "near", "curved", "length", "noise")
     return settings._replace(**{name: getattr(settings, name)[index] for name in names})
 
 
-@pytest.mark.parametrize("cost", [error_rate, worst_class])
-def test_kernels_without_a_weight_say_nothing(cost, monkeypatch):
-    value, _, _, held_out, _ = fitted(cost, CLASSES, 12)
+FAMILIES = [Family((name,), near=name) for name in ("first", "second", "third")]
+"""Each of one group, which may explain a metric linearly or by distances."""
+
+
+def linear(groups):
+    return groups["first"].sum(1)
+
+
+def curved(groups):
+    return groups["second"].square().sum(1)
+
+
+@pytest.mark.parametrize(
+    ("cost", "points", "straight", "bent"),
+    [
+        (linear, 30, {"first"}, set()),
+        # Few points may be explained by what is like the second group, too.
+        (curved, 6, {"second", "third"}, {"second", "third"}),
+    ],
+)
+def test_kernels_without_a_weight_say_nothing(
+    cost, points, straight, bent, monkeypatch
+):
+    drawn = {
+        family.near: torch.randn(points, 2, generator=seeded(seed)).double()
+        for seed, family in enumerate(FAMILIES)
+    }
+    drawn["third"] = drawn["second"] + 0.3 * drawn["third"]
+    lean = StatisticsValueFunction(drawn, cost(drawn), FAMILIES)
     monkeypatch.setattr(_Explanations, "at", all_kernels)
-    whole, *_ = fitted(cost, CLASSES, 12)
-    assert len(value._kept.groups) < len(whole._kept.groups)
-    for lean, expected in zip(
-        value.predict(held_out), whole.predict(held_out), strict=True
-    ):
-        torch.testing.assert_close(lean, expected, rtol=1e-9, atol=1e-9)
+    whole = StatisticsValueFunction(drawn, cost(drawn), FAMILIES)
+    assert bent <= set(lean._kept.nears) < set(whole._kept.nears)
+    assert straight <= set(lean._kept.groups)
+    torch.testing.assert_close(lean.shares, whole.shares)
+    found = []
+    for value in (lean, whole):
+        others = {
+            name: torch.randn(9, 2, generator=seeded(7)).double().requires_grad_()
+            for name in drawn
+        }
+        mean, deviation = value.predict(others)
+        (mean + deviation).sum().backward()
+        slopes = [g.grad if g.grad is not None else 0 * g for g in others.values()]
+        found.append(torch.cat([mean, deviation, *(s.flatten() for s in slopes)]))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
+
+
+def test_a_descent_stays_where_the_cost_has_no_slope():
+    start = torch.randn(2, 3, generator=seeded())
+    flat = descend(
+        lambda phi: torch.ones(len(phi)), start, torch.ones(3), rate=1, steps=3
+    )
+    assert all(torch.equal(phi, start) for phi in flat)
 
 
 def test_it_passes_through_what_was_observed():
