@@ -164,7 +164,8 @@ def test_a_bound_on_a_gap_is_met_by_offsets_of_groups():
     assert after["accuracy"] > before["accuracy"] - 0.02
 
 
-def test_offsets_of_groups_meet_a_bound_as_probably_as_one_for_all():
+@pytest.mark.parametrize("bound", [0.05, 0.1])
+def test_offsets_of_groups_meet_a_bound_as_probably_as_one_for_all(bound):
     (odds, labels, group), _ = digits()
     met = []
     for offsets_by in (None, "group"):
@@ -175,7 +176,7 @@ def test_offsets_of_groups_meet_a_bound_as_probably_as_one_for_all():
             columns={"group": group},
             offsets_by=offsets_by,
             objective="accuracy",
-            constraints=[metricopt.at_most("gap", 0.05)],
+            constraints=[metricopt.at_most("gap", bound)],
             higher_is_better=True,
             **QUICK,
         )
