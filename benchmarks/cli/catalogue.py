@@ -57,6 +57,8 @@ class Kind:
     def plural(self) -> str:
         """The name for more than one unit."""
         noun, of, rest = self.name.partition(" of ")
+        if noun.endswith("y"):
+            return f"{noun[:-1]}ies{of}{rest}"
         return f"{noun}{'es' if noun.endswith('s') else 's'}{of}{rest}"
 
 

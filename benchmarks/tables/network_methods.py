@@ -24,7 +24,7 @@ TRAINING = (
     "The last training of every method takes as many steps as cross-entropy, from the "
     "same weights; `times` below counts all its steps."
 )
-ASKS = "a training takes minutes, so this table names the methods that it trains"
+ASKS = "is not one of the methods trained here, since a training takes minutes"
 COMMON_NOTES = (
     "The last state of a network is kept, not the best: the one-cycle rate ends at 0.",
     "`queries` are all that a network's training made, and those of MetricOpt on top.",

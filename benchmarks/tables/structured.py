@@ -10,7 +10,7 @@ from benchmarks.rows import network_methods
 from benchmarks.rows.contract import Row
 from benchmarks.tables.table import Place, Table, table
 
-ASKS = "a training takes minutes, so this table names the methods that it trains"
+ASKS = "is not one of the methods trained here, since a training takes minutes"
 BLOCKS = (Block("natural", "natural sampling"),)
 TRAINING = (
     "The last training of every method takes as many steps as that with the usual "

@@ -26,7 +26,8 @@ def run(options: Namespace) -> int:
     """Print one screen and return 1 if something needed is missing."""
     found, missing = packages(needed())
     _show("python", platform.python_version())
-    _show("cores", str(os.cpu_count()))
+    threads = os.environ.get("OMP_NUM_THREADS", "not set")
+    _show("cores", f"{os.cpu_count()}; OMP_NUM_THREADS {threads}")
     _show("commit", commit() or "not a git checkout")
     _show("packages", ", ".join(found))
     if missing:

@@ -18,6 +18,7 @@ from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.weights import released_costs
 from benchmarks.report.render import align
 from benchmarks.runs.paths import store_root
+from benchmarks.runs.record import RunRecord
 from benchmarks.runs.spec import RunSpec
 from benchmarks.runs.store import RunStore
 from metricopt.errors import ConfigError
@@ -39,7 +40,7 @@ def run(options: Namespace) -> int:
     store = RunStore(store_root())
     found, rows, unknown = _all_missing(options, store)
     if options.workers:
-        times = [_times(missing, store, options.workers) for missing in found]
+        times = [_times(missing, options.workers) for missing in found]
         heading = f"hours with {options.workers}", "work", "longest", "path"
         rows = [(*row, *more) for row, more in zip(rows, times, strict=True)]
         print(align([(*HEADER, *heading), *rows]))
@@ -47,7 +48,8 @@ def run(options: Namespace) -> int:
         print(align([HEADER, *rows]))
     print(
         "hours: of the missing runs, with one process per core, from the committed "
-        "records of the tier; networks: how many have to be trained first; GPU hours: "
+        "records of the tier, whose rows may be unknown; networks: how many have to be "
+        "trained first; GPU hours: "
         f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
         "of one network, in memory, and in the cache as far as that has room."
     )
@@ -56,8 +58,9 @@ def run(options: Namespace) -> int:
             f"with {options.workers}: hours until the last of the missing runs ends, "
             "each on one of so many workers, after its network; work: hours of all, "
             "one after the other; longest: of one; path: of the longest chain that "
-            "waits for each other, less than which no number of workers takes. From "
-            "the run store, else from the committed records of the tier."
+            "waits for each other, less than which no number of workers takes; after "
+            "a > stand hours without what is unknown. From the run store, else from "
+            "the committed records of the tier."
         )
     kinds = _costs_by_kind()
     told = [_to_train(missing, kinds) for missing in found]
@@ -75,11 +78,13 @@ class Missing:
 
     Attributes:
         job: the job.
-        specs: runs without a record in the store.
+        made: records of its runs that are in the store.
+        specs: runs without one.
         networks: those that these runs need, neither made here nor released.
     """
 
     job: Job
+    made: Sequence[RunRecord]
     specs: Sequence[RunSpec]
     networks: Sequence[Prerequisite]
 
@@ -90,8 +95,10 @@ class Missing:
         Raises:
             ConfigError: if a run needs a package that is not installed.
         """
-        specs = [spec for spec in job.specs if store.get(spec) is None]
-        return cls(job, specs, [n for n in networks_of(specs) if not n.is_ready])
+        found = [(spec, store.get(spec)) for spec in job.specs]
+        made = [record for _, record in found if record is not None]
+        specs = [spec for spec, record in found if record is None]
+        return cls(job, made, specs, [n for n in networks_of(specs) if not n.is_ready])
 
 
 def _all_missing(
@@ -141,8 +148,8 @@ def _to_train(missing: Missing, kinds: Costs) -> str:
     others = len(wanted) - len(known)
     more = f"; {others} more of a kind that none is released of" if others else ""
     return (
-        f"{missing.job.label}: {len(known)} of its networks take {hours:.1f} hours one "
-        f"after the other and {size:.0f} MB, as those released took{more}"
+        f"{missing.job.label}: training {len(known)} of its networks takes {hours:.1f} "
+        f"hours, one after the other, and {size:.0f} MB, as those released took{more}"
     )
 
 
@@ -158,20 +165,21 @@ def left_out_lines(job: Job) -> list[str]:
     return [f"\n{job.label} leaves out", *lines] if lines else []
 
 
-def _times(missing: Missing, store: RunStore, workers: int) -> tuple[str, ...]:
+def _times(missing: Missing, workers: int) -> tuple[str, ...]:
     """Return the hours of the missing runs with some workers, and what bounds them."""
     from benchmarks.execution.planned import planned_seconds, predicted, tasks_of
 
     job, specs = missing.job, missing.specs
-    own = [record for spec in job.specs if (record := store.get(spec))]
     # What this machine measured of a row says more of it than any other.
-    rows = {record.spec.row for record in own}
+    rows = {record.spec.row for record in missing.made}
     records = committed_records(job.experiment.name, job.tier)
     records = [record for record in records if record.spec.row not in rows]
-    seconds = planned_seconds(specs, [*own, *records])
-    found = predicted(tasks_of(specs, seconds, _trainings(missing)), workers)
+    seconds = planned_seconds(specs, [*missing.made, *records])
+    trainings = _trainings(missing)
+    found = predicted(tasks_of(specs, seconds, trainings), workers)
+    known = len(seconds) == len(specs) and len(trainings) == len(missing.networks)
     hours = (found.wall, found.work, found.longest, found.path)
-    return tuple(f"{part / 3600:.3g}" for part in hours)
+    return tuple(f"{'' if known else '>'}{part / 3600:.3g}" for part in hours)
 
 
 def _trainings(missing: Missing) -> dict[str, float]:
@@ -187,7 +195,9 @@ def _row(missing: Missing) -> tuple[str, ...]:
     known = _known_seconds(job)
     unknown = sum(spec.row not in known for spec in specs)
     hours = sum(known.get(spec.row, 0.0) for spec in specs) / 3600
-    estimate = f"{hours / default_workers():.2f}"
+    networks = {network.digest for network in missing.networks}
+    trainings = _trainings(missing)
+    gpu_hours = sum(trainings.values()) / 3600
     forecasts = [p.forecast() for p in pipelines_of(specs)]
     known_work = [forecast for forecast in forecasts if forecast is not None]
     features = max((forecast.feature_bytes for forecast in known_work), default=0)
@@ -196,12 +206,19 @@ def _row(missing: Missing) -> tuple[str, ...]:
         job.tier,
         str(len(job.specs)),
         str(len(specs)),
-        estimate + (f" + {unknown} unknown" if unknown else ""),
-        str(len({network.digest for network in missing.networks})),
-        f"{sum(_trainings(missing).values()) / 3600:.1f}",
+        _told(f"{hours / default_workers():.2f}", unknown, len(specs)),
+        str(len(networks)),
+        _told(f"{gpu_hours:.1f}", len(networks) - len(trainings), len(networks)),
         f"{features / 1e9:.1f}",
         f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",
     )
+
+
+def _told(known: str, unknown: int, among: int) -> str:
+    """Return what is known of some parts, and of how many nothing is."""
+    if not unknown:
+        return known
+    return "unknown" if unknown == among else f"{known} + {unknown} unknown"
 
 
 def _known_seconds(job: Job) -> dict[str, float]:

@@ -37,7 +37,7 @@ def fig4(tier: str) -> Table:
     size, name = tiers.SIZES[tier], "digit-net" if tier == "smoke" else "small"
     problem = tiers.cifar10(tier, network=tiers.TrainedNetwork(name))
     column = f"{name}/{METRIC.label}"
-    asks = "the figure compares optimizers"
+    asks = "is not one of the optimizers compared here"
     return table(
         [Place("natural", problem, METRIC, column, rows=ROWS, asks=asks)],
         title="Figure 4: optimizers with and without the metric",

@@ -101,7 +101,7 @@ def figs2(tier: str) -> Table:
     )
 
 
-ASKS = "the figure draws these solutions"
+ASKS = "is not one of the solutions drawn here"
 
 
 def _few_images(tier: str) -> Images:

@@ -37,7 +37,7 @@ OTHER_SUPERVISION = (
     learned_optimizers.LOSS_MLP,
 )
 ON_OUTPUTS = (on_outputs.OURS,)
-ASKS = "the table compares optimizers"
+ASKS = "is not one of the optimizers compared here"
 BLOCKS = (
     Block("balanced", "binary, class-balanced mini-batches"),
     Block("natural", "images, natural sampling"),

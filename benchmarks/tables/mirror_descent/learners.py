@@ -20,7 +20,7 @@ FIELDS: dict[str, Any] = {
 """Fields of the layout of every such table."""
 AGAINST = ("maml", "meta-sgd", "maml-wider")
 """Rows that learned geometries are compared with on images."""
-ASKS = "this table compares learners of few-shot tasks"
+ASKS = "is not one of the learners of few-shot tasks compared here"
 LIKE_FOR_LIKE = (
     "All learners of a column have the same network, first weights, tasks, inner "
     "steps, meta-optimizer and meta-iterations. Their maps are the identity at first, "

@@ -21,7 +21,7 @@ NAMES: dict[Estimator, str] = {
     "boosting": "boosting",
     "mlp": "MLP",
 }
-ASKS = "this table compares what is added to known outputs"
+ASKS = "is not one of the additions to known outputs compared here"
 CAPTION = (
     "Half of the examples are the test split. Classifiers are fitted to a third of "
     f"all, {TRAINED:,} at most. {{observed}} Every query of a metric counts, on "

@@ -48,7 +48,7 @@ KINDS = {
     learned_optimizers.MLP: "mlp",
     learned_optimizers.LOSS_MLP: "metricopt-mlp",
 }
-ASKS = "the table compares optimizers of the loss"
+ASKS = "is not one of the optimizers of the loss compared here"
 BLOCK = Block("new-tasks", "new tasks")
 
 
