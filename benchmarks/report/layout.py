@@ -90,7 +90,8 @@ class TableLayout:
             where records name networks.
         observed_of: size of the observe split of a run; None for no figure over it.
         over_tasks: what is compared task by task; None where runs are no learners.
-        notes: what an honest reader is told below the tables.
+        notes: how it was made, and how to read it, below the tables. What came out
+            stands in cells, since it changes when runs are repeated.
 
     Raises:
         ConfigError: if a name is used twice, the layout refers to a row it lacks, the

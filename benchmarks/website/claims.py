@@ -33,7 +33,7 @@ class Claim:
         where: in which table or figure.
         text: what it says.
         row, over: the paper's rows, see `paper_values`; empty for a claim without
-            numbers.
+            numbers. Our row for `over`, if there is one, is what ours is held against.
         column: the paper's column.
         table: its table, as `paper_values` names it; empty for `where`.
         places: experiment, block, column, row and the row it is held against, apart
@@ -58,6 +58,8 @@ def _numbers(paper: str, where: str, *lines: tuple[str, ...]) -> list[Claim]:
 
 
 MCR, AUCPR = "cifar10/mcr", "cifar10/aucpr"
+BEYOND_LO = "Its Jaccard index on {} is above that of Lovász-Softmax."
+BEYOND_CS = "Its F on {} is above that of networks trained for it by weighted costs."
 LARGE, SHOTS = "metricopt-sgd-large-margin", "miniimagenet/5-way-{}-shot"
 CLAIMS: tuple[Claim, ...] = (
     *_numbers(
@@ -84,11 +86,11 @@ CLAIMS: tuple[Claim, ...] = (
         METRICOPT,
         "Table 3",
         ("MetricOpt lowers the error on A9A.", "metricopt", "ce", "a9a/mcr"),
-        ("It raises the Jaccard index on A9A.", "metricopt", "lo", "a9a/jac"),
-        ("It raises F on A9A.", "metricopt", "cs", "a9a/f1"),
+        (BEYOND_LO.format("A9A"), "metricopt", "lo", "a9a/jac"),
+        (BEYOND_CS.format("A9A"), "metricopt", "cs", "a9a/f1"),
         ("It lowers the error on CoverType.", "metricopt", "ce", "cov/mcr"),
-        ("It raises the Jaccard index on CoverType.", "metricopt", "lo", "cov/jac"),
-        ("It raises F on CoverType.", "metricopt", "cs", "cov/f1"),
+        (BEYOND_LO.format("CoverType"), "metricopt", "lo", "cov/jac"),
+        (BEYOND_CS.format("CoverType"), "metricopt", "cs", "cov/f1"),
     ),
     *_numbers(
         METRICOPT,
@@ -304,15 +306,29 @@ def _witnesses(claim: Claim, reports: Sequence[Report]) -> Iterator[Witness]:
     for report in reports:
         for cell in report.cells:
             if cell.paper is not None and _is(cell.paper, claim, claim.row):
-                base = _base(report, cell, cell.row.base_row)
-                verdict = cell.verdict or UNTESTED
-                yield _witness(report, cell, base, verdict)
+                yield _witness(report, cell, *_held_against(report, cell, claim))
         for place in map(str.split, claim.places):
             experiment, block, column, row, over = place
             found = report.by_place.get((block, row, column))
             if report.layout.experiment == experiment and found is not None:
                 base = _base(report, found, over)
                 yield _witness(report, found, base, _verdict(base, found))
+
+
+def _held_against(report: Report, cell: Cell, claim: Claim) -> tuple[Cell | None, str]:
+    """Return the cell that the paper's number is compared with, and the verdict.
+
+    It is that of the base row of the table where we have no row of the paper's.
+    """
+    for other in report.cells:
+        same_place = other.block == cell.block and other.column == cell.column
+        paper = other.paper
+        if same_place and paper is not None and _is(paper, claim, claim.over):
+            # The table has tested it, and corrected for several tests.
+            tested = other.row.name == cell.row.base_row
+            verdict = cell.verdict if tested else _verdict(other, cell)
+            return other, verdict or UNTESTED
+    return _base(report, cell, cell.row.base_row), cell.verdict or UNTESTED
 
 
 def _base(report: Report, cell: Cell, row: str | None) -> Cell | None:

@@ -59,6 +59,14 @@ class Report:
         return self.records or self.own
 
     @property
+    def data(self) -> str:
+        """The data sets of these records, and over how many replicates."""
+        names = {r.data["variant"] for r in self.shown if "variant" in r.data}
+        replicates = len({record.spec.replicate for record in self.shown})
+        many = "1 replicate" if replicates == 1 else f"{replicates} replicates"
+        return ", ".join([*sorted(names), many])
+
+    @property
     def cells_shown(self) -> tuple[Cell, ...]:
         """The judged cells of the records its page is about."""
         return self.cells or tuple(self.own_cells.values())

@@ -1,4 +1,4 @@
-"""ReLoss on CIFAR-10 and 100: a surrogate that ranks as the metric does is the loss.
+"""ReLoss on CIFAR-10 and 100: is a surrogate that ranks as the metric a better loss?
 
 Source: Huang et al., ICLR 2022, the table of image classification, and the poster's
 comparison with the approximation-based objective. MetricOpt on top of ReLoss is ours;

@@ -1,7 +1,7 @@
 """Figure 4 of MetricOpt: optimizers of the loss, and MetricOpt with either.
 
 Rates of SGD and Adam are tuned on the training loss. Source: Huang et al., CVPR 2021,
-Fig. 4. Its learned optimizers (LSTM, MLP) are not built yet.
+Fig. 4. Its learned optimizers (LSTM, MLP) are not in the table.
 """
 
 from dataclasses import replace
@@ -55,7 +55,7 @@ def fig4(tier: str) -> Table:
         notes=(
             "Images are ranked by raw outputs, for which cross-entropy leaves a gain "
             "possible (see Table 2). The paper does not say what its figure ranks by.",
-            "The paper's learned optimizers are not built yet.",
+            "The paper's learned optimizers are missing here.",
         ),
     )
 

@@ -109,11 +109,8 @@ NOTES = (
     "margin and strength are not known for detection.",
     "AP ranks within classes, so that an offset for a class would change little of it: "
     "there are no offsets in this table.",
-    "164 images to train on, 41 to observe, 87 to test. MetricOpt on outputs predicts "
-    "the metric after 10 to 12 queries in eight of ten searches; the gain it expects "
-    "is within its error in all but one, so nine detectors stay as they were.",
-    "Either loss finds .99 of the objects in its proposals: what is left to gain is "
-    "in their classes and scores.",
+    "Nearly all objects are among the proposals, see `Proposals`: what is left to gain "
+    "is in their classes and scores.",
 )
 
 EXPERIMENTS.register("table6")(experiment_of("table6", partial(table6, "torchvision")))

@@ -184,23 +184,10 @@ NOTES = (
     "what it was told if three predictions in a row do not come true.",
     "Three queries alone, or nine, are the least possible: a search trusts its value "
     "function once three predictions have come true, and alone it first makes six "
-    "queries to have one. A search given 15 queries of another network identified the "
-    "metric after three of its own in 70 of 72 searches, after four in the others; "
-    "alone it takes nine to eleven.",
-    "That five queries then reach about what ten reach alone is read off the means, "
-    "not tested: the largest difference is .025, worst-class error on the long tail "
-    "after the small network.",
-    "In worst-class error every search that was given queries is shown to be better "
-    "than the untouched network on the long tail, NASNet-A and the small network; on "
-    "ResNet-32 it is not shown. A gain in macro F is shown on the long tail alone. On "
-    "ResNet-32 and the small network, where macro F has nothing to gain, 4 of 18 such "
-    "searches moved all the same and lost .001 to .003.",
-    "Value functions of phi: in 24 cells guided fine-tuning by another network's "
-    "value function is shown to be better than fine-tuning by the loss in none, worse "
-    "in six. Three of the four hardly rank phi on their own network (rank correlation "
-    "at most .30). That of the long tail does (.88, .94 along guided steps) and gains "
-    "at home; five of the six worse cells are its own. With three replicates much "
-    "that is large is not shown.",
+    "queries to have one. Five queries of a search that was told something are tested "
+    "against the untouched network, not against ten or 15 of a search alone.",
+    "A value function of phi that hardly ranks phi on its own network, see `Value "
+    "functions`, has nothing to hand on.",
     "Within a replicate all networks but NASNet-A observe the same 5,000 images.",
 )
 

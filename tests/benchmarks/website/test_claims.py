@@ -74,6 +74,8 @@ def test_a_claim_is_held_against_every_cell_of_it(fig4):
         "natural/metricopt/imagenette-subset/top-1",
     )
     assert cell.verdict == "not shown" and accuracy.verdict == "not shown here"
+    (second,) = found["A second run gains more."].witnesses
+    assert (second.base_label, second.base) == ("MetricOpt (SGD)", cell.ours)
     (with_sgd,) = found[
         "With SGD, MetricOpt ends at a better AUCPR than the loss alone."
     ].witnesses
