@@ -1,6 +1,6 @@
 """What a phi is expected to gain on other data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INTERVAL = 1.96
 """Standard errors to either side of an estimate that make an interval of 95 %."""
@@ -23,6 +23,11 @@ class Estimate:
     low: float
     high: float
     is_of_choice: bool = False
+
+    def less(self, known: float) -> "Estimate":
+        """Return the estimate of what remains beyond a gain that is had anyway."""
+        ends = self.low - known, self.high - known
+        return replace(self, value=self.value - known, low=ends[0], high=ends[1])
 
     def describe(self) -> str:
         """Return what is to be expected; less only where bounds are to be met."""

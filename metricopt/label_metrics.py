@@ -17,6 +17,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
 from metricopt.metrics.retrieval import meant_for_labels
+from metricopt.reading.argument_order import names_outputs_first
 from metricopt.reading.callables import make_metric
 from metricopt.reading.expected import (
     ANY,
@@ -60,6 +61,8 @@ class LabelMetric:
         limits: least and greatest value, with its sign; infinite where not known.
         scorer: the scorer it is from, which may request metadata; None if it is a
             function.
+        swapped: whether the function takes predictions first, as the names of its
+            parameters say.
     """
 
     name: str
@@ -69,6 +72,7 @@ class LabelMetric:
     sign: int = 1
     limits: Limits = ANY
     scorer: Any = None
+    swapped: bool = False
 
     @classmethod
     def of(cls, metric: Any) -> Self | None:
@@ -92,7 +96,8 @@ class LabelMetric:
             better, limits = known.higher_is_better, known.limits
             reads = expected_by_sklearn(inner).predictions
             return cls(name, metric, reads, better, limits=limits)
-        return cls(name, metric, "labels", None)
+        swapped = names_outputs_first(metric)
+        return cls(name, metric, "labels", None, swapped=swapped)
 
     @classmethod
     def _of_scorer(cls, scorer: Any, name: str) -> Self:
@@ -168,7 +173,8 @@ class LabelMetric:
             with warnings.catch_warnings():
                 # A metric that is not defined gives no number, which is refused.
                 warnings.filterwarnings("ignore", ".*ill-defined")
-                value = self.function(*read(outputs, targets), **given)
+                pair = read(outputs, targets)
+                value = self.function(*pair[:: -1 if self.swapped else 1], **given)
             return value if self.sign > 0 else -value
 
         metric = make_metric(called, higher_is_better=better, name=self.name)

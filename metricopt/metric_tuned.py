@@ -33,6 +33,21 @@ SETTLED = ("outputs", "columns", "queries", "constraints")
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """What an estimator says of examples that it was not trained on.
+
+    Attributes:
+        outputs: see `MetricTuned._outputs`.
+        predicted: what `predict` says.
+        places: places of the examples, [N].
+    """
+
+    outputs: Array
+    predicted: Array
+    places: Array
+
+
+@dataclass(frozen=True)
 class Routed:
     """What goes to whom of the arguments of `fit`."""
 
@@ -146,34 +161,49 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} settles itself"
             )
         check_name(self.metric)
+        self._check_metric(self.metric)
         for bound in self.constraints or ():
             require_kind("constraints", bound, Bound, "at_least(...) or at_most(...)")
+            self._check_metric(bound.metric)
             bounded = LabelMetric.of(bound.metric)
             if bounded is not None:
                 bound.check(bounded.name, bounded.limits)
+
+    def _check_metric(self, metric: object) -> None:
+        """Raise ConfigError for a metric of something that is not tuned."""
 
     @property
     def _is_fitted_before(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
-    def _held_out(self, X: Any, y: Array, routed: Routed) -> tuple[Array, Array]:  # noqa: N803
-        """Fit, and return outputs of examples that were not trained on, and places."""
+    def _held_out(self, X: Any, y: Array, routed: Routed) -> HeldOut:  # noqa: N803
+        """Fit, and return what is said of examples that were not trained on.
+
+        An example that several parts hold out counts once, with its first outputs: its
+        copies would stand for examples that nobody has seen.
+        """
         _check_lengths(routed.score, len(y))
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            whole = np.arange(len(y))
-            return self._finite(self._outputs(self.estimator_, X), whole), whole
+            return self._said(self.estimator_, X, np.arange(len(y)))
         _check_lengths(routed.fit, len(y))
-        outputs, places = [], []
+        parts = []
         for train, held_out in self._splits(X, y, routed):
             part = at_places(X, train), at_places(y, train)
             fitted = clone(self.estimator).fit(*part, **cut(routed.fit, train))
-            found = self._outputs(fitted, at_places(X, held_out))
-            outputs.append(self._finite(found, np.asarray(held_out)))
-            places.append(np.asarray(held_out))
+            parts.append(self._said(fitted, at_places(X, held_out), held_out))
         self.estimator_ = clone(self.estimator).fit(X, y, **routed.fit)
-        return np.concatenate(outputs), np.concatenate(places)
+        places = np.concatenate([part.places for part in parts])
+        first = np.sort(np.unique(places, return_index=True)[1])
+        outputs = np.concatenate([part.outputs for part in parts])
+        predicted = np.concatenate([part.predicted for part in parts])
+        return HeldOut(outputs[first], predicted[first], places[first])
+
+    def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
+        places = np.asarray(places)
+        outputs = self._finite(self._outputs(fitted, X), places)
+        return HeldOut(outputs, np.asarray(fitted.predict(X)), places)
 
     def _finite(self, outputs: Array, places: Array) -> Array:
         """Return outputs of examples at places [n]; ValueError if they are not finite.

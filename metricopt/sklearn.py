@@ -8,16 +8,25 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch.nn.functional import one_hot
 
-from metricopt.label_metrics import Array, LabelMetric
+from metricopt.errors import ConfigError
+from metricopt.label_metrics import Array, LabelMetric, named
 from metricopt.metric_tuned import MetricTuned, cut
+from metricopt.metrics.aucpr import AveragePrecision
 from metricopt.metrics.base import Metric
+from metricopt.metrics.top_k import TopK
+from metricopt.reading.columns import as_columns, columned
+from metricopt.reading.expected import SURE_LOGIT
 from metricopt.reading.meaning import Kind
+from metricopt.tuned import Tuned
 from metricopt.tuned_regressor import MetricTunedRegressor
 
 __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
@@ -25,6 +34,8 @@ __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 METHODS = ("predict_proba", "decision_function")
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
+TIE = 1e-30
+"""What an output is below 0 where both of two classes are as likely."""
 
 
 def _offers(method: str) -> Callable[[Any], bool]:
@@ -40,8 +51,13 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     `fit` collects outputs of the classifier on examples it was not trained on, finds
     offsets and scales of their logits with a few evaluations of the metric, and trains
     the classifier on all examples. Nothing is moved unless there is evidence of a gain
-    on other data. Decisions change, probabilities do not: for a metric of probabilities
-    such as log loss use `metricopt.tune`, whose `shifted` calibrates them.
+    on other data. Decisions change, probabilities do not, so the metric has to read
+    decided labels; for log loss, ROC AUC and the like use `metricopt.tune`, whose
+    `shifted` changes probabilities.
+
+    Where `predict` of the classifier decides otherwise than by its largest output, as
+    that of `FixedThresholdClassifier`, the classifier stays as it is unless the gain
+    over its own decisions shows.
 
     Args:
         estimator: a classifier with `predict_proba` or `decision_function`.
@@ -66,7 +82,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         scales_: what these are multiplied by before, of the same shape; 1 above 256
             classes.
         expected_: gain to expect on other data, with its interval; None without one.
-        metric_before_: metric of the outputs the offsets were chosen on, as they are.
+        metric_before_: metric of the classifier's own decisions on the examples that
+            the offsets were chosen on.
         metric_after_: the same with the offsets.
         n_queries_: evaluations of the metric.
         report_: a few plain lines: what was gained, and what was spent for it.
@@ -88,7 +105,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         Raises:
             ValueError: if there are no two classes, somebody cannot take what is given,
                 or the outputs are not one for each class.
-            ConfigError: if a setting is not valid.
+            ConfigError: if a setting is not valid, or a metric reads probabilities or
+                rankings, which stay as they are.
         """
         X, y = self._checked(X, y)  # noqa: N806
         scored = LabelMetric.of(self.metric)
@@ -98,13 +116,20 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         self.classes_ = np.unique(y)
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
-            self.classes_ = self.estimator.classes_
-        outputs, places = self._held_out(X, y, routed)
-        codes = self._codes(y[places])
-        found = self._tuned(outputs, codes, scored, cut(routed.score, places))
+            self.classes_ = np.unique(self.estimator.classes_)
+        held = self._held_out(X, y, routed)
+        codes, columns = self._codes(y[held.places]), cut(routed.score, held.places)
+        found = self._tuned(held.outputs, codes, scored, columns)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()
         self._adopted(found)
+        own = self._codes(held.predicted)
+        others = int((_decided(held.outputs) != own).sum())
+        if others:
+            sure, metric = _sure(own, len(self.classes_)), found.found.metric
+            beside = as_columns(columns, len(codes), "these examples")
+            targets = columned(torch.from_numpy(codes), beside, metric.columns)
+            self._compare(found, metric.value(sure, targets), others, len(codes))
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -114,8 +139,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             untouched: Array = self.estimator_.predict(X)
             return untouched
         shifted = self._outputs(self.estimator_, X) * self.scales_ + self.offsets_
-        places = (shifted >= 0).astype(int) if shifted.ndim == 1 else shifted.argmax(1)
-        decided: Array = self.classes_[places]
+        decided: Array = self.classes_[_decided(shifted)]
         return decided
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
@@ -169,21 +193,22 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                     f"predict_proba of a {type(fitted).__name__} must have one column "
                     f"for each of {known} classes, got shape {list(found.shape)}"
                 )
-            return _logits(self._in_place(found, fitted.classes_))
+            return _untied(_logits(self._in_place(found, fitted.classes_)))
         if found.shape[1:] not in ([(), (1,)] if classes == 2 else [(classes,)]):
             raise ValueError(
                 f"decision values must be one for each of {classes} classes, got shape "
                 f"{list(found.shape)}; use more examples of each class, or a "
                 "one-against-rest classifier"
             )
-        return found.reshape(len(found), -1)[:, 0] if classes == 2 else found
+        if classes > 2:
+            return self._in_place(found, fitted.classes_)
+        sign = 1 if fitted.classes_[1] == self.classes_[1] else -1
+        return _untied(sign * found.reshape(len(found)))
 
-    def _in_place(self, shares: Array, classes: Array) -> Array:
-        """Return probabilities of all classes; a class a fold lacks has none."""
-        if len(classes) == len(self.classes_):
-            return shares
-        every = np.zeros((len(shares), len(self.classes_)))
-        every[:, np.searchsorted(self.classes_, classes)] = shares
+    def _in_place(self, columns: Array, classes: Array) -> Array:
+        """Return columns in the order of all classes; a class a fold lacks has 0."""
+        every = np.zeros((len(columns), len(self.classes_)))
+        every[:, np.searchsorted(self.classes_, classes)] = columns
         return every
 
     def _codes(self, labels: Array) -> Array:
@@ -193,8 +218,72 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             raise ValueError(f"y has labels the classifier does not know: {unknown}")
         return np.searchsorted(self.classes_, labels)
 
+    def _check_metric(self, metric: object) -> None:
+        scored = LabelMetric.of(metric)
+        if scored is None and isinstance(metric, str):
+            metric = named(metric)
+        ranks = isinstance(metric, AveragePrecision)
+        ranks = ranks or (isinstance(metric, TopK) and metric.k > 1)
+        if ranks or (scored is not None and scored.reads != "labels"):
+            name = getattr(metric if scored is None else scored, "name", metric)
+            raise ConfigError(
+                f"metric {name!r} reads probabilities or decision values, which a "
+                f"{type(self).__name__} leaves as they are: pass a metric of decided "
+                "labels, or use metricopt.tune"
+            )
+
+    def _compare(self, found: Tuned, own: float, others: int, count: int) -> None:
+        """Keep the classifier unless the gain over its own decisions shows.
+
+        Args:
+            found: what is expected of the offsets, against the largest output.
+            own: metric of its own decisions.
+            others: examples for which these are others.
+            count: all examples.
+        """
+        better = 1 if found.found.metric.higher_is_better else -1
+        ahead = better * (own - found.metric_before)
+        expected = None if found.expected is None else found.expected.less(ahead)
+        self.n_queries_ += 1
+        self.metric_before_, self.expected_ = own, expected
+        said = (
+            f"predict of the {type(self.estimator).__name__} decides otherwise than by "
+            f"its largest output for {others} of {count} examples, and has {own:.4g}"
+        )
+        if expected is not None and expected.low > 0:
+            said = f"{said}: on other data it is beaten, {expected.describe()}."
+        else:
+            said = f"{said}: no gain over this shows, so it stays as it is."
+            self.offsets_, self.scales_ = 0 * self.offsets_, np.ones(1)
+            self.metric_after_, self.expected_ = own, None
+        self.report_ = f"{said}\nAgainst the largest output: {self.report_}"
+
     def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
         return scored.of_codes(self.classes_, higher_is_better)
+
+
+def _decided(outputs: Array) -> Array:
+    """Return the places of the classes that outputs [N] or [N, C] decide for."""
+    decided: Array = (
+        (outputs >= 0).astype(int) if outputs.ndim == 1 else outputs.argmax(1)
+    )
+    return decided
+
+
+def _untied(outputs: Array) -> Array:
+    """Return outputs [N] of two classes of which none is 0; others as they are.
+
+    Where both classes are as likely, scikit-learn takes the first.
+    """
+    return np.where(outputs == 0, -TIE, outputs) if outputs.ndim == 1 else outputs
+
+
+def _sure(codes: Array, classes: int) -> Tensor:
+    """Return logits [N, 1] of two classes, else [N, C], that decide for codes [N]."""
+    places = torch.from_numpy(codes)
+    if classes == 2:
+        return SURE_LOGIT * (2.0 * places[:, None] - 1)
+    return SURE_LOGIT * (2.0 * one_hot(places, classes) - 1)
 
 
 def _logits(shares: Array) -> Array:

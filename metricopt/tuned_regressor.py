@@ -96,8 +96,9 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         if sample_weight is not None:
             params = {**params, "sample_weight": sample_weight}
         routed = self._routed(params, scored)
-        outputs, places = self._held_out(X, y, routed)
-        found = self._tuned(outputs, y[places], scored, cut(routed.score, places))
+        held = self._held_out(X, y, routed)
+        columns = cut(routed.score, held.places)
+        found = self._tuned(held.outputs, y[held.places], scored, columns)
         scales = found.scales
         self.scale_ = 1.0 if scales is None else float(scales[0])
         self.shift_ = float(found.offsets[0])

@@ -64,6 +64,16 @@ def order_of(function: Callable[..., object], name: str) -> Order:
     )
 
 
+def names_outputs_first(function: Callable[..., object]) -> bool:
+    """Return whether the names of parameters say that outputs come first."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    placed = [_role(each.name) for each in parameters if each.kind in PLACED][:2]
+    return placed in (["outputs", "targets"], ["outputs", ""], ["", "targets"])
+
+
 def _role(name: str) -> str:
     """Return what the name of a parameter says it is; empty if it says nothing."""
     words = [word.lower() for word in WORD.findall(name)]

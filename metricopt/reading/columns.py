@@ -157,10 +157,18 @@ def levels(column: Column) -> tuple[Tensor, list[str]]:
     """Return the place of every value [N] among the different ones, and their names."""
     values = as_array(column)
     numbers = isinstance(column, Tensor)
-    kinds = values.astype(float if numbers else str)
+    # Not as floats: great numbers may differ in digits that a float lacks.
+    kinds = values if numbers else values.astype(str)
     different, places = np.unique(kinds, return_inverse=True)
-    names = [f"{each:g}" if numbers else str(each) for each in different]
+    names = [_name_of(each) if numbers else str(each) for each in different]
     return torch.from_numpy(places.reshape(-1)), names
+
+
+def _name_of(number: Any) -> str:
+    """Return a name that no other number has; the same for 1, 1.0 and True."""
+    if isinstance(number, np.floating):
+        return str(number).removesuffix(".0")
+    return str(int(number))
 
 
 def is_weight(column: Column) -> bool:

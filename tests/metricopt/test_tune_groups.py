@@ -11,6 +11,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 import metricopt
 from metricopt import ConfigError, DataError
+from metricopt.reading.columns import levels
 
 QUICK = {"queries": 20, "progress": False}
 
@@ -192,3 +193,12 @@ def test_groups_that_the_metric_does_not_take_are_used_all_the_same():
     bold, thin = found.offsets[:, 0].tolist()
     assert thin > bold
     assert not [each for each in found.warnings if "not used" in each]
+
+
+def test_great_numbers_name_groups_of_their_own():
+    numbers = torch.tensor([2**60 + 1, 2**60, 1_234_568, 1_234_567, 2**60])
+    places, names = levels(numbers)
+    assert names == ["1234567", "1234568", str(2**60), str(2**60 + 1)]
+    assert places.tolist() == [3, 2, 1, 0, 2]
+    assert levels(torch.tensor([1.0, 0.1]))[1] == ["0.1", "1"]
+    assert levels(torch.tensor([True, False]))[1] == ["0", "1"]
