@@ -1,4 +1,4 @@
-"""A first look: one entry in colour, others in grey, in a few columns."""
+"""A first look: one entry, drawn boldly, beside others, in a few columns."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOUR, GREYS = "#0072B2", ("0.35", "0.5", "0.62", "0.72")
+COLOUR = "#0072B2"
+OTHERS = ("0.35", "#B35806", "#7B3294", "#1B7837", "#C51B7D", "0.55", "black")
+"""Dark enough to be read as names, too."""
 FARTHEST = 500
 """Queries at which the axis ends: what comes later is on the page of the table."""
 ROOM = 6.0
@@ -72,7 +74,7 @@ def _draw(
         line = _until(query_curve(records, entry, reading, "test"), FARTHEST)
         if line is not None:
             ours = entry == chosen.entry
-            colour = COLOUR if ours else GREYS[place % len(GREYS)]
+            colour = COLOUR if ours else OTHERS[place % len(OTHERS)]
             width = 2.5 if ours else 1.2
             panel.plot(line.x, line.mean, color=colour, linewidth=width)
             if ours:
@@ -89,9 +91,15 @@ def _write(panel: "Axes", ends: list[tuple[float, str, str]]) -> None:
     """Write names at the ends of lines, apart from each other."""
     low, high = panel.get_ylim()
     least = (high - low) / 14
-    at = -float("inf")
-    for value, name, colour in sorted(ends):
+    places, at = list[float](), -float("inf")
+    for value, _, _ in sorted(ends):
         at = max(value, at + least)
+        places.append(at)
+    # None may reach into the title: the last ones move down, and push the others.
+    at = high + least / 2
+    for place in reversed(range(len(places))):
+        at = places[place] = min(places[place], at - least)
+    for at, (_, name, colour) in zip(places, sorted(ends), strict=True):
         panel.text(
             FARTHEST * 1.15, at, name, color=colour, fontsize="small", va="center"
         )

@@ -142,6 +142,7 @@ FIRST_LOOK = FirstLook(
         "adaptive-surrogates",
         "portfolio",
         "cma-es",
+        "metricopt",
     ),
     columns={
         "a9a/mcr": "a free shift is enough",
