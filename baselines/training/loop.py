@@ -158,6 +158,7 @@ class TrainingRun:
                 mean = self._descend(hooks or Hooks())
                 seconds = time.perf_counter() - started
                 self.best.check_finite(mean, number, epochs)
+                self.team.level(self.network)
                 score = None if self._score is None else self._score(self.network)
                 epoch = Epoch(number, epochs, mean, score, self.network)
                 self.best.offer(epoch)

@@ -70,6 +70,16 @@ class Team:
         """
         return network if self.size == 1 else DistributedDataParallel(network)
 
+    def level(self, network: nn.Module) -> None:
+        """Give all processes the buffers of the first one, before they judge it.
+
+        Each has statistics of its own share; judged by them, they would keep different
+        epochs.
+        """
+        if self.size > 1:
+            for buffer in network.buffers():
+                torch.distributed.broadcast(buffer, 0)
+
     def mean(self, value: Tensor) -> Tensor:
         """Return the mean of a number over all processes, a scalar."""
         if self.size == 1:

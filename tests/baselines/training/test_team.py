@@ -18,7 +18,7 @@ from metricopt.errors import ConfigError
 from metricopt.process.seeding import make_generator
 from tests.baselines.toy_images import ToyImages, image_network
 from tests.baselines.training.runs import same
-from tests.baselines.training.train_together import BATCH, EPOCHS, KINDS, main
+from tests.baselines.training.train_together import BATCH, EPOCHS, KINDS, NORMED, main
 
 
 def by_two(folder, *arguments):
@@ -67,7 +67,7 @@ def test_two_processes_make_what_one_makes(folders, kind):
         torch.testing.assert_close(two["weights"][name], value, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, NORMED])
 def test_both_processes_end_with_the_same_network(folders, kind):
     first, second = (made(folders / "two", kind, rank) for rank in (0, 1))
     assert first["losses"] == second["losses"]

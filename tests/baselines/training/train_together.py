@@ -19,11 +19,14 @@ from baselines.training.optimization import Training
 from baselines.training.team import joined
 from metricopt.process.seeding import make_generator
 from metricopt.tasks.sampling import Split
-from tests.baselines.toy_images import ToyImages
+from tests.baselines.toy_images import ToyImages, image_network
 
 EPOCHS, BATCH = 4, 16
 KINDS = ("permuted", "whole", "sampled", "balanced")
 """Only the first one may be killed; "whole" is the same without."""
+NORMED = "normed"
+"""With batch norm, which makes of shares what it does not make of a whole, and with the
+best epoch by observe."""
 
 
 class KillAfter(Hooks):
@@ -44,23 +47,29 @@ def network():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 4))
 
 
+def observed():
+    images = ToyImages()
+    return Split(images.inputs, images.targets)
+
+
 def batches(kind):
     images = ToyImages()
-    if kind in ("permuted", "whole"):
+    if kind in ("permuted", "whole", NORMED):
         return PermutedBatches(images, BATCH)
-    split = Split(images.inputs, images.targets)
-    return SampledBatches(split, BATCH, balanced=kind == "balanced")
+    return SampledBatches(observed(), BATCH, balanced=kind == "balanced")
 
 
 def main(folder, epoch=None):
     torch.set_num_threads(1)
     with joined() as team:
-        for kind in KINDS:
+        for kind in (*KINDS, NORMED):
+            normed = kind == NORMED
             run = TrainingRun(
-                network(),
+                image_network() if normed else network(),
                 nn.CrossEntropyLoss(),
                 batches(kind),
-                Training(EPOCHS, 0.05, optimizer="sgd", keep_best=False),
+                Training(EPOCHS, 0.05, optimizer="sgd", keep_best=normed),
+                observe=observed() if normed else None,
                 generator=make_generator("together"),
             )
             hooks = KillAfter(epoch) if kind == "permuted" else None
