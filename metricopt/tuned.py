@@ -58,12 +58,15 @@ class Tuned:
 
     @property
     def metric_before(self) -> float:
-        """Metric of the outputs as they were given, on all examples."""
+        """Metric of the outputs as they were given, on all examples.
+
+        After an interruption, on those that the search saw.
+        """
         return self.found.metric_before
 
     @property
     def metric_after(self) -> float:
-        """Metric of the shifted outputs on all examples; never worse."""
+        """Metric of the shifted outputs on the same examples; never worse."""
         return self.found.metric_after
 
     @property
@@ -152,7 +155,8 @@ class Tuned:
 
     def summary(self) -> str:
         """Return a few plain lines: what was gained, and what was spent for it."""
-        text = self.found.summary().replace(OBSERVED, f"on {self.examples:,} examples")
+        judged = f"on {self.found.examples:,} examples"
+        text = self.found.summary().replace(OBSERVED, judged)
         if self.searched == self.examples:
             return text
         return f"{text}\nThe search saw {self.searched:,} of the examples."

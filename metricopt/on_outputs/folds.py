@@ -65,11 +65,21 @@ def folds_of(
 
 def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
     """Return a fold in [0, folds) for every label [N], alike in labels and size."""
-    shuffled = torch.randperm(len(targets), generator=generator)
-    order = shuffled[targets[shuffled].argsort(stable=True)]
     found = torch.empty(len(targets), dtype=torch.long)
-    found[order] = torch.arange(len(targets)) % folds
+    found[_by_label(targets, generator)] = torch.arange(len(targets)) % folds
     return found
+
+
+def stratified_sample(targets: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Return the places, in order, of `size` of the labels [N], alike in labels."""
+    even = torch.arange(size) * len(targets) // size
+    return _by_label(targets, generator)[even].sort().values
+
+
+def _by_label(targets: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the places of all labels [N], label by label, in random order in each."""
+    shuffled = torch.randperm(len(targets), generator=generator)
+    return shuffled[targets[shuffled].argsort(stable=True)]
 
 
 def bootstrap(

@@ -1,7 +1,6 @@
 """Offsets of known outputs, without a network."""
 
 import re
-import sys
 from functools import cache, partial
 
 import numpy as np
@@ -15,7 +14,6 @@ import metricopt
 from metricopt import (
     ConfigError,
     DataError,
-    MetricError,
     MetricOptError,
     ShapeError,
     at_least,
@@ -192,73 +190,6 @@ def test_outputs_that_nothing_improves_stay_as_they_are():
     assert found.expected is None
     assert torch.equal(found.shifted(outputs), outputs)
     assert found.metric_before == found.metric_after == 1
-
-
-LONGER = {"queries": 24, "progress": False}
-
-
-@pytest.fixture
-def at_most_300(monkeypatch):
-    monkeypatch.setattr(sys.modules["metricopt.tune"], "MOST", 300)
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_a_search_on_some_examples_is_confirmed_on_all():
-    (logits, labels), _ = rare_digits()
-    sizes, place = [], np.arange(len(labels))
-
-    def scored(outputs, targets, place):
-        assert torch.equal(targets, torch.tensor(labels)[place])
-        sizes.append(len(targets))
-        return macro_f1(targets, outputs.argmax(1))
-
-    found = tune(
-        logits,
-        labels,
-        scored,
-        higher_is_better=True,
-        columns={"place": place},
-        **LONGER,
-    )
-    assert (found.examples, found.searched) == (550, 275)
-    assert sizes[-2:] == [550, 550]
-    assert set(sizes[:-2]) <= {275}
-    assert len(sizes) == found.spent.queries <= 24
-    assert found.metric_before == macro_f1(labels, logits.argmax(1))
-    assert found.metric_after == macro_f1(labels, found.predict(logits))
-    assert found.metric_after > found.metric_before
-    assert "The search saw 275 of the examples." in found.summary()
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_what_all_examples_do_not_confirm_is_refused():
-    (logits, labels), _ = rare_digits()
-
-    def worse_on_all(outputs, targets):
-        value = macro_f1(targets, outputs.argmax(1))
-        return value if len(targets) < 300 else 1 - value
-
-    found = tune(logits, labels, worse_on_all, higher_is_better=True, **LONGER)
-    assert not found.offsets.any()
-    assert found.metric_before == found.metric_after
-    assert "On all 550 examples nothing is gained" in found.summary()
-    assert found.expected is None
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_what_was_found_survives_a_failure_on_all_examples():
-    (logits, labels), _ = rare_digits()
-
-    def fails_on_all(outputs, targets):
-        if len(targets) > 300:
-            raise ValueError("too many")
-        return macro_f1(targets, outputs.argmax(1))
-
-    with pytest.raises(MetricError, match="too many") as caught:
-        tune(logits, labels, fails_on_all, higher_is_better=True, **LONGER)
-    assert caught.value.partial.phi.any()
-    with pytest.raises(ConfigError, match=r"at least 6 for more than 300 examples"):
-        tune(logits, labels, "accuracy", queries=5)
 
 
 def test_answers_are_kept_in_a_file(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from metricopt.on_outputs.folds import (
     lacking,
     parts_of,
     stratified_folds,
+    stratified_sample,
 )
 from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.detection import DetectionStatistics
@@ -28,6 +29,16 @@ def test_folds_are_drawn_and_alike_in_size_and_labels(classes):
     for label in range(classes):
         counts = torch.bincount(folds[targets == label], minlength=5)
         assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("size", [1, 100, 202, 203])
+def test_a_sample_has_its_size_and_is_alike_in_labels(size):
+    targets = torch.randint(7, (203,), generator=seeded())
+    places = stratified_sample(targets, size, seeded(1))
+    assert torch.equal(places, places.unique()) and len(places) == size
+    counts = targets[places].bincount(minlength=7)
+    expected = targets.bincount(minlength=7) * size / 203
+    assert (counts - expected).abs().max() < 1
 
 
 def test_classes_stay_together_in_folds_and_parts():
