@@ -19,7 +19,7 @@ from metricopt.adapters.output_offsets import (
 from metricopt.adapters.output_offsets import columns as columns_of
 from metricopt.confirmed_call import CONFIRMING
 from metricopt.errors import ConfigError, DataError, described, require_kind
-from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, improved
+from metricopt.finetune import DEFAULTS, asked_metric, improved
 from metricopt.given import Given
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import metrics_of
@@ -37,7 +37,7 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
-from metricopt.reading.outputs import are_labels, of_examples
+from metricopt.reading.outputs import are_labels, are_within_unit, of_examples
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.sampling import Split
@@ -271,14 +271,12 @@ def _meaning(
     Raises:
         ConfigError: if they are embeddings, or not what the user says.
     """
-    some = outputs[:LOOKED_AT]
-    inside = bool(((some >= 0) & (some <= 1)).all())
     binary = isinstance(targets, Tensor) and bool(
         ((targets == 0) | (targets == 1)).all()
     )
-    if given is None and inside and binary:
+    if given is None and binary and are_within_unit(outputs):
         given = "probabilities"
-    meaning = meaning_of(some, targets, loss=None, given=given)
+    meaning = meaning_of(outputs, targets, loss=None, given=given)
     if meaning.kind == "embeddings" or metric.reads != "scores":
         remedy = meant_for_labels(metric) or "use finetune with a network"
         raise ConfigError(

@@ -41,6 +41,8 @@ Targets = Tensor | Sequence[Any]
 
 UNIT = 1e-3
 """How far the length of an embedding may be from 1."""
+BEYOND = 1e-6
+"""How far a probability may be outside [0, 1], by rounding."""
 LOGITS = ("logits", "out")
 """Names of the field that counts: of Hugging Face, of torchvision's segmentation."""
 
@@ -185,6 +187,11 @@ def are_embeddings(outputs: Tensor) -> bool:
     unit = ((outputs.norm(dim=-1) - 1).abs() < UNIT).all()
     shares = (outputs >= 0).all() & ((outputs.sum(-1) - 1).abs() < UNIT).all()
     return bool(unit & ~shares)
+
+
+def are_within_unit(outputs: Tensor) -> bool:
+    """Return whether all outputs are in [0, 1] as probabilities, but for rounding."""
+    return bool(((outputs >= -BEYOND) & (outputs <= 1 + BEYOND)).all())
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

@@ -8,7 +8,12 @@ import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import balanced_accuracy_score, f1_score, mean_absolute_error
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    mean_absolute_error,
+    roc_auc_score,
+)
 
 import metricopt
 from metricopt import (
@@ -114,6 +119,20 @@ def test_every_form_of_two_classes_gives_the_same_decisions():
         assert decided.shape == labels.shape
         score = balanced_accuracy_score(labels, decided)
         assert score == pytest.approx(best, abs=0.015)
+
+
+@pytest.mark.parametrize(("last", "kind"), [(3, "logits"), (1 + 1e-7, "probabilities")])
+def test_all_outputs_say_whether_they_are_probabilities(last, kind):
+    odds, labels = np.linspace(0, 1, 300), np.arange(300) % 2
+    odds[-1] = last
+    settings = QUICK | {"queries": 6, "check_direction": False}
+    found = tune(odds, labels, "roc_auc", **settings)
+    assert found.found.meaning.kind == kind
+    assert found.metric_before == pytest.approx(roc_auc_score(labels, odds))
+    share = odds.clip(0, 1)
+    both = np.stack([1 - share, share], 1)
+    both[-1] = [1 - last, last]
+    assert tune(both, labels, "roc_auc", **settings).found.meaning.kind == kind
 
 
 def test_probabilities_stay_probabilities():
