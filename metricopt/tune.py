@@ -37,7 +37,7 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
-from metricopt.reading.outputs import are_labels, are_within_unit, of_examples
+from metricopt.reading.outputs import are_labels, are_within_unit, require_finite
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.sampling import Split
@@ -198,7 +198,7 @@ def _read(
     split = as_split((held, truth, own_columns), name="observe", device=CPU)
     meaning = _meaning(held, split.targets, black_box, options.outputs)
     if meaning.truth == "numbers":
-        _require_finite("targets", truth)
+        require_finite("targets", truth)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
     loss = _ProperLoss(meaning)
@@ -238,17 +238,7 @@ def _check(outputs: Tensor, targets: Tensor) -> None:
             f"outputs must be scores or values, got {outputs.dtype} of shape "
             f"{list(outputs.shape)}: labels that are decided cannot be shifted"
         )
-    _require_finite("outputs", outputs)
-
-
-def _require_finite(name: str, values: Tensor) -> None:
-    """Raise DataError for NaN or infinity in values [N, ...]."""
-    wrong = ~values.isfinite().reshape(len(values), -1).all(1)
-    if bool(wrong.any()):
-        raise DataError(
-            f"{name} must be finite numbers, got NaN or infinity for "
-            f"{of_examples(wrong)}"
-        )
+    require_finite("outputs", outputs)
 
 
 def _require_columns(metric: Metric, columns: Columns) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeGuard, TypeVar
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, DataError
 
 Outputs = Tensor | tuple[Tensor, ...]
 """What a network returns; every tensor of a tuple has the examples in the same axis."""
@@ -168,6 +168,16 @@ def of_examples(wrong: Tensor, examples: str = "examples") -> str:
     """
     first = int(wrong.nonzero()[0])
     return f"{int(wrong.sum())} of {len(wrong)} {examples}, first for example {first}"
+
+
+def require_finite(name: str, values: Tensor) -> None:
+    """Raise DataError for NaN or infinity in values [N, ...]."""
+    wrong = ~values.isfinite()[:, None].flatten(1).all(1)
+    if bool(wrong.any()):
+        raise DataError(
+            f"{name} must be finite numbers, got NaN or infinity for "
+            f"{of_examples(wrong)}"
+        )
 
 
 def are_labels(targets: Targets) -> TypeGuard[Tensor]:

@@ -1,5 +1,6 @@
 """Offsets of known outputs, without a network."""
 
+import math
 import re
 from functools import cache, partial
 
@@ -326,6 +327,43 @@ def test_outputs_of_another_form_are_refused():
         tuned_digits().predict(torch.zeros(4, 9, dtype=torch.float64))
     with pytest.raises(ShapeError, match=r"outputs must be \[N, 10\], got \[\["):
         tuned_digits().shifted([[1, 2]])
+
+
+@cache
+def tuned_shares():
+    odds, labels = rare_tumours()
+    share = sigmoid(odds)
+    both = np.stack([1 - share, share], 1)
+    return {
+        given.ndim: tune(given, labels, "accuracy", queries=6, progress=False)
+        for given in (share, both)
+    }
+
+
+STRANGE = {
+    "missing": (
+        [0.1, math.nan],
+        "must be finite numbers, got NaN .* 1 of 2 examples",
+    ),
+    "infinite": ([math.inf, 0.1], "must be finite numbers, .* first for example 0$"),
+    "logits": ([0.5, -3.0], r"must be probabilities in \[0, 1\], as .*, got -3 to "),
+}
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("name", STRANGE)
+def test_later_outputs_are_of_the_kind_that_chose_the_offsets(name, axes):
+    numbers, text = STRANGE[name]
+    share = np.array(numbers)
+    given = share if axes == 1 else np.stack([1 - share, share], 1)
+    found = tuned_shares()[axes]
+    for use in (found.predict, found.shifted):
+        with pytest.raises(DataError, match=f"^outputs {text}"):
+            use(given)
+    rounded = np.array([1 + 1e-7, 0.0])
+    given = rounded if axes == 1 else np.stack([rounded, 1 - rounded], 1)
+    assert len(found.predict(given)) == 2
+    assert len(found.predict(given[:0])) == 0
 
 
 def test_a_figure_shows_the_queries():
