@@ -18,6 +18,8 @@ FEWEST, FEWEST_TOGETHER = 50, 10
 """Fewest units of an observe split that is cross-fitted: of those judged one by one
 (examples, or objects of images), and of those that stay together (classes that are
 compared, or images)."""
+DRAWN_AT_ONCE = 20
+"""Samples of the bootstrap that are drawn together."""
 
 
 def lacking(statistics: ObservedStatistics) -> str:
@@ -87,22 +89,23 @@ def bootstrap(
 ) -> Tensor:
     """Return how often every example is in the split itself, then in every sample.
 
-    Examples are drawn, or classes with all their examples. Shape [1 + samples, N].
+    Examples are drawn, or classes with all their examples. Shape [1 + samples, N],
+    int16: there may be many examples.
     """
-    examples = len(statistics)
     if not statistics.compares:
-        drawn = _counts(samples, examples, generator)
-    else:
-        kinds, place = statistics.targets.unique(return_inverse=True)
-        drawn = _counts(samples, len(kinds), generator)[:, place]
-    return torch.cat([torch.ones(1, examples), drawn])
+        return _counts(samples, len(statistics), generator)
+    kinds, place = statistics.targets.unique(return_inverse=True)
+    return _counts(samples, len(kinds), generator)[:, place]
 
 
 def _counts(samples: int, units: int, generator: torch.Generator) -> Tensor:
-    """Return how often each of some units is in every sample, [samples, units]."""
-    drawn = torch.randint(units, (samples, units), generator=generator)
-    counts = torch.zeros(samples, units)
-    return counts.scatter_add_(1, drawn, torch.ones_like(counts))
+    """Return how often each unit counts: once, then in every sample, [1 + S, units]."""
+    counts = torch.ones(1 + samples, units, dtype=torch.int16)
+    for block in counts[1:].split(DRAWN_AT_ONCE):
+        # The generator gives the same numbers, drawn at once or in blocks.
+        drawn = torch.randint(units, block.shape, generator=generator)
+        block.zero_().scatter_add_(1, drawn, torch.ones_like(block))
+    return counts
 
 
 FOLDS = 5
