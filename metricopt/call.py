@@ -19,7 +19,7 @@ from metricopt.methods.contract import Method, method_name, resolve_method
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget, FinetuneResult
-from metricopt.metrics.base import from_cost
+from metricopt.metrics.base import Metric, from_cost
 from metricopt.metrics.confusion import confusion_matrices
 from metricopt.metrics.constrained import met, metrics_of
 from metricopt.on_outputs.cross_fitting import CrossFitting
@@ -91,7 +91,7 @@ class FinetuneCall:
         self._few = few = given.observe.batch(slice(FEW))
         made = first_run(lambda: tried(adapter, few), adapter.network, few, "observe")
         check_applied(adapter, few, made)
-        task = self._network_task(given)
+        task = self._network_task(given, self._forgiving)
         start = watch.seconds
         task.check()  # one pass over observe
         watch.estimate(watch.seconds - start)
@@ -106,7 +106,7 @@ class FinetuneCall:
             f"up to {options.queries} times. {given.meaning.describe()}"
         )
 
-    def _network_task(self, given: Given) -> NetworkTask:
+    def _network_task(self, given: Given, metric: Metric) -> NetworkTask:
         drawing = Drawing(
             self.options.sampler,
             Seeds("finetune", self.options.seed),
@@ -116,7 +116,7 @@ class FinetuneCall:
         return NetworkTask(
             self.adapter,
             given.loss,
-            self._forgiving,
+            metric,
             train=given.train,
             observe=given.observe,
             drawing=drawing,
@@ -170,13 +170,19 @@ class FinetuneCall:
         if best is None:
             return None
         warning = (
-            f"{how} after {best.spent.queries} of {self.options.queries} "
-            "queries; phi is the best one observed until then, and nothing shows that "
-            "it is better on other data"
+            f"{how} after {best.spent.queries} of {self._watch.total} queries; "
+            f"{self._unshown}"
         )
         if self._journal is not None:
             warning += f"; the same call goes on from {self._journal.path}"
-        return replace(best, warnings=(f"{warning}.",))
+        return replace(best, warnings=(*best.warnings, f"{warning}."))
+
+    @property
+    def _unshown(self) -> str:
+        return (
+            "phi is the best one observed until then, and nothing shows that it is "
+            "better on other data"
+        )
 
     @property
     def _framing(self) -> int:
@@ -254,6 +260,7 @@ class FinetuneCall:
             values=self._values,
             bounds=reports(self.metric, first, first),
             met=met(self.task.each),
+            examples=len(self.observe),
         )
 
     def _shuffled_value(self) -> float:
@@ -349,16 +356,7 @@ class FinetuneCall:
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
         doubts += doubts_of_columns(self.observe, self.metric.columns)
-        if self._watch.reason and not found.warnings:
-            doubts.append(
-                f"{self._watch.reason} ended the search; {self.task.measured} of "
-                f"{self.options.queries} queries were made."
-            )
-        if self._watch.cut:
-            doubts.append(
-                f"{self._watch.cut} ended computations between queries early; the "
-                "choice is from what was found until then."
-            )
+        doubts += self._watch.doubts(self.task.measured, said=bool(found.warnings))
         if self._given.dear:
             doubts.append(self._given.dear)
         elif self._given.network:

@@ -17,6 +17,7 @@ from metricopt.adapters.output_offsets import (
     untouched_outputs,
 )
 from metricopt.call import FinetuneCall
+from metricopt.confirmed_call import CONFIRMING, ConfirmedCall
 from metricopt.errors import ConfigError, require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.given import Given
@@ -129,12 +130,16 @@ def improved(
         watch = Watch(bar, total, callback=options.callback, timeout=options.timeout)
         try:
             given = _spared(model, read(), options)
+            made: type[FinetuneCall] = FinetuneCall
+            if given.whole is not None:
+                made = ConfirmedCall
+                options = options.changed(queries=total - CONFIRMING)
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
                 _journal(adapter, given, options, metric) as journal,
             ):
-                call = FinetuneCall(adapter, given, options, journal, watch=watch)
+                call = made(adapter, given, options, journal, watch=watch)
                 return call.run()
         except KeyboardInterrupt as error:
             found = None if call is None else call.interrupted()
@@ -282,6 +287,8 @@ def _journal(
     if options.checkpoint is None:
         return nullcontext()
     splits = {"train": given.train, "observe": given.observe}
+    if given.whole is not None:
+        splits["whole"] = given.whole
     facts = run_facts(
         adapter, splits, options, loss=given.loss, metric=given.metric, given=metric
     )

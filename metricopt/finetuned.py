@@ -97,6 +97,7 @@ class Finetuned:
             or where they are no function of known statistics.
         is_worse: whether the proposal was worse, bounds included; None without bounds.
         attempts: what the method tried that anybody would try by hand.
+        examples: number of examples that `metric_before` and `metric_after` are of.
     """
 
     adapter: NetworkAdapter
@@ -124,6 +125,7 @@ class Finetuned:
     front: Front | None = None
     is_worse: bool | None = None
     attempts: tuple[Attempt, ...] = ()
+    examples: int = 0
 
     @property
     def obvious(self) -> tuple[Obvious, ...]:

@@ -22,6 +22,8 @@ class Given:
         network: whether there is a network; if not, inputs are outputs that are known,
             `train` is `observe`, and nothing is fine-tuned under other losses.
         dear: why phi are output offsets alone, if the network takes too long.
+        whole: all examples, which confirm what a search on a sample of them, `observe`,
+            has found; None if `observe` is all there is.
     """
 
     train: Examples
@@ -31,6 +33,7 @@ class Given:
     meaning: Meaning
     network: bool = True
     dear: str = ""
+    whole: Examples | None = None
 
     @property
     def columns(self) -> Columns:

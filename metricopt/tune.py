@@ -1,6 +1,5 @@
 """Offsets of known outputs towards a metric: the library without a network."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,21 +13,18 @@ from metricopt.adapters.auto import DIRECT_LIMIT
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
 from metricopt.adapters.output_offsets import (
-    MeantAdapter,
     OutputOffsets,
     Unmodulated,
 )
 from metricopt.adapters.output_offsets import columns as columns_of
+from metricopt.confirmed_call import CONFIRMING
 from metricopt.errors import ConfigError, DataError, described, require_kind
-from metricopt.finetune import DEFAULTS, LOOKED_AT, asked_metric, attach, improved
-from metricopt.finetuned import Finetuned
+from metricopt.finetune import DEFAULTS, asked_metric, improved
 from metricopt.given import Given
-from metricopt.methods.bounds import is_worse, reports
-from metricopt.methods.result import Evidence
 from metricopt.metrics.base import Metric
-from metricopt.metrics.constrained import ConstrainedMetric, metrics_of
+from metricopt.metrics.constrained import metrics_of
 from metricopt.metrics.retrieval import meant_for_labels
-from metricopt.on_outputs.folds import stratified_folds
+from metricopt.on_outputs.folds import stratified_sample
 from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import CallableMetric
@@ -41,10 +37,9 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
-from metricopt.reading.outputs import are_labels, of_examples
-from metricopt.tasks.encoding import encoded
+from metricopt.reading.outputs import are_labels, are_within_unit, require_finite
 from metricopt.tasks.examples import as_split, relabelled
-from metricopt.tasks.judge import Judge, bound_metric
+from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.sampling import Split
 from metricopt.tuned import Tuned
 
@@ -52,8 +47,6 @@ MOST_GROUPS = 100
 """Most groups that have offsets of their own."""
 MOST = 20_000
 """Most examples the search sees; more only confirm what it found."""
-CONFIRMING = 2
-"""Queries of all examples, where the search sees some."""
 CPU = torch.device("cpu")
 
 
@@ -99,37 +92,29 @@ def tune(
             in length, or there is no such column of groups.
         MetricError: see `finetune`.
     """
-    began = time.perf_counter()
     options = _checked(options, settings)
     given = _read(outputs, targets, columns or {}, metric, options)
     groups = None if offsets_by is None else _groups(given, offsets_by)
     if groups is not None:
         given = _with_groups(given, groups)
-    some = _sample(given, options.seed)
-    whole, searched = len(given.observe), len(some.observe)
-    if some is not given:
-        options = options.changed(queries=_queries(options))
+    whole = len(given.observe)
+    if whole > MOST:
+        _require_queries(options)
+        given = _sampled(given, options.seed)
     adapter = _adapter(given, groups)
     options = options.changed(adapter=adapter)
-    found = improved(adapter.network, lambda: some, metric, options)
-    if some is given:
-        return Tuned(found, whole, whole, groups)
-    try:
-        return Tuned(_confirmed(found, given, began), whole, searched, groups)
-    except BaseException as error:
-        attach(error, found)
-        raise
+    found = improved(adapter.network, lambda: given, metric, options)
+    return Tuned(found, whole, len(given.observe), groups)
 
 
-def _queries(options: FinetuneOptions) -> int:
-    """Return the queries that are left to a search on some examples."""
-    left = options.queries - CONFIRMING
-    if left <= FRAMING_QUERIES:
+def _require_queries(options: FinetuneOptions) -> None:
+    """Raise ConfigError if a search on some examples would have no query left."""
+    least = CONFIRMING + FRAMING_QUERIES + 1
+    if options.queries < least:
         raise ConfigError(
-            f"queries must be at least {CONFIRMING + FRAMING_QUERIES + 1} for more "
-            f"than {MOST:,} examples, got {options.queries}"
+            f"queries must be at least {least} for more than {MOST:,} examples, got "
+            f"{options.queries}"
         )
-    return left
 
 
 def _groups(given: Given, name: str) -> GroupNames:
@@ -213,7 +198,7 @@ def _read(
     split = as_split((held, truth, own_columns), name="observe", device=CPU)
     meaning = _meaning(held, split.targets, black_box, options.outputs)
     if meaning.truth == "numbers":
-        _require_finite("targets", truth)
+        require_finite("targets", truth)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
     loss = _ProperLoss(meaning)
@@ -253,17 +238,7 @@ def _check(outputs: Tensor, targets: Tensor) -> None:
             f"outputs must be scores or values, got {outputs.dtype} of shape "
             f"{list(outputs.shape)}: labels that are decided cannot be shifted"
         )
-    _require_finite("outputs", outputs)
-
-
-def _require_finite(name: str, values: Tensor) -> None:
-    """Raise DataError for NaN or infinity in values [N, ...]."""
-    wrong = ~values.isfinite().reshape(len(values), -1).all(1)
-    if bool(wrong.any()):
-        raise DataError(
-            f"{name} must be finite numbers, got NaN or infinity for "
-            f"{of_examples(wrong)}"
-        )
+    require_finite("outputs", outputs)
 
 
 def _require_columns(metric: Metric, columns: Columns) -> None:
@@ -286,14 +261,12 @@ def _meaning(
     Raises:
         ConfigError: if they are embeddings, or not what the user says.
     """
-    some = outputs[:LOOKED_AT]
-    inside = bool(((some >= 0) & (some <= 1)).all())
     binary = isinstance(targets, Tensor) and bool(
         ((targets == 0) | (targets == 1)).all()
     )
-    if given is None and inside and binary:
+    if given is None and binary and are_within_unit(outputs):
         given = "probabilities"
-    meaning = meaning_of(some, targets, loss=None, given=given)
+    meaning = meaning_of(outputs, targets, loss=None, given=given)
     if meaning.kind == "embeddings" or metric.reads != "scores":
         remedy = meant_for_labels(metric) or "use finetune with a network"
         raise ConfigError(
@@ -325,71 +298,15 @@ class _ProperLoss:
         return functional.binary_cross_entropy_with_logits(logits, same)
 
 
-def _sample(given: Given, seed: int) -> Given:
-    """Return what a search sees: all, or some examples that are alike in labels."""
-    count, targets = len(given.observe), given.observe.targets
-    if count <= MOST:
-        return given
+def _sampled(given: Given, seed: int) -> Given:
+    """Return what a search sees of many examples: `MOST` that are alike in labels."""
+    whole, targets = given.observe, given.observe.targets
     assert isinstance(targets, Tensor)
-    labels = targets if are_labels(targets) else torch.zeros(count)
-    parts = -(-count // MOST)
-    chosen = stratified_folds(labels.cpu(), parts, make_generator("tune", seed)) == 0
-    places = chosen.nonzero().flatten()
+    labels = targets.cpu() if are_labels(targets) else torch.zeros(len(targets))
+    places = stratified_sample(labels, MOST, make_generator("tune", seed))
     split = Split(
-        given.observe.batch(places),
+        whole.batch(places),
         targets[places],
         columns_at(given.columns, places),
     )
-    return replace(given, train=split, observe=split)
-
-
-def _confirmed(found: Finetuned, given: Given, began: float) -> Finetuned:
-    """Return what a search on some examples found, as all examples confirm it."""
-    adapter = found.adapter
-    judge = Judge(MeantAdapter(adapter, given.meaning), encoded(adapter, given.observe))
-    both = torch.stack([torch.zeros_like(found.phi), found.phi])
-    whole = bound_metric(given.metric, given.meaning, given.columns)
-    evidence = found.evidence
-    chances = evidence.met if evidence else ()
-    if isinstance(whole, ConstrainedMetric):
-        asked = {whole.name: (whole.each, whole.columns)}
-        each = judge.called(both, asked)[whole.name]
-        before, after = whole.native(each)[:, 0].tolist()
-        gained = not is_worse(*each, judged=bool(chances))
-        untouched, moved = each if gained else each[[0, 0]]
-        if not gained:
-            chances = evidence.met_before if evidence else ()
-        found = replace(found, bounds=reports(whole, untouched, moved, chances))
-    else:
-        before, after = judge.values(whole, both).tolist()
-        gained = after > before if whole.higher_is_better else after < before
-    spent = replace(
-        found.spent,
-        queries=found.spent.queries + CONFIRMING,
-        seconds=time.perf_counter() - began,
-    )
-    found = replace(
-        found,
-        metric_before=before,
-        metric_after=after,
-        metric_proposed=after,
-        spent=spent,
-    )
-    if gained or not found.phi.any():
-        return found
-    return replace(
-        found,
-        phi=torch.zeros_like(found.phi),
-        metric_after=before,
-        evidence=_refuted(found.evidence, len(given.observe)),
-    )
-
-
-def _refuted(evidence: Evidence | None, count: int) -> Evidence | None:
-    if evidence is None:
-        return None
-    reason = (
-        f"{evidence.reason} On all {count:,} examples nothing is gained: outputs stay "
-        "as they are."
-    )
-    return replace(evidence, reason=reason)
+    return replace(given, train=split, observe=split, whole=whole)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError, described
+from metricopt.errors import ConfigError, DataError, ShapeError, described
 from metricopt.estimate import Estimate
 from metricopt.finetuned import Finetuned, Spent
 from metricopt.methods.attempts import Obvious
@@ -14,6 +14,7 @@ from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
+from metricopt.reading.outputs import are_within_unit, require_finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,12 +59,15 @@ class Tuned:
 
     @property
     def metric_before(self) -> float:
-        """Metric of the outputs as they were given, on all examples."""
+        """Metric of the outputs as they were given, on all examples.
+
+        After an interruption, on those that the search saw.
+        """
         return self.found.metric_before
 
     @property
     def metric_after(self) -> float:
-        """Metric of the shifted outputs on all examples; never worse."""
+        """Metric of the shifted outputs on the same examples; never worse."""
         return self.found.metric_after
 
     @property
@@ -123,7 +127,8 @@ class Tuned:
 
         Raises:
             ConfigError: if groups are needed and missing, or the other way round.
-            DataError: if there is another number of groups, or a new one.
+            DataError: if there is another number of groups, or a new one, or outputs
+                are not finite, or not in [0, 1] where they were probabilities.
             ShapeError: if they are not of the form they were when offsets were chosen.
         """
         moved = self._moved(self._read(outputs), groups)
@@ -152,7 +157,8 @@ class Tuned:
 
     def summary(self) -> str:
         """Return a few plain lines: what was gained, and what was spent for it."""
-        text = self.found.summary().replace(OBSERVED, f"on {self.examples:,} examples")
+        judged = f"on {self.found.examples:,} examples"
+        text = self.found.summary().replace(OBSERVED, judged)
         if self.searched == self.examples:
             return text
         return f"{text}\nThe search saw {self.searched:,} of the examples."
@@ -181,6 +187,12 @@ class Tuned:
         if given is None or not fits:
             form = "[N]" if meaning.flat else f"[N, {count}]"
             raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
+        require_finite("outputs", given)
+        if meaning.link in ("softmax", "sigmoid") and not are_within_unit(given):
+            raise DataError(
+                "outputs must be probabilities in [0, 1], as those the offsets were "
+                f"chosen on, got {given.min().item():g} to {given.max().item():g}"
+            )
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()

@@ -217,7 +217,7 @@ class _CrossFit:
         found = []
         for part in weights.split(SAMPLES_AT_ONCE):
             repeated = views.expand(len(part), *views.shape[1:])
-            groups = self.reach.statistics.pooled(repeated, part, self.folds)
+            groups = self.reach.statistics.pooled(repeated, part.float(), self.folds)
             found.append(self.value.predict(groups)[0])
         return torch.cat(found)
 

@@ -18,6 +18,8 @@ FEWEST, FEWEST_TOGETHER = 50, 10
 """Fewest units of an observe split that is cross-fitted: of those judged one by one
 (examples, or objects of images), and of those that stay together (classes that are
 compared, or images)."""
+DRAWN_AT_ONCE = 20
+"""Samples of the bootstrap that are drawn together."""
 
 
 def lacking(statistics: ObservedStatistics) -> str:
@@ -65,11 +67,21 @@ def folds_of(
 
 def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
     """Return a fold in [0, folds) for every label [N], alike in labels and size."""
-    shuffled = torch.randperm(len(targets), generator=generator)
-    order = shuffled[targets[shuffled].argsort(stable=True)]
     found = torch.empty(len(targets), dtype=torch.long)
-    found[order] = torch.arange(len(targets)) % folds
+    found[_by_label(targets, generator)] = torch.arange(len(targets)) % folds
     return found
+
+
+def stratified_sample(targets: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Return the places, in order, of `size` of the labels [N], alike in labels."""
+    even = torch.arange(size) * len(targets) // size
+    return _by_label(targets, generator)[even].sort().values
+
+
+def _by_label(targets: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the places of all labels [N], label by label, in random order in each."""
+    shuffled = torch.randperm(len(targets), generator=generator)
+    return shuffled[targets[shuffled].argsort(stable=True)]
 
 
 def bootstrap(
@@ -77,22 +89,23 @@ def bootstrap(
 ) -> Tensor:
     """Return how often every example is in the split itself, then in every sample.
 
-    Examples are drawn, or classes with all their examples. Shape [1 + samples, N].
+    Examples are drawn, or classes with all their examples. Shape [1 + samples, N],
+    int16: there may be many examples.
     """
-    examples = len(statistics)
     if not statistics.compares:
-        drawn = _counts(samples, examples, generator)
-    else:
-        kinds, place = statistics.targets.unique(return_inverse=True)
-        drawn = _counts(samples, len(kinds), generator)[:, place]
-    return torch.cat([torch.ones(1, examples), drawn])
+        return _counts(samples, len(statistics), generator)
+    kinds, place = statistics.targets.unique(return_inverse=True)
+    return _counts(samples, len(kinds), generator)[:, place]
 
 
 def _counts(samples: int, units: int, generator: torch.Generator) -> Tensor:
-    """Return how often each of some units is in every sample, [samples, units]."""
-    drawn = torch.randint(units, (samples, units), generator=generator)
-    counts = torch.zeros(samples, units)
-    return counts.scatter_add_(1, drawn, torch.ones_like(counts))
+    """Return how often each unit counts: once, then in every sample, [1 + S, units]."""
+    counts = torch.ones(1 + samples, units, dtype=torch.int16)
+    for block in counts[1:].split(DRAWN_AT_ONCE):
+        # The generator gives the same numbers, drawn at once or in blocks.
+        drawn = torch.randint(units, block.shape, generator=generator)
+        block.zero_().scatter_add_(1, drawn, torch.ones_like(block))
+    return counts
 
 
 FOLDS = 5

@@ -35,6 +35,7 @@ class Watch:
         timeout: seconds in which the whole call should end; None for no limit.
 
     Attributes:
+        total: queries that may be made.
         queries: queries made.
         reason: what ended the search before its queries were spent; "" if nothing did.
         cut: what ended computations between queries early; "" if nothing did.
@@ -48,7 +49,7 @@ class Watch:
         callback: Callback | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._bar, self._total = bar, total
+        self._bar, self.total = bar, total
         self._callback, self._timeout = callback, timeout
         self.began = time.perf_counter()
         self.queries, self.reason, self.cut = 0, "", ""
@@ -75,8 +76,8 @@ class Watch:
             "a pass over observe takes about %.3g s, %d queries about %.3g s without "
             "the metric's own time",
             seconds,
-            self._total,
-            seconds * self._total,
+            self.total,
+            seconds * self.total,
         )
 
     def queried(self, count: int, values: Tensor, costs: Tensor) -> None:
@@ -122,6 +123,24 @@ class Watch:
         if self._timeout is not None and self.seconds > CONCLUDED * self._timeout:
             self.cut = f"timeout={self._timeout:g}"
         return bool(self.cut)
+
+    def doubts(self, made: int, *, said: bool) -> list[str]:
+        """Return a sentence for everything that ended early, after `made` queries.
+
+        The end of the search is left out if it was `said` already.
+        """
+        doubts = []
+        if self.reason and not said:
+            doubts.append(
+                f"{self.reason} ended the search; {made} of {self.total} queries were "
+                "made."
+            )
+        if self.cut:
+            doubts.append(
+                f"{self.cut} ended computations between queries early; the choice is "
+                "from what was found until then."
+            )
+        return doubts
 
     def searching(self, *, looks: bool) -> AbstractContextManager[object]:
         """Let `queried` end a search that does not look at `is_over`."""

@@ -15,7 +15,13 @@ from torch.nn.functional import log_softmax, softmax
 
 from metricopt.errors import ConfigError, require_choice
 from metricopt.reading.layout import Layout, layout_of
-from metricopt.reading.outputs import UNIT, Outputs, Targets, are_embeddings
+from metricopt.reading.outputs import (
+    UNIT,
+    Outputs,
+    Targets,
+    are_embeddings,
+    are_within_unit,
+)
 
 Kind = Literal[
     "logits", "probabilities", "log-probabilities", "values", "embeddings", "raw"
@@ -321,7 +327,7 @@ def _kind(
     if truth == "other":
         return given or "raw", None
     axis = -1 if layout == "tokens" else 1
-    inside = bool(((outputs >= 0) & (outputs <= 1)).all())
+    inside = are_within_unit(outputs)
     labelled = outputs.shape[axis] > 1 and truth == "labels"
     logarithms = labelled and _are_logarithms(outputs, axis)
     if logarithms and given in (None, "log-probabilities"):

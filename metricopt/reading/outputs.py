@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeGuard, TypeVar
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, DataError
 
 Outputs = Tensor | tuple[Tensor, ...]
 """What a network returns; every tensor of a tuple has the examples in the same axis."""
@@ -41,6 +41,8 @@ Targets = Tensor | Sequence[Any]
 
 UNIT = 1e-3
 """How far the length of an embedding may be from 1."""
+BEYOND = 1e-6
+"""How far a probability may be outside [0, 1], by rounding."""
 LOGITS = ("logits", "out")
 """Names of the field that counts: of Hugging Face, of torchvision's segmentation."""
 
@@ -168,6 +170,16 @@ def of_examples(wrong: Tensor, examples: str = "examples") -> str:
     return f"{int(wrong.sum())} of {len(wrong)} {examples}, first for example {first}"
 
 
+def require_finite(name: str, values: Tensor) -> None:
+    """Raise DataError for NaN or infinity in values [N, ...]."""
+    wrong = ~values.isfinite()[:, None].flatten(1).all(1)
+    if bool(wrong.any()):
+        raise DataError(
+            f"{name} must be finite numbers, got NaN or infinity for "
+            f"{of_examples(wrong)}"
+        )
+
+
 def are_labels(targets: Targets) -> TypeGuard[Tensor]:
     """Return whether targets are one class label for each example, a tensor [N]."""
     if not isinstance(targets, Tensor) or targets.is_floating_point():
@@ -185,6 +197,11 @@ def are_embeddings(outputs: Tensor) -> bool:
     unit = ((outputs.norm(dim=-1) - 1).abs() < UNIT).all()
     shares = (outputs >= 0).all() & ((outputs.sum(-1) - 1).abs() < UNIT).all()
     return bool(unit & ~shares)
+
+
+def are_within_unit(outputs: Tensor) -> bool:
+    """Return whether all outputs are in [0, 1] as probabilities, but for rounding."""
+    return bool(((outputs >= -BEYOND) & (outputs <= 1 + BEYOND)).all())
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

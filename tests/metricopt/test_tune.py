@@ -1,7 +1,7 @@
 """Offsets of known outputs, without a network."""
 
+import math
 import re
-import sys
 from functools import cache, partial
 
 import numpy as np
@@ -9,13 +9,17 @@ import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import balanced_accuracy_score, f1_score, mean_absolute_error
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    mean_absolute_error,
+    roc_auc_score,
+)
 
 import metricopt
 from metricopt import (
     ConfigError,
     DataError,
-    MetricError,
     MetricOptError,
     ShapeError,
     at_least,
@@ -118,6 +122,20 @@ def test_every_form_of_two_classes_gives_the_same_decisions():
         assert score == pytest.approx(best, abs=0.015)
 
 
+@pytest.mark.parametrize(("last", "kind"), [(3, "logits"), (1 + 1e-7, "probabilities")])
+def test_all_outputs_say_whether_they_are_probabilities(last, kind):
+    odds, labels = np.linspace(0, 1, 300), np.arange(300) % 2
+    odds[-1] = last
+    settings = QUICK | {"queries": 6, "check_direction": False}
+    found = tune(odds, labels, "roc_auc", **settings)
+    assert found.found.meaning.kind == kind
+    assert found.metric_before == pytest.approx(roc_auc_score(labels, odds))
+    share = odds.clip(0, 1)
+    both = np.stack([1 - share, share], 1)
+    both[-1] = [1 - last, last]
+    assert tune(both, labels, "roc_auc", **settings).found.meaning.kind == kind
+
+
 def test_probabilities_stay_probabilities():
     odds, labels = rare_tumours()
     share = sigmoid(odds)
@@ -192,73 +210,6 @@ def test_outputs_that_nothing_improves_stay_as_they_are():
     assert found.expected is None
     assert torch.equal(found.shifted(outputs), outputs)
     assert found.metric_before == found.metric_after == 1
-
-
-LONGER = {"queries": 24, "progress": False}
-
-
-@pytest.fixture
-def at_most_300(monkeypatch):
-    monkeypatch.setattr(sys.modules["metricopt.tune"], "MOST", 300)
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_a_search_on_some_examples_is_confirmed_on_all():
-    (logits, labels), _ = rare_digits()
-    sizes, place = [], np.arange(len(labels))
-
-    def scored(outputs, targets, place):
-        assert torch.equal(targets, torch.tensor(labels)[place])
-        sizes.append(len(targets))
-        return macro_f1(targets, outputs.argmax(1))
-
-    found = tune(
-        logits,
-        labels,
-        scored,
-        higher_is_better=True,
-        columns={"place": place},
-        **LONGER,
-    )
-    assert (found.examples, found.searched) == (550, 275)
-    assert sizes[-2:] == [550, 550]
-    assert set(sizes[:-2]) <= {275}
-    assert len(sizes) == found.spent.queries <= 24
-    assert found.metric_before == macro_f1(labels, logits.argmax(1))
-    assert found.metric_after == macro_f1(labels, found.predict(logits))
-    assert found.metric_after > found.metric_before
-    assert "The search saw 275 of the examples." in found.summary()
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_what_all_examples_do_not_confirm_is_refused():
-    (logits, labels), _ = rare_digits()
-
-    def worse_on_all(outputs, targets):
-        value = macro_f1(targets, outputs.argmax(1))
-        return value if len(targets) < 300 else 1 - value
-
-    found = tune(logits, labels, worse_on_all, higher_is_better=True, **LONGER)
-    assert not found.offsets.any()
-    assert found.metric_before == found.metric_after
-    assert "On all 550 examples nothing is gained" in found.summary()
-    assert found.expected is None
-
-
-@pytest.mark.usefixtures("at_most_300")
-def test_what_was_found_survives_a_failure_on_all_examples():
-    (logits, labels), _ = rare_digits()
-
-    def fails_on_all(outputs, targets):
-        if len(targets) > 300:
-            raise ValueError("too many")
-        return macro_f1(targets, outputs.argmax(1))
-
-    with pytest.raises(MetricError, match="too many") as caught:
-        tune(logits, labels, fails_on_all, higher_is_better=True, **LONGER)
-    assert caught.value.partial.phi.any()
-    with pytest.raises(ConfigError, match=r"at least 6 for more than 300 examples"):
-        tune(logits, labels, "accuracy", queries=5)
 
 
 def test_answers_are_kept_in_a_file(tmp_path, monkeypatch):
@@ -376,6 +327,43 @@ def test_outputs_of_another_form_are_refused():
         tuned_digits().predict(torch.zeros(4, 9, dtype=torch.float64))
     with pytest.raises(ShapeError, match=r"outputs must be \[N, 10\], got \[\["):
         tuned_digits().shifted([[1, 2]])
+
+
+@cache
+def tuned_shares():
+    odds, labels = rare_tumours()
+    share = sigmoid(odds)
+    both = np.stack([1 - share, share], 1)
+    return {
+        given.ndim: tune(given, labels, "accuracy", queries=6, progress=False)
+        for given in (share, both)
+    }
+
+
+STRANGE = {
+    "missing": (
+        [0.1, math.nan],
+        "must be finite numbers, got NaN .* 1 of 2 examples",
+    ),
+    "infinite": ([math.inf, 0.1], "must be finite numbers, .* first for example 0$"),
+    "logits": ([0.5, -3.0], r"must be probabilities in \[0, 1\], as .*, got -3 to "),
+}
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("name", STRANGE)
+def test_later_outputs_are_of_the_kind_that_chose_the_offsets(name, axes):
+    numbers, text = STRANGE[name]
+    share = np.array(numbers)
+    given = share if axes == 1 else np.stack([1 - share, share], 1)
+    found = tuned_shares()[axes]
+    for use in (found.predict, found.shifted):
+        with pytest.raises(DataError, match=f"^outputs {text}"):
+            use(given)
+    rounded = np.array([1 + 1e-7, 0.0])
+    given = rounded if axes == 1 else np.stack([rounded, 1 - rounded], 1)
+    assert len(found.predict(given)) == 2
+    assert len(found.predict(given[:0])) == 0
 
 
 def test_a_figure_shows_the_queries():

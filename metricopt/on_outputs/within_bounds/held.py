@@ -158,7 +158,7 @@ class Elsewhere:
         found = []
         for part in self._weights.split(SAMPLES_AT_ONCE):
             repeated = views.expand(len(part), *views.shape[1:])
-            groups = statistics.pooled(repeated, part, self.folds)
+            groups = statistics.pooled(repeated, part.float(), self.folds)
             found.append(self.value.predict_each(groups))
         means, deviations = zip(*found, strict=True)
         return torch.cat(means), torch.cat(deviations)

@@ -1,5 +1,6 @@
 """Folds and samples of examples, and of classes where examples are compared."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from metricopt.on_outputs.folds import (
     lacking,
     parts_of,
     stratified_folds,
+    stratified_sample,
 )
 from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.detection import DetectionStatistics
@@ -28,6 +30,16 @@ def test_folds_are_drawn_and_alike_in_size_and_labels(classes):
     for label in range(classes):
         counts = torch.bincount(folds[targets == label], minlength=5)
         assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("size", [1, 100, 202, 203])
+def test_a_sample_has_its_size_and_is_alike_in_labels(size):
+    targets = torch.randint(7, (203,), generator=seeded())
+    places = stratified_sample(targets, size, seeded(1))
+    assert torch.equal(places, places.unique()) and len(places) == size
+    counts = targets[places].bincount(minlength=7)
+    expected = targets.bincount(minlength=7) * size / 203
+    assert (counts - expected).abs().max() < 1
 
 
 def test_classes_stay_together_in_folds_and_parts():
@@ -51,6 +63,26 @@ def test_bootstrap_samples_draw_classes():
         own = counts[:, statistics.targets == label]
         assert (own == own[:, :1]).all()
     assert len(counts[1:].unique(dim=0)) == 30
+
+
+@pytest.mark.parametrize("samples", [1, 20, 47])
+def test_bootstrap_samples_of_many_examples_take_little_memory(samples, monkeypatch):
+    whole, sizes, draw = seeded(1), [], torch.randint
+    drawn = draw(303, (samples, 303), generator=whole)
+    own = torch.stack([row.bincount(minlength=303) for row in drawn])
+
+    def drawing(high, size, **settings):
+        sizes.append(math.prod(size))
+        return draw(high, size, **settings)
+
+    monkeypatch.setattr(torch, "randint", drawing)
+    generator = seeded(1)
+    many = observed(classes=3, each=101)
+    monkeypatch.setattr(type(many), "compares", False)
+    counts = bootstrap(many, samples, generator)
+    assert torch.equal(counts, torch.cat([torch.ones(1, 303), own]).to(counts))
+    assert torch.equal(generator.get_state(), whole.get_state())
+    assert counts.element_size() == 2 and max(sizes) <= 20 * 303
 
 
 @pytest.mark.parametrize(
