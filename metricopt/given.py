@@ -22,6 +22,7 @@ class Given:
         network: whether there is a network; if not, inputs are outputs that are known,
             `train` is `observe`, and nothing is fine-tuned under other losses.
         dear: why phi are output offsets alone, if the network takes too long.
+        theta: fingerprint of the weights and buffers, from before the network ran.
     """
 
     train: Examples
@@ -31,6 +32,7 @@ class Given:
     meaning: Meaning
     network: bool = True
     dear: str = ""
+    theta: str = ""
 
     @property
     def columns(self) -> Columns:

@@ -1,6 +1,7 @@
 """Before any query: does a network run on the inputs, and do so the same later?"""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import TypeVar
 
 import torch
@@ -42,11 +43,13 @@ def checked_network(network: nn.Module) -> nn.Module:
             f"torch.autocast({on[0]!r}) must be off around finetune, as it would round "
             "phi, too: put it into the forward of the network"
         )
-    for name, weight in network.named_parameters():
-        if is_lazy(weight):
+    for name, held in chain(network.named_parameters(), network.named_buffers()):
+        if is_lazy(held):
+            kind = "weight" if isinstance(held, nn.Parameter) else "buffer"
             raise ConfigError(
-                f"the weight {name!r} has no shape yet: run the network once before"
+                f"the {kind} {name!r} has no shape yet: run the network once before"
             )
+    for name, weight in network.named_parameters():
         if weight.is_inference():
             raise ConfigError(
                 f"the weight {name!r} was made in torch.inference_mode(), so that no "
