@@ -20,6 +20,19 @@ from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
 
+def require_default_cpu() -> None:
+    """Raise ConfigError for a default device of torch that is not the CPU.
+
+    Generators and small tensors are made on the default device, and stay on the CPU.
+    """
+    device = torch.get_default_device()
+    if device.type != "cpu":
+        raise ConfigError(
+            f"expected the default device cpu, got {device}: call "
+            "torch.set_default_device('cpu') and move the model itself, if there is one"
+        )
+
+
 def checked_network(network: nn.Module) -> nn.Module:
     """Return a network; refuse autocast, and layers or weights it cannot work with.
 
@@ -27,10 +40,11 @@ def checked_network(network: nn.Module) -> nn.Module:
     for it here.
 
     Raises:
-        ConfigError: if a result is applied to the network, autocast is on, the weights
-            cannot be used with gradients, or a layer takes its statistics from the
-            batch.
+        ConfigError: if torch's default device is not the CPU, a result is applied to
+            the network, autocast is on, the weights cannot be used with gradients, or a
+            layer takes its statistics from the batch.
     """
+    require_default_cpu()
     network = getattr(network, "_orig_mod", network)
     if is_changed(network):
         raise ConfigError(

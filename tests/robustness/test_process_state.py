@@ -12,7 +12,14 @@ import pytest
 import torch
 from torch import nn
 
-from metricopt import ConfigError, FinetuneOptions, LazySplit, auto_adapter, finetune
+from metricopt import (
+    ConfigError,
+    FinetuneOptions,
+    LazySplit,
+    auto_adapter,
+    finetune,
+    tune,
+)
 from tests.robustness.heads import network, vectors
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
@@ -228,6 +235,20 @@ def test_weights_made_in_inference_mode_are_refused():
         model = network(64, 10)
     with pytest.raises(ConfigError, match=r"weight '0\.weight' was made in torch"):
         improve(model)
+
+
+@pytest.mark.parametrize("call", ["finetune", "tune"])
+def test_another_default_device_is_refused(call):
+    model, (inputs, targets) = network(64, 10), vectors("digits")
+    outputs = model(inputs).detach()
+    with (
+        torch.device("meta"),
+        pytest.raises(ConfigError, match="expected the default device cpu, got meta"),
+    ):
+        if call == "finetune":
+            improve(model, (inputs, targets))
+        else:
+            tune(outputs, targets, "mcr", progress=False)
 
 
 def test_autocast_is_refused():
