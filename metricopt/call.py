@@ -7,7 +7,6 @@ from torch import Tensor
 
 from metricopt.adapters.applied.agreement import check_applied, tried
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.export import fingerprint
 from metricopt.algorithm1.health import verdict
 from metricopt.errors import ConfigError
 from metricopt.finetuned import Finetuned, Spent
@@ -253,7 +252,7 @@ class FinetuneCall:
             metric_proposed=value,
             method=self.name,
             meaning=self.meaning,
-            theta=fingerprint(self.adapter.network),
+            theta=self._given.theta,
             kind=differing_shares(self.train.targets, self.observe.targets),
             few=self._few,
             spent=self._spent(0),

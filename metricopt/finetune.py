@@ -11,6 +11,7 @@ from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.base import NetworkAdapter
+from metricopt.adapters.export import fingerprint
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
     Unmodulated,
@@ -129,7 +130,8 @@ def improved(
     with QueryBar(total, shown=options.progress) as bar, kept_process(model):
         watch = Watch(bar, total, callback=options.callback, timeout=options.timeout)
         try:
-            given = _spared(model, read(), options)
+            theta = fingerprint(model)
+            given = replace(_spared(model, read(), options), theta=theta)
             made: type[FinetuneCall] = FinetuneCall
             if given.whole is not None:
                 made = ConfirmedCall

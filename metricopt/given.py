@@ -24,6 +24,7 @@ class Given:
         dear: why phi are output offsets alone, if the network takes too long.
         whole: all examples, which confirm what a search on a sample of them, `observe`,
             has found; None if `observe` is all there is.
+        theta: fingerprint of the weights and buffers, from before the network ran.
     """
 
     train: Examples
@@ -34,6 +35,7 @@ class Given:
     network: bool = True
     dear: str = ""
     whole: Examples | None = None
+    theta: str = ""
 
     @property
     def columns(self) -> Columns:

@@ -37,6 +37,7 @@ from metricopt.reading.columns import (
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.network import require_default_cpu
 from metricopt.reading.outputs import are_labels, are_within_unit, require_finite
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import bound_metric
@@ -170,8 +171,10 @@ def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOpti
     """Return the options with settings.
 
     Raises:
-        ConfigError: if one of them is about a network.
+        ConfigError: if one of them is about a network, or torch's default device is
+            not the CPU.
     """
+    require_default_cpu()
     require_kind("options", options, FinetuneOptions, "a FinetuneOptions")
     options = options.changed(**settings)
     for name in ("adapter", "size", "sites", "sampler"):

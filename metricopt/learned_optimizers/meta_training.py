@@ -6,6 +6,7 @@ the training goes back to its best weights if it diverges.
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.nn.utils import parameters_to_vector
 
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.loop import run_to_end
-from metricopt.checkpoints.state import start_of
+from metricopt.checkpoints.state import digest_of, start_of
 from metricopt.errors import LossError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
@@ -23,7 +24,7 @@ from metricopt.learned_optimizers.meta_gradient import MetaGradient
 from metricopt.learned_optimizers.objective import Objective
 from metricopt.learned_optimizers.settings import OptimizerTrained, OptimizerTraining
 from metricopt.learned_optimizers.unroll import Unroll
-from metricopt.process.seeding import make_generator
+from metricopt.process.seeding import globally_seeded, make_generator
 
 AT_START = (
     "the losses of the tasks, or their gradients, are not finite at phi_0, before any "
@@ -102,6 +103,7 @@ class _Run:
         self.weights = list(optimizer.parameters())
         self.adam = torch.optim.Adam(self.weights, settings.rate)
         self.gradient = MetaGradient(optimizer, settings)
+        self.first: InnerTasks | None = None
         self.done, self.kept, self.frozen, self.inner_steps = 0, 0, 0, 0
         self.seconds = 0.0
         self.losses: list[float] = []
@@ -112,13 +114,29 @@ class _Run:
         self.best: Tensor | None = None
 
     def key(self) -> str:
-        """Return what tells one training from another: settings, form, and start."""
+        """Return what tells one training from another: settings, start, first tasks."""
         settings = asdict(replace(self.settings, save_every=0.0))
         form = f"{type(self.optimizer).__name__} {self.optimizer.settings()}"
         validated = self.held_out is not None
         # What earlier versions did not know stands behind what they did.
         known = f"{settings}, optimizer {form}, validated {validated}"
-        return f"{known}, start {start_of(self.optimizer)}"
+        # Kept for the first iteration: drawing may be slow.
+        self.first = self._drawn(self.settings.numbers(0))
+        tasks = f"tasks {self._digest_of(self.first)}"
+        if self.held_out is not None:
+            tasks += f", held out {self._digest_of(self.held_out)}"
+        return f"{known}, start {start_of(self.optimizer)}, {tasks}"
+
+    def _drawn(self, numbers: Sequence[int]) -> InnerTasks:
+        batch = self.tasks(numbers)
+        _check(batch, len(numbers))
+        return batch
+
+    def _digest_of(self, tasks: InnerTasks) -> str:
+        """Return what tells tasks from others: their starts, and the losses there."""
+        with globally_seeded(0, self.weights[0].device):
+            losses = Unroll(self.optimizer, tasks).advance(0).losses
+        return digest_of([tasks.starts(), losses])
 
     @property
     def trained(self) -> LearnedOptimizer:
@@ -141,8 +159,9 @@ class _Run:
         iteration, settings = self.done, self.settings
         numbers = settings.numbers(iteration)
         length = settings.length(iteration, self.optimizer.horizon)
-        batch = self.tasks(numbers)
-        _check(batch, len(numbers))
+        batch, self.first = self.first, None
+        if batch is None or iteration:
+            batch = self._drawn(numbers)
         noise = make_generator("optimizer noise", settings.seed, iteration)
         self.gradient.begin(batch, length, noise)
         total = 0.0

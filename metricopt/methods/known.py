@@ -17,7 +17,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from safetensors.torch import save
 from torch import Tensor
@@ -30,6 +30,8 @@ from metricopt.learned_optimizers.saved import (
     load_optimizer,
     save_optimizer,
 )
+from metricopt.metrics.base import from_cost, to_cost
+from metricopt.metrics.scale import Scale
 from metricopt.statistics.contract import Groups
 
 STATISTICS, PHI = "metricopt-known-statistics-1", "metricopt-known-phi-1"
@@ -57,11 +59,24 @@ class KnownStatistics(Known):
 
     Attributes:
         groups: statistics of n queries, float64, [n, q] each.
-        costs: costs of these queries, float64, in [0, 1], shape [n].
+        costs: costs of these queries, float64, shape [n].
+        scale: on which the metric's values had these costs; None if that is not known,
+            as in files of earlier versions.
     """
 
     groups: Groups
     costs: Tensor
+    scale: Scale | None = None
+
+    def on(self, scale: Scale) -> "KnownStatistics":
+        """Return the same with costs on another scale; as it is if its own is unknown.
+
+        A metric without a range has a scale of its own in every call.
+        """
+        if self.scale in (None, scale):
+            return self
+        costs = to_cost(scale, from_cost(self.scale, self.costs))
+        return KnownStatistics(self.groups, costs, scale)
 
     def check(self, groups: Groups) -> None:
         """Check that statistics [B, q] each, of another network, are the same.
@@ -137,6 +152,8 @@ def save_known(path: str | os.PathLike[str], known: Known) -> None:
     if isinstance(known, KnownStatistics):
         tensors = {**known.groups, COSTS: known.costs}
         facts = {"format": STATISTICS}
+        if known.scale is not None:
+            facts["scale"] = json.dumps(asdict(known.scale))
     else:
         assert isinstance(known, KnownValueFunction)
         tensors = known.tensors
@@ -174,14 +191,21 @@ def load_known(path: str | os.PathLike[str]) -> Known:
         ) from error
 
 
-def _statistics(tensors: dict[str, Tensor], _: Mapping[str, str]) -> KnownStatistics:
-    """Return the statistics in a file; raise KeyError or ValueError for others."""
+def _statistics(
+    tensors: dict[str, Tensor], metadata: Mapping[str, str]
+) -> KnownStatistics:
+    """Return the statistics in a file; raise what the damage raises."""
     costs = tensors.pop(COSTS)
     queries = costs.shape[0] if costs.ndim == 1 else 0
     for name, values in {COSTS: costs[:, None], **tensors}.items():
         if values.ndim != 2 or len(values) != queries or not _is_finite(values):
             raise ValueError(f"{name} must hold finite numbers of every query")
-    return KnownStatistics(tensors, costs)
+    if "scale" not in metadata:
+        return KnownStatistics(tensors, costs)
+    scale = Scale(**json.loads(metadata["scale"]))
+    if not math.isfinite(scale.high - scale.low) or scale.low >= scale.high:
+        raise ValueError("scale must have finite ends low < high")
+    return KnownStatistics(tensors, costs, scale)
 
 
 def _value_function(

@@ -17,6 +17,7 @@ from metricopt.errors import (
     ShapeError,
     said,
 )
+from metricopt.metrics.scale import Scale
 from metricopt.reading.outputs import Outputs, Reads, Targets, leading, rows
 from metricopt.registry import Registry
 
@@ -337,13 +338,13 @@ class Metric(ABC):
         return float(scalar)
 
 
-def to_cost(metric: Metric, value: Tensor) -> Tensor:
+def to_cost(metric: Metric | Scale, value: Tensor) -> Tensor:
     """Convert native metric values to costs: lower is better, in [0, 1]."""
     fraction = (value - metric.low) / (metric.high - metric.low)
     return 1.0 - fraction if metric.higher_is_better else fraction
 
 
-def from_cost(metric: Metric, cost: Tensor) -> Tensor:
+def from_cost(metric: Metric | Scale, cost: Tensor) -> Tensor:
     """Convert costs back to native metric values; the inverse of `to_cost`."""
     fraction = 1.0 - cost if metric.higher_is_better else cost
     return metric.low + fraction * (metric.high - metric.low)

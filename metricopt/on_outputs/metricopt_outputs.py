@@ -154,7 +154,8 @@ class MetricOptOutputs(Method):
         found = self._concluded(searches, archive, generator)
         # What is known elsewhere is of one metric.
         learned = searches if task.bounds is None else []
-        return replace(found, known=tuple(search.known for search in learned))
+        known = (replace(search.known, scale=task.scale) for search in learned)
+        return replace(found, known=tuple(known))
 
     def _concluded(
         self,
@@ -192,9 +193,10 @@ class MetricOptOutputs(Method):
         along = coordinates(statistics, generator)
         candidates = snapshots(archive.task, along, self.portfolio, generator, rows)
         first, seeds = obvious(statistics), draw_seeds(rows, generator)
+        known = None if self.known is None else self.known.on(archive.task.scale)
         searches = [
             OutputsSearch(
-                self.search, statistics, along, Candidates(first, own), seed, self.known
+                self.search, statistics, along, Candidates(first, own), seed, known
             )
             for own, seed in zip(candidates, seeds, strict=True)
         ]

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class RandomStates:
@@ -50,17 +50,23 @@ RANDOM_STATES = RandomStates()
 def kept_process(network: nn.Module) -> ExitStack:
     """Put back, at the end of the context, what working on a network changes.
 
-    These are the training flag of every module, `requires_grad` of every parameter, and
-    the global random states of torch, numpy and Python, from which models and metrics
-    may draw. Where contexts of several threads overlap, the states are those from
-    before the first of them, and are put back after the last. Inside, gradients are
-    recorded even where the caller's `torch.no_grad()` or `torch.inference_mode()`
-    forbids it.
+    These are the training flag of every module, its buffers, `requires_grad` of every
+    parameter, and the global random states of torch, numpy and Python, from which
+    models and metrics may draw. Where contexts of several threads overlap, the states
+    are those from before the first of them, and are put back after the last. Inside,
+    gradients are recorded even where the caller's `torch.no_grad()` or
+    `torch.inference_mode()` forbids it.
     """
     stack: ExitStack[None] = ExitStack()
     with stack:
         for module in network.modules():
             stack.callback(setattr, module, "training", module.training)
+            for name, buffer in module.named_buffers(
+                recurse=False, remove_duplicate=False
+            ):
+                if buffer.layout == torch.strided:  # others cannot be compared
+                    before = buffer.detach().clone()
+                    stack.callback(_put_back, module, name, buffer, before)
         for weight in network.parameters():
             stack.callback(weight.requires_grad_, weight.requires_grad)
         RANDOM_STATES.keep()
@@ -71,6 +77,18 @@ def kept_process(network: nn.Module) -> ExitStack:
             # Compiled code does not see the hooks that work on the network puts in.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         return stack.pop_all()
+
+
+def _put_back(module: nn.Module, name: str, buffer: Tensor, before: Tensor) -> None:
+    """Give a module its own buffer again, with the values from before."""
+    # A table that was made anew and is not saved may be longer now; its module often
+    # notes the length in an attribute, and would read beyond the end of the old one.
+    saved = name not in module._non_persistent_buffers_set
+    if saved and module._buffers.get(name) is not buffer:
+        setattr(module, name, buffer)
+    if not torch.equal(buffer, before):
+        with torch.no_grad():
+            buffer.copy_(before)
 
 
 def one_thread() -> ExitStack:

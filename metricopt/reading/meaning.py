@@ -234,7 +234,7 @@ def meaning_of(
     kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
-        doubt = MIXED if mixed else _doubt(counted, classes, truth, same)
+        doubt = MIXED if mixed else _doubt(columns, counted, classes, truth, same)
         void = _void(counted, classes) if doubt and meaning.is_dense else ""
         return replace(meaning, doubt=doubt + void)
     stored = None if targets.dtype == torch.int64 else targets.dtype
@@ -275,8 +275,28 @@ def _are_mixed(targets: Tensor, classes: int) -> bool:
     return bool(labels.any() & ~whole.all())
 
 
-def _doubt(targets: Tensor, classes: int, truth: Truth, same: bool) -> str:
-    """Return a sentence if targets look like labels, but not of these classes."""
+ONE_HOT = (
+    "targets have one label in every row, and outputs sum to 1 in every row, like "
+    "one-hot classes and a softmax, but every label is decided by itself: for one "
+    "class per example, give targets.argmax(1)."
+)
+"""What is doubtful in targets that are one-hot, beside the outputs of a softmax."""
+
+
+def _are_one_hot(outputs: Tensor, targets: Tensor) -> bool:
+    """Return whether rows [N, C] of targets and of outputs in [0, 1] all sum to 1."""
+    if outputs.ndim != 2 or not bool((outputs >= 0).all()):
+        return False
+    sums = outputs.sum(1)
+    return bool(((sums - 1).abs() < UNIT).all() & (targets.sum(1) == 1).all())
+
+
+def _doubt(
+    outputs: Tensor, targets: Tensor, classes: int, truth: Truth, same: bool
+) -> str:
+    """Return a sentence if targets look like other labels than they are read as."""
+    if truth == "multi-label" and _are_one_hot(outputs, targets):
+        return ONE_HOT
     whole = not targets.is_floating_point() and not targets.is_complex()
     if truth != "other" or same or not whole or not targets.numel():
         return ""

@@ -1,6 +1,7 @@
 """Before any query: does a network run on the inputs, and do so the same later?"""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import TypeVar
 
 import torch
@@ -19,6 +20,19 @@ from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
 
+def require_default_cpu() -> None:
+    """Raise ConfigError for a default device of torch that is not the CPU.
+
+    Generators and small tensors are made on the default device, and stay on the CPU.
+    """
+    device = torch.get_default_device()
+    if device.type != "cpu":
+        raise ConfigError(
+            f"expected the default device cpu, got {device}: call "
+            "torch.set_default_device('cpu') and move the model itself, if there is one"
+        )
+
+
 def checked_network(network: nn.Module) -> nn.Module:
     """Return a network; refuse autocast, and layers or weights it cannot work with.
 
@@ -26,10 +40,11 @@ def checked_network(network: nn.Module) -> nn.Module:
     for it here.
 
     Raises:
-        ConfigError: if a result is applied to the network, autocast is on, the weights
-            cannot be used with gradients, or a layer takes its statistics from the
-            batch.
+        ConfigError: if torch's default device is not the CPU, a result is applied to
+            the network, autocast is on, the weights cannot be used with gradients, or a
+            layer takes its statistics from the batch.
     """
+    require_default_cpu()
     network = getattr(network, "_orig_mod", network)
     if is_changed(network):
         raise ConfigError(
@@ -42,11 +57,13 @@ def checked_network(network: nn.Module) -> nn.Module:
             f"torch.autocast({on[0]!r}) must be off around finetune, as it would round "
             "phi, too: put it into the forward of the network"
         )
-    for name, weight in network.named_parameters():
-        if is_lazy(weight):
+    for name, held in chain(network.named_parameters(), network.named_buffers()):
+        if is_lazy(held):
+            kind = "weight" if isinstance(held, nn.Parameter) else "buffer"
             raise ConfigError(
-                f"the weight {name!r} has no shape yet: run the network once before"
+                f"the {kind} {name!r} has no shape yet: run the network once before"
             )
+    for name, weight in network.named_parameters():
         if weight.is_inference():
             raise ConfigError(
                 f"the weight {name!r} was made in torch.inference_mode(), so that no "

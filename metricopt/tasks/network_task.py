@@ -16,6 +16,7 @@ from metricopt.losses.portfolio import LossFacts, Portfolio, make_portfolio
 from metricopt.metrics.base import Metric, to_cost
 from metricopt.metrics.confusion import class_shares, confusion_matrices, ratio
 from metricopt.metrics.constrained import Bounds, ConstrainedMetric
+from metricopt.metrics.scale import Scale
 from metricopt.process.seeding import Seeds
 from metricopt.reading.loss import check_loss, check_targets
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -151,9 +152,10 @@ class NetworkTask(Task):
         check_loss(name, self._row_losses, outputs, targets, phi)
 
     @property
-    def unit(self) -> float:
-        """What a cost of 1 is in the native units of the metric."""
-        return self._metric.high - self._metric.low
+    def scale(self) -> Scale:
+        """The scale on which values of the metric are costs, after the first query."""
+        metric = self._metric
+        return Scale(metric.low, metric.high, metric.higher_is_better)
 
     @property
     def blocks(self) -> PhiBlocks:

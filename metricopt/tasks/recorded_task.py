@@ -13,6 +13,7 @@ from metricopt.metrics.constrained import (
     is_by_row,
     metrics_of,
 )
+from metricopt.metrics.scale import Scale
 from metricopt.process.watch import Watch
 from metricopt.tasks.observed_statistics import ObservedStatistics
 from metricopt.tasks.task import Task
@@ -79,9 +80,9 @@ class RecordedTask(Task):
         return self._inner.bounds
 
     @property
-    def unit(self) -> float:
-        """What a cost of 1 is to the task it wraps."""
-        return self._inner.unit
+    def scale(self) -> Scale:
+        """The scale of the task it wraps."""
+        return self._inner.scale
 
     @property
     def blocks(self) -> PhiBlocks:

@@ -19,6 +19,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.metrics.constrained import Bounds
+from metricopt.metrics.scale import Scale
 from metricopt.process.seeding import Seeds
 from metricopt.process.watch import Watch
 from metricopt.tasks.observed_statistics import ObservedStatistics
@@ -97,9 +98,14 @@ class Task(ABC):
         return self.meter.queries
 
     @property
+    def scale(self) -> Scale:
+        """The scale on which values of the metric are costs, after the first query."""
+        return Scale()
+
+    @property
     def unit(self) -> float:
         """What a cost of 1 is in the native units of the metric."""
-        return 1.0
+        return self.scale.high - self.scale.low
 
     @property
     def blocks(self) -> PhiBlocks:

@@ -15,6 +15,7 @@ from metricopt import (
     finetune,
     load_known,
     save_known,
+    tune,
 )
 from metricopt.methods.result import Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
@@ -46,6 +47,37 @@ def test_statistics_of_one_network_predict_the_metric_of_another(known):
     assert predicted == pytest.approx(first, abs=0.1)
     told.apply()
     assert macro_f1(model, TEST) > before + 0.05
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_costs_are_read_on_the_scale_of_the_call(sign, tmp_path):
+    labels = (torch.rand(800, generator=seeded(0)) < 0.3).long()
+    scores = 2 * labels - 1.6 + torch.randn(800, generator=seeded(1))
+
+    def price(outputs, targets):
+        alarms = (outputs > 0).long()
+        missed, false = targets * (1 - alarms), (1 - targets) * alarms
+        return sign * (60 * missed + 20 * false).double().mean().item()
+
+    def priced(outputs, **settings):
+        given = {"outputs": "logits", "progress": False, "higher_is_better": sign < 0}
+        return tune(outputs, labels, price, **(given | settings)).found
+
+    first = priced(scores, queries=20)
+    path = tmp_path / "known.safetensors"
+    save_known(path, first.known)
+    known = load_known(path)
+    assert known.scale == first.known.scale
+    told = priced(scores - 0.5, queries=8, known=known)
+    # Values of 9 and 11 have scales that end at 10 and at 100.
+    metric = told.metric
+    assert (metric.low, metric.high) != (known.scale.low, known.scale.high)
+    for predicted, observed in told.evidence.trials:
+        assert predicted == pytest.approx(observed, abs=0.02)
+    # Nothing is known of the scale in a file of an earlier version.
+    old = replace(known, scale=None)
+    assert old.on(told.known.scale) is old
+    assert known.on(known.scale) is known
 
 
 def test_what_does_not_predict_is_forgotten(known):

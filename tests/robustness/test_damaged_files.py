@@ -131,6 +131,19 @@ def test_statistics_that_do_not_go_together_are_refused(tmp_path, groups, costs,
 
 
 @pytest.mark.parametrize(
+    "scale",
+    ["{", "[]", '{"high": 1e999}', '{"low": 1}', '{"low": "0"}', '{"most": 2}'],
+)
+def test_statistics_with_a_damaged_scale_are_refused(tmp_path, scale):
+    path = tmp_path / "known.safetensors"
+    metadata = {"format": "metricopt-known-statistics-1", "scale": scale}
+    path.write_bytes(save({**GROUPS, "costs": COSTS}, metadata))
+    with pytest.raises(ConfigError, match="is damaged, no part of it") as caught:
+        load_known(path)
+    one_sentence(caught, path)
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"facts": "{"},

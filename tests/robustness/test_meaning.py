@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy, cross_entropy, nll_loss
 
-from metricopt import ConfigError, DataError, MetricError
+from metricopt import ConfigError, DataError, MetricError, tune
 from metricopt.reading.meaning import Meaning, meaning_of
 from tests.robustness.heads import (
     CE,
@@ -209,6 +209,34 @@ def test_an_own_loss_says_which_label_it_leaves_out():
     found = run(model, data, loss, sk.accuracy_score)
     assert found.metric_before == pytest.approx(right, abs=1e-9)
     assert not any("no labels" in each for each in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("link", "labels", "doubted"),
+    [
+        (torch.softmax, 1, True),
+        (torch.softmax, 2, False),
+        (lambda outputs, _: outputs.sigmoid(), 1, False),
+        (lambda outputs, _: outputs, 1, False),
+    ],
+)
+def test_one_hot_targets_of_a_softmax_are_doubted(link, labels, doubted):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(60, 4, generator=generator)
+    targets = torch.zeros(60, 4, dtype=torch.int64)
+    targets.scatter_(1, logits.topk(labels).indices, 1)
+    outputs = link(logits, 1)
+    given = "logits" if bool((outputs < 0).any()) else "probabilities"
+    found = meaning_of(outputs, targets, loss=None, given=given)
+    assert found.truth == "multi-label"
+    assert ("give targets.argmax(1)" in found.doubt) == doubted
+
+
+def test_the_doubt_about_one_hot_targets_is_a_warning():
+    outputs = torch.randn(80, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
+    targets = nn.functional.one_hot(torch.arange(80) % 3)
+    found = tune(outputs, targets, "f1_macro", queries=6, progress=False)
+    assert any("targets.argmax(1)" in each for each in found.warnings)
 
 
 @pytest.mark.parametrize("outside", [(255, 254), (-1, 3)])

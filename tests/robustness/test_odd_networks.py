@@ -135,6 +135,10 @@ REFUSED = {
     ),
     "own forward": (with_own_forward, "forward of a Sequential was replaced"),
     "lazy": (lambda: nn.LazyLinear(10), "the weight 'weight' has no shape yet"),
+    "lazy buffers": (
+        lambda: nn.LazyBatchNorm1d(affine=False),
+        "the buffer 'running_mean' has no shape yet",
+    ),
 }
 
 

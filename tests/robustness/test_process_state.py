@@ -12,7 +12,14 @@ import pytest
 import torch
 from torch import nn
 
-from metricopt import ConfigError, FinetuneOptions, LazySplit, auto_adapter, finetune
+from metricopt import (
+    ConfigError,
+    FinetuneOptions,
+    LazySplit,
+    auto_adapter,
+    finetune,
+    tune,
+)
 from tests.robustness.heads import network, vectors
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
@@ -106,6 +113,45 @@ def test_everything_is_as_it_was_after_the_call(own):
         improve(model, options=replace(QUICK, adapter=adapter))
 
 
+class Counting(nn.Module):
+    """A layer whose buffers change in every pass, as a counter or a cache does."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(2, dtype=torch.int64))
+        self.register_buffer("last", self.calls[1])
+        self.register_buffer("bound", torch.zeros(()))
+        self.register_buffer("unsaved", torch.zeros(()), persistent=False)
+        self.register_buffer("table", torch.zeros(0), persistent=False)
+        self.register_buffer("sparse", torch.eye(2).to_sparse(), persistent=False)
+
+    def forward(self, inputs):
+        self.calls += 1
+        self.bound = self.bound + 1
+        self.unsaved += 1
+        if not len(self.table):
+            self.table = torch.arange(9)
+        return inputs
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_buffers_that_a_pass_changes_are_put_back(fault, tmp_path):
+    model = mixed(network(64, 8), Counting(), network(8, 10))
+    layer = model[1]
+    own = layer.calls, layer.last, layer.bound, layer.unsaved
+    with assert_unchanged(model):
+        if fault:
+            with pytest.raises(Exception, match="KeyError"):
+                improve(model, metric=failing, higher_is_better=True)
+        else:
+            improve(model).save(tmp_path / "phi.safetensors")
+    now = layer.calls, layer.last, layer.bound, layer.unsaved
+    assert all(one is other for one, other in zip(own, now, strict=True))
+    assert not any(each.any() for each in now)
+    # A layer may know its table by its own flag only: a longer one stays.
+    assert len(layer.table) == 9
+
+
 @pytest.mark.parametrize("fault", ["metric", "loss", "model", "interrupt", "config"])
 def test_everything_is_as_it_was_after_an_exception(fault):
     def interrupted(*_):
@@ -189,6 +235,20 @@ def test_weights_made_in_inference_mode_are_refused():
         model = network(64, 10)
     with pytest.raises(ConfigError, match=r"weight '0\.weight' was made in torch"):
         improve(model)
+
+
+@pytest.mark.parametrize("call", ["finetune", "tune"])
+def test_another_default_device_is_refused(call):
+    model, (inputs, targets) = network(64, 10), vectors("digits")
+    outputs = model(inputs).detach()
+    with (
+        torch.device("meta"),
+        pytest.raises(ConfigError, match="expected the default device cpu, got meta"),
+    ):
+        if call == "finetune":
+            improve(model, (inputs, targets))
+        else:
+            tune(outputs, targets, "mcr", progress=False)
 
 
 def test_autocast_is_refused():

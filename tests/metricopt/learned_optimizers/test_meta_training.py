@@ -250,6 +250,64 @@ def test_states_of_other_trainings_are_refused(tmp_path):
             train_optimizer(learned, Quadratics, asked, checkpoint=path)
 
 
+class Steeper(Quadratics):
+    """The same starts, and losses that are twice as high."""
+
+    def losses(self, phi, step):
+        return 2 * super().losses(phi, step)
+
+
+HELD_OUT = Quadratics(range(900, 904))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "held_out"),
+    [
+        (Steeper, HELD_OUT),
+        (lambda numbers: Quadratics([n + 50 for n in numbers]), HELD_OUT),
+        (Quadratics, Steeper(range(900, 904))),
+        (Quadratics, Quadratics(range(901, 905))),
+    ],
+)
+def test_a_state_of_other_tasks_is_refused(tasks, held_out, tmp_path):
+    path = tmp_path / "state.pt"
+    train_optimizer(
+        mlp(), Quadratics, settings(), held_out=HELD_OUT, checkpoint=path, show=False
+    )
+    part = "held out" if tasks is Quadratics else "tasks"
+    with pytest.raises(ConfigError, match=rf"expected {part} \w+, got {part} \w+:"):
+        train_optimizer(
+            mlp(), tasks, settings(), held_out=held_out, checkpoint=path, show=False
+        )
+
+
+def test_a_state_of_a_version_that_did_not_look_at_tasks_is_taken(tmp_path):
+    path, learned = tmp_path / "state.pt", mlp()
+    found = train_optimizer(learned, Quadratics, settings(), checkpoint=path)
+    state = torch.load(path)
+    state["key"], *_ = state["key"].split(", tasks ")
+    torch.save(state, path)
+    again = mlp()
+    assert train_optimizer(again, Quadratics, settings(), checkpoint=path) == found
+    assert torch.equal(weights(again), weights(learned))
+
+
+def test_a_checkpoint_draws_nothing_that_a_training_draws(tmp_path):
+    class Drawing(Bare):
+        """Losses with noise of torch's global generator."""
+
+        def losses(self, phi, step):
+            return super().losses(phi, step) * (1 + 0.1 * torch.rand(()))
+
+    asked, found = settings(objective=LOSS_ALONE), []
+    for path in (None, tmp_path / "state.pt"):
+        learned = mlp(inputs=LOSS_INPUTS)
+        torch.manual_seed(0)
+        train_optimizer(learned, Drawing, asked, checkpoint=path)
+        found.append(weights(learned))
+    assert torch.equal(*found)
+
+
 @pytest.mark.parametrize(
     ("tasks", "error", "message"),
     [
