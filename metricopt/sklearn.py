@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from metricopt.errors import ConfigError
-from metricopt.label_metrics import Array, LabelMetric, named
-from metricopt.metric_tuned import MetricTuned, cut
+from metricopt.estimators.label_metrics import Array, LabelMetric, named
+from metricopt.estimators.metric_tuned import MetricTuned, cut
+from metricopt.estimators.tuned_regressor import MetricTunedRegressor
 from metricopt.metrics.aucpr import AveragePrecision
 from metricopt.metrics.base import Metric
 from metricopt.metrics.top_k import TopK
@@ -27,7 +28,6 @@ from metricopt.reading.columns import as_columns, columned
 from metricopt.reading.expected import SURE_LOGIT
 from metricopt.reading.meaning import Kind
 from metricopt.tuned import Tuned
-from metricopt.tuned_regressor import MetricTunedRegressor
 
 __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 

@@ -94,20 +94,20 @@ ROOMS = {
     "metricopt.call": "errors process reading reading.columns reading.outputs "
     "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
     "algorithm1 methods on_outputs finetuned options journal given",
+    "metricopt.confirmed_call": "process tasks adapters metrics methods finetuned "
+    "options journal given call",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
     "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
-    "options journal given call",
-    "metricopt.tuned": "errors estimate reading.columns reading.inputs methods "
-    "finetuned",
+    "options journal given call confirmed_call",
+    "metricopt.tuned": "errors estimate reading.columns reading.inputs "
+    "reading.outputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
-    "metrics methods on_outputs finetuned options given finetune tuned",
-    "metricopt.label_metrics": "errors reading reading.outputs metrics",
-    "metricopt.metric_tuned": "errors estimate reading.meaning label_metrics metrics "
-    "tune tuned",
-    "metricopt.tuned_regressor": "reading.meaning label_metrics metrics metric_tuned",
-    "metricopt.sklearn": "reading.meaning label_metrics metrics metric_tuned "
-    "tuned_regressor",
+    "metrics methods on_outputs finetuned options given confirmed_call finetune tuned",
+    "metricopt.estimators": "errors estimate reading reading.outputs reading.meaning "
+    "metrics tune tuned",
+    "metricopt.sklearn": "errors reading reading.columns reading.meaning metrics tuned "
+    "estimators",
     "baselines.losses": "",
     "baselines.detection_losses": "losses",
     "baselines.embedding_losses": "losses",

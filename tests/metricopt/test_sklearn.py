@@ -30,7 +30,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from metricopt import ConfigError, at_least, metric_tuned
+from metricopt import ConfigError, at_least
+from metricopt.estimators import metric_tuned
 from metricopt.sklearn import MetricTunedClassifier
 from tests.source_tree import ROOT
 

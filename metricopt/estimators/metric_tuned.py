@@ -21,7 +21,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from metricopt.errors import ConfigError, require_kind
 from metricopt.estimate import Estimate
-from metricopt.label_metrics import Array, LabelMetric, check_name, named, named_for
+from metricopt.estimators.label_metrics import (
+    Array,
+    LabelMetric,
+    check_name,
+    named,
+    named_for,
+)
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind

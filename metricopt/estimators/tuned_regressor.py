@@ -8,8 +8,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from metricopt.label_metrics import Array, LabelMetric
-from metricopt.metric_tuned import MetricTuned, cut
+from metricopt.estimators.label_metrics import Array, LabelMetric
+from metricopt.estimators.metric_tuned import MetricTuned, cut
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind

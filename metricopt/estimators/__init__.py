@@ -1,0 +1,1 @@
+"""What the estimators of `metricopt.sklearn` are made of."""
