@@ -118,4 +118,5 @@ def test_the_tests_run_in_the_checkout(monkeypatch, tmp_path):
     monkeypatch.setattr(subprocess, "run", start)
     assert main(["test"]) == 5
     command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile"]
+    command.append("--no-loadscope-reorder")
     assert started == [(command, ROOT, str(tmp_path / "my data"))]
