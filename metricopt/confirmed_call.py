@@ -79,17 +79,20 @@ class ConfirmedCall(FinetuneCall):
         chances = (evidence.met if kept else evidence.met_before) if evidence else ()
         if not kept:
             after = first
-        if phi.any() and not kept:
+        is_known = found.phi.any()
+        if is_known and not kept:
             phi, evidence = torch.zeros_like(phi), self._refuted(evidence)
+        value = self._objective(proposed) if is_known else found.metric_proposed
         return replace(
             found,
             phi=phi,
             metric_before=self._objective(first),
             metric_after=self._objective(after),
-            metric_proposed=self._objective(proposed),
+            metric_proposed=value,
             evidence=evidence,
             bounds=reports(self.metric, first, after, chances),
-            is_worse=None if self.task.bounds is None else worse,
+            # What the search has turned down was not asked for here.
+            is_worse=worse if is_known else found.turned_down,
             spent=self._spent(found.spent.gradient_steps),
             examples=self._whole.examples,
         )

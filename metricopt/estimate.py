@@ -25,7 +25,7 @@ class Estimate:
     is_of_choice: bool = False
 
     def less(self, known: float) -> "Estimate":
-        """Return the estimate of what remains beyond a gain that is had anyway."""
+        """Return the gain over a start that is better by `known`."""
         ends = self.low - known, self.high - known
         return replace(self, value=self.value - known, low=ends[0], high=ends[1])
 

@@ -35,7 +35,7 @@ METHODS = ("predict_proba", "decision_function")
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
 TIE = 1e-30
-"""What an output is below 0 where both of two classes are as likely."""
+"""Stands for an output of 0, a tie of two classes, so that the first is decided."""
 
 
 def _offers(method: str) -> Callable[[Any], bool]:
@@ -56,15 +56,17 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     `shifted` changes probabilities.
 
     Where `predict` of the classifier decides otherwise than by its largest output, as
-    that of `FixedThresholdClassifier`, the classifier stays as it is unless the gain
-    over its own decisions shows.
+    `FixedThresholdClassifier` does, the classifier stays as it is unless the gain over
+    its own decisions shows. With bounds, nothing is compared with these: the report
+    says so.
 
     Args:
         estimator: a classifier with `predict_proba` or `decision_function`.
         metric: the name of a scorer of scikit-learn or of a metric of metricopt; a
             scorer, a function of `sklearn.metrics`, or any function of (y_true,
-            y_pred). Scorers and functions get labels as they are given to `fit`. A
-            function of your own needs `options={"higher_is_better": ...}`.
+            y_pred), or of (y_pred, y_true) with names that say so. Scorers and
+            functions get labels as they are given to `fit`. A function of your own
+            needs `options={"higher_is_better": ...}`.
         cv: number of folds, a splitter or splits; None for 5 folds. A number in (0, 1)
             is the share of one held-out part. "prefit" if the estimator is fitted, on
             other examples than `fit` gets.
@@ -119,17 +121,22 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             self.classes_ = np.unique(self.estimator.classes_)
         held = self._held_out(X, y, routed)
         codes, columns = self._codes(y[held.places]), cut(routed.score, held.places)
-        found = self._tuned(held.outputs, codes, scored, columns)
+        own = self._codes(held.predicted)
+        others = int((_decided(held.outputs) != own).sum())
+        spared = int(others > 0 and not self.constraints)
+        found = self._tuned(held.outputs, codes, scored, columns, spared=spared)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()
         self._adopted(found)
-        own = self._codes(held.predicted)
-        others = int((_decided(held.outputs) != own).sum())
         if others:
-            sure, metric = _sure(own, len(self.classes_)), found.found.metric
-            beside = as_columns(columns, len(codes), "these examples")
-            targets = columned(torch.from_numpy(codes), beside, metric.columns)
-            self._compare(found, metric.value(sure, targets), others, len(codes))
+            said = f"otherwise than by its largest output for {others} examples"
+            if spared:
+                sure = _sure(own, len(self.classes_))
+                said += self._compared(found, sure, codes, columns)
+            self.report_ = (
+                f"predict of the {type(self.estimator).__name__} decides {said}.\n"
+                f"Against the largest output: {self.report_}"
+            )
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -232,31 +239,39 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                 "labels, or use metricopt.tune"
             )
 
-    def _compare(self, found: Tuned, own: float, others: int, count: int) -> None:
-        """Keep the classifier unless the gain over its own decisions shows.
+    def _compared(
+        self, found: Tuned, own: Tensor, codes: Array, columns: dict[str, Any]
+    ) -> str:
+        """Keep the classifier unless the gain over its own decisions shows; say which.
 
         Args:
             found: what is expected of the offsets, against the largest output.
-            own: metric of its own decisions.
-            others: examples for which these are others.
-            count: all examples.
+            own: outputs that decide as `predict` of the classifier does.
+            codes: places of the labels among the classes, [N].
+            columns: what the metric takes beside them.
         """
-        better = 1 if found.found.metric.higher_is_better else -1
-        ahead = better * (own - found.metric_before)
+        metric = found.found.metric
+        beside = as_columns(columns, len(codes), "these examples")
+        targets = columned(torch.from_numpy(codes), beside, metric.columns)
+        value = metric.value(own, targets)
+        ahead = (value - found.metric_before) * (1 if metric.higher_is_better else -1)
         expected = None if found.expected is None else found.expected.less(ahead)
         self.n_queries_ += 1
-        self.metric_before_, self.expected_ = own, expected
-        said = (
-            f"predict of the {type(self.estimator).__name__} decides otherwise than by "
-            f"its largest output for {others} of {count} examples, and has {own:.4g}"
-        )
+        self.metric_before_, self.expected_ = value, expected
+        said = f", and has {value:.4g}"
         if expected is not None and expected.low > 0:
-            said = f"{said}: on other data it is beaten, {expected.describe()}."
-        else:
-            said = f"{said}: no gain over this shows, so it stays as it is."
-            self.offsets_, self.scales_ = 0 * self.offsets_, np.ones(1)
-            self.metric_after_, self.expected_ = own, None
-        self.report_ = f"{said}\nAgainst the largest output: {self.report_}"
+            return f"{said}: on other data it is beaten, {expected.describe()}"
+        self.offsets_, self.scales_ = 0 * self.offsets_, np.ones(1)
+        self.metric_after_, self.expected_ = value, None
+        return f"{said}: no gain over this shows, so it stays as it is"
+
+    def _of_estimator(self, method: str, X: Any) -> Array:  # noqa: N803
+        found = super()._of_estimator(method, X)
+        order = np.argsort(self.estimator_.classes_)
+        if (order == np.arange(len(order))).all():
+            return found
+        turned: Array = -found if found.ndim == 1 else found[:, order]
+        return turned
 
     def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
         return scored.of_codes(self.classes_, higher_is_better)

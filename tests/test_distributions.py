@@ -79,7 +79,7 @@ def test_the_wheel_holds_every_module_of_the_library_and_no_other(made):
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_the_example_of_the_readme_runs_from_what_is_installed(made, kind, tmp_path):
+def test_both_can_be_installed_and_run_the_example_of_the_readme(made, kind, tmp_path):
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False, symlinks=True)
@@ -93,7 +93,7 @@ def test_the_example_of_the_readme_runs_from_what_is_installed(made, kind, tmp_p
     # A source distribution is built with the setuptools of this environment.
     command += ["--no-deps", "--no-index", "--no-build-isolation", vars(made)[kind]]
     subprocess.run(command, check=True, capture_output=True)
-    # The wheel is made of the source distribution, so what it runs both run.
+    # The wheel is built from the source distribution: the example runs once.
     code = code if kind == "wheel" else "import metricopt"
     program = f"{code}\nprint(metricopt.__file__, metricopt.__version__)"
     found = subprocess.run(

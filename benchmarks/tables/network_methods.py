@@ -24,7 +24,7 @@ TRAINING = (
     "The last training of every method takes as many steps as cross-entropy, from the "
     "same weights; `times` below counts all its steps."
 )
-ASKS = "is not one of the methods trained here, since a training takes minutes"
+ASKS = "is not trained here: this table trains a few named methods only"
 COMMON_NOTES = (
     "The last state of a network is kept, not the best: the one-cycle rate ends at 0.",
     "`queries` are all that a network's training made, and those of MetricOpt on top.",

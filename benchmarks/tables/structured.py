@@ -10,7 +10,7 @@ from benchmarks.rows import network_methods
 from benchmarks.rows.contract import Row
 from benchmarks.tables.table import Place, Table, table
 
-ASKS = "is not one of the methods trained here, since a training takes minutes"
+ASKS = "is not trained here: this table trains a few named methods only"
 BLOCKS = (Block("natural", "natural sampling"),)
 TRAINING = (
     "The last training of every method takes as many steps as that with the usual "

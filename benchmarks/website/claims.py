@@ -58,8 +58,8 @@ def _numbers(paper: str, where: str, *lines: tuple[str, ...]) -> list[Claim]:
 
 
 MCR, AUCPR = "cifar10/mcr", "cifar10/aucpr"
-BEYOND_LO = "Its Jaccard index on {} is above that of Lovász-Softmax."
-BEYOND_CS = "Its F on {} is above that of networks trained for it by weighted costs."
+BEYOND_LO = "It beats Lovász-Softmax in the Jaccard index on {}."
+BEYOND_CS = "It beats training with weighted costs in F on {}."
 LARGE, SHOTS = "metricopt-sgd-large-margin", "miniimagenet/5-way-{}-shot"
 CLAIMS: tuple[Claim, ...] = (
     *_numbers(
@@ -318,7 +318,7 @@ def _witnesses(claim: Claim, reports: Sequence[Report]) -> Iterator[Witness]:
 def _held_against(report: Report, cell: Cell, claim: Claim) -> tuple[Cell | None, str]:
     """Return the cell that the paper's number is compared with, and the verdict.
 
-    It is that of the base row of the table where we have no row of the paper's.
+    If we lack the paper's base row, it is the cell of our table's base row.
     """
     for other in report.cells:
         same_place = other.block == cell.block and other.column == cell.column

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def data(self) -> str:
-        """The data sets of these records, and over how many replicates."""
+        """The data sets and the number of replicates of the records shown."""
         names = {r.data["variant"] for r in self.shown if "variant" in r.data}
         replicates = len({record.spec.replicate for record in self.shown})
         many = "1 replicate" if replicates == 1 else f"{replicates} replicates"

@@ -44,7 +44,7 @@ class HeldOut:
 
     Attributes:
         outputs: see `MetricTuned._outputs`.
-        predicted: what `predict` says.
+        predicted: what `predict` says, if outputs may decide otherwise.
         places: places of the examples, [N].
     """
 
@@ -209,7 +209,9 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
         places = np.asarray(places)
         outputs = self._finite(self._outputs(fitted, X), places)
-        return HeldOut(outputs, np.asarray(fitted.predict(X)), places)
+        decides = self.kind == "logits"
+        predicted = np.asarray(fitted.predict(X)) if decides else outputs
+        return HeldOut(outputs, predicted, places)
 
     def _finite(self, outputs: Array, places: Array) -> Array:
         """Return outputs of examples at places [n]; ValueError if they are not finite.
@@ -246,6 +248,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         targets: Array,
         scored: LabelMetric | None,
         columns: dict[str, Any],
+        *,
+        spared: int = 0,
     ) -> Tuned:
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
         metric = self.metric
@@ -256,7 +260,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
             targets,
             metric,
             columns=columns,
-            queries=self.queries,
+            queries=self.queries - spared,
             constraints=[self._bound(bound) for bound in self.constraints or ()],
             outputs=self.kind,
             **given,

@@ -133,10 +133,14 @@ class _Run:
         return batch
 
     def _digest_of(self, tasks: InnerTasks) -> str:
-        """Return what tells tasks from others: their starts, and the losses there."""
+        """Return what tells tasks from others: their starts, and the losses there.
+
+        Two digits of the losses, since sums of the same tasks may differ in the last.
+        """
         with globally_seeded(0, self.weights[0].device):
             losses = Unroll(self.optimizer, tasks).advance(0).losses
-        return digest_of([tasks.starts(), losses])
+        rounded = [float(f"{loss:.2g}") for loss in losses.flatten().tolist()]
+        return digest_of([tasks.starts(), torch.tensor(rounded)])
 
     @property
     def trained(self) -> LearnedOptimizer:

@@ -99,7 +99,7 @@ def bootstrap(
 
 
 def _counts(samples: int, units: int, generator: torch.Generator) -> Tensor:
-    """Return how often each unit counts: once, then in every sample, [1 + S, units]."""
+    """Return counts [1 + S, units]: a row of ones, then one for each sample drawn."""
     counts = torch.ones(1 + samples, units, dtype=torch.int16)
     for block in counts[1:].split(DRAWN_AT_ONCE):
         # The generator gives the same numbers, drawn at once or in blocks.

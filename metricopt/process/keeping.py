@@ -50,12 +50,12 @@ RANDOM_STATES = RandomStates()
 def kept_process(network: nn.Module) -> ExitStack:
     """Put back, at the end of the context, what working on a network changes.
 
-    These are the training flag of every module, its buffers, `requires_grad` of every
-    parameter, and the global random states of torch, numpy and Python, from which
-    models and metrics may draw. Where contexts of several threads overlap, the states
-    are those from before the first of them, and are put back after the last. Inside,
-    gradients are recorded even where the caller's `torch.no_grad()` or
-    `torch.inference_mode()` forbids it.
+    These are the training flag of every module, its buffers (but for sparse ones, and
+    unsaved ones that it replaces), `requires_grad` of every parameter, and the global
+    random states of torch, numpy and Python, from which models and metrics may draw.
+    Where contexts of several threads overlap, the states are those from before the
+    first of them, and are put back after the last. Inside, gradients are recorded even
+    where the caller's `torch.no_grad()` or `torch.inference_mode()` forbids it.
     """
     stack: ExitStack[None] = ExitStack()
     with stack:
@@ -81,9 +81,10 @@ def kept_process(network: nn.Module) -> ExitStack:
 
 def _put_back(module: nn.Module, name: str, buffer: Tensor, before: Tensor) -> None:
     """Give a module its own buffer again, with the values from before."""
-    # A table that was made anew and is not saved may be longer now; its module often
-    # notes the length in an attribute, and would read beyond the end of the old one.
-    saved = name not in module._non_persistent_buffers_set
+    # Unsaved buffers that were replaced stay: a module may have grown a table, and
+    # noted its length. Scripted modules hand out another tensor every time.
+    scripted = isinstance(module, torch.jit.ScriptModule)
+    saved = not scripted and name not in module._non_persistent_buffers_set
     if saved and module._buffers.get(name) is not buffer:
         setattr(module, name, buffer)
     if not torch.equal(buffer, before):

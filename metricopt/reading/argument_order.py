@@ -71,7 +71,7 @@ def names_outputs_first(function: Callable[..., object]) -> bool:
     except (TypeError, ValueError):
         return False
     placed = [_role(each.name) for each in parameters if each.kind in PLACED][:2]
-    return placed in (["outputs", "targets"], ["outputs", ""], ["", "targets"])
+    return placed in (["outputs", "targets"], ["outputs", ""])
 
 
 def _role(name: str) -> str:

@@ -166,9 +166,7 @@ def levels(column: Column) -> tuple[Tensor, list[str]]:
 
 def _name_of(number: Any) -> str:
     """Return a name that no other number has; the same for 1, 1.0 and True."""
-    if isinstance(number, np.floating):
-        return str(number).removesuffix(".0")
-    return str(int(number))
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def is_weight(column: Column) -> bool:

@@ -5,7 +5,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.metrics import f1_score, get_scorer, precision_score, recall_score
+from sklearn.metrics import (
+    f1_score,
+    get_scorer,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import FixedThresholdClassifier, RepeatedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -51,8 +57,19 @@ def test_a_classifier_stays_unless_the_gain_over_its_own_decisions_shows():
     assert tuned.metric_before_ == pytest.approx(f1_score(labels, own))
     assert tuned.metric_after_ == tuned.metric_before_
     assert tuned.expected_ is None
+    assert tuned.n_queries_ <= tuned.queries
     assert "decides otherwise than by its largest output" in tuned.report_
     np.testing.assert_array_equal(tuned.predict(inputs), own)
+
+
+def test_a_bound_is_kept_also_where_own_decisions_are_others():
+    bounds = [at_least("recall", 0.6)]
+    tuned, (inputs, labels) = prefit(
+        fixed(0.9), "accuracy", constraints=bounds, queries=20
+    )
+    assert recall_score(labels, tuned.estimator_.predict(inputs)) < 0.3
+    assert recall_score(labels, tuned.predict(inputs)) >= 0.6
+    assert "decides otherwise" in tuned.report_
 
 
 def test_decisions_far_from_the_largest_output_are_replaced():
@@ -103,6 +120,11 @@ def test_classes_that_are_not_sorted(inner, cv):
     assert tuned.metric_before_ > 0.8
     assert "decides otherwise" not in tuned.report_
     assert (tuned.predict(observed[0]) == names[observed[1]]).mean() > 0.8
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(tuned, method):
+            found = getattr(tuned, method)(observed[0])
+            second = found if found.ndim == 1 else found[:, 1]
+            assert roc_auc_score(observed[1], second) > 0.6
 
 
 def test_an_example_that_several_parts_hold_out_counts_once():

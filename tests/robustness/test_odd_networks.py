@@ -326,7 +326,8 @@ class Wrapped(nn.Module):
 
 
 def scripted() -> nn.Module:
-    return torch.jit.script(nn.Sequential(made(nn.Linear, 64, 10)).eval())
+    layers = made(nn.Linear, 64, 10), nn.BatchNorm1d(10)
+    return torch.jit.script(nn.Sequential(*layers).eval())
 
 
 def traced() -> nn.Module:

@@ -48,8 +48,8 @@ def run(options: Namespace) -> int:
         print(align([HEADER, *rows]))
     print(
         "hours: of the missing runs, with one process per core, from the committed "
-        "records of the tier, whose rows may be unknown; networks: how many have to be "
-        "trained first; GPU hours: "
+        "records of the tier; rows without a record are unknown; networks: how many "
+        "have to be trained first; GPU hours: "
         f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
         "of one network, in memory, and in the cache as far as that has room."
     )
@@ -58,8 +58,8 @@ def run(options: Namespace) -> int:
             f"with {options.workers}: hours until the last of the missing runs ends, "
             "each on one of so many workers, after its network; work: hours of all, "
             "one after the other; longest: of one; path: of the longest chain that "
-            "waits for each other, less than which no number of workers takes; after "
-            "a > stand hours without what is unknown. From the run store, else from "
+            "waits for each other, less than which no number of workers takes; hours "
+            "after > leave out what is unknown. From the run store, else from "
             "the committed records of the tier."
         )
     kinds = _costs_by_kind()
@@ -215,7 +215,7 @@ def _row(missing: Missing) -> tuple[str, ...]:
 
 
 def _told(known: str, unknown: int, among: int) -> str:
-    """Return what is known of some parts, and of how many nothing is."""
+    """Return the known total, with the number of parts that are unknown."""
     if not unknown:
         return known
     return "unknown" if unknown == among else f"{known} + {unknown} unknown"
