@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from metricopt.errors import ConfigError
 from metricopt.estimators.label_metrics import Array, LabelMetric, named
@@ -25,7 +24,7 @@ from metricopt.metrics.aucpr import AveragePrecision
 from metricopt.metrics.base import Metric
 from metricopt.metrics.top_k import TopK
 from metricopt.reading.columns import as_columns, columned
-from metricopt.reading.expected import SURE_LOGIT
+from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.meaning import Kind
 from metricopt.tuned import Tuned
 
@@ -131,8 +130,11 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         if others:
             said = f"otherwise than by its largest output for {others} examples"
             if spared:
-                sure = _sure(own, len(self.classes_))
-                said += self._compared(found, sure, codes, columns)
+                outputs = torch.from_numpy(held.outputs.reshape(len(own), -1))
+                as_own = perfect_outputs(
+                    found.found.meaning, outputs, torch.from_numpy(own)
+                )
+                said += self._compared(found, as_own, codes, columns)
             self.report_ = (
                 f"predict of the {type(self.estimator).__name__} decides {said}.\n"
                 f"Against the largest output: {self.report_}"
@@ -291,14 +293,6 @@ def _untied(outputs: Array) -> Array:
     Where both classes are as likely, scikit-learn takes the first.
     """
     return np.where(outputs == 0, -TIE, outputs) if outputs.ndim == 1 else outputs
-
-
-def _sure(codes: Array, classes: int) -> Tensor:
-    """Return logits [N, 1] of two classes, else [N, C], that decide for codes [N]."""
-    places = torch.from_numpy(codes)
-    if classes == 2:
-        return SURE_LOGIT * (2.0 * places[:, None] - 1)
-    return SURE_LOGIT * (2.0 * one_hot(places, classes) - 1)
 
 
 def _logits(shares: Array) -> Array:
