@@ -166,7 +166,7 @@ def levels(column: Column) -> tuple[Tensor, list[str]]:
 
 def _name_of(number: Any) -> str:
     """Return a name that no other number has; the same for 1, 1.0 and True."""
-    return str(int(number)) if number == int(number) else str(number)
+    return str(int(number)) if float(number).is_integer() else str(number)
 
 
 def is_weight(column: Column) -> bool:
