@@ -10,7 +10,7 @@ several explanations, the deviation says so.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -101,6 +101,10 @@ def _grid(names: Sequence[str], families: Sequence[Family]) -> _Explanations:
 class CostOfStatistics(Protocol):
     """What predicts costs from statistics: of one metric, or of one with bounds."""
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names of the groups that predictions are made from."""
+
     def predict(self, groups: Groups) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the cost of B rows, each [B]."""
 
@@ -161,6 +165,11 @@ class StatisticsValueFunction:
     def means(self, groups: Groups) -> Tensor:
         """Return the mean of the cost of B rows, [B, 1]."""
         return self.predict(groups)[0][:, None]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names of the groups that the kept explanations take."""
+        return frozenset({*self._kept.groups, *self._kept.nears})
 
     @property
     def shares(self) -> Tensor:
@@ -258,13 +267,25 @@ class Explained:
 
     Attributes:
         value: the value function.
-        statistics: which it is a function of: no more kinds than are needed.
+        statistics: which it is a function of: no more kinds than are needed, and of
+            them the groups that it reads.
         groups: groups of all queries, [n, q] each.
     """
 
     value: CostOfStatistics
     statistics: ObservedStatistics
     groups: Groups
+
+    @classmethod
+    def by(
+        cls,
+        value: CostOfStatistics,
+        kind: Statistics,
+        statistics: ObservedStatistics,
+        groups: Groups,
+    ) -> Self:
+        """Return what a value function of one kind knows, of statistics of more."""
+        return cls(value, statistics.of_kind(kind.read_in(value.reads)), groups)
 
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these statistics, of groups of more kinds."""
@@ -283,7 +304,7 @@ def explain(statistics: ObservedStatistics, groups: Groups, costs: Tensor) -> Ex
     value = _value_of(kind, groups, costs)
     needed = _needed(value, kind)
     if len(needed) == len(kind.names()):
-        return Explained(value, statistics, groups)
+        return Explained.by(value, kind, statistics, groups)
     return _of_kind(statistics, kind.only(needed), groups, costs)
 
 
@@ -305,7 +326,7 @@ def _simplest(
     wrong = value.left_out_errors.abs().max() > ALONE * spread
     if bool(wrong) or not bool(spread > 0):
         return None
-    return Explained(value, statistics.of_kind(alone), known)
+    return Explained.by(value, alone, statistics, known)
 
 
 def _of_kind(
@@ -313,7 +334,7 @@ def _of_kind(
 ) -> Explained:
     """Return what is known by a kind of statistics that is among all."""
     known = kind.of_these(groups)
-    return Explained(_value_of(kind, known, costs), statistics.of_kind(kind), known)
+    return Explained.by(_value_of(kind, known, costs), kind, statistics, known)
 
 
 def _value_of(

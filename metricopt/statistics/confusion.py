@@ -7,7 +7,9 @@ the means of these over classes, sorted recalls (the worst class), agreements be
 chance, and the matrix.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
@@ -31,11 +33,17 @@ class ConfusionStatistics(Statistics):
 
     Attributes:
         temperature: temperature of the softmax that stands for the arg max.
+        read: groups that are computed; None for all.
     """
 
     temperature: float = 0.5
+    read: frozenset[str] | None = None
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
+
+    def read_in(self, groups: Collection[str]) -> Self:
+        """Return the statistics that compute these groups alone, and `near`."""
+        return replace(self, read=frozenset({*groups, self.near}))
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
@@ -75,20 +83,31 @@ class ConfusionStatistics(Statistics):
             "f": 2 * hits / both,
             "overlaps": hits / (both - hits).clamp_min(SMALL),
         }
-        groups = {
-            "rates": torch.cat([recalls, shares], 1),
-            "matrix": matrix.flatten(1),
-            "sorted": recalls.sort(1).values,
-            "agreements": _agreements(prior[..., None] * matrix),
-            "accuracy": hits.sum(1, keepdim=True),
-            "decided": shares[:, 1:],
-            "geometric mean": recalls.clamp_min(SMALL).log().mean(1, True).exp(),
+        means = {"mean " + name: partial(_mean, of) for name, of in each.items()}
+        more: dict[str, Callable[[], Tensor]] = {
+            "rates": lambda: torch.cat([recalls, shares], 1),
+            "matrix": lambda: matrix.flatten(1),
+            "sorted": lambda: recalls.sort(1).values,
+            "agreements": lambda: _agreements(prior[..., None] * matrix),
+            "accuracy": lambda: hits.sum(1, keepdim=True),
+            "decided": lambda: shares[:, 1:],
+            "geometric mean": lambda: _mean(recalls.clamp_min(SMALL).log()).exp(),
         }
-        means = {"mean " + name: of.mean(1, keepdim=True) for name, of in each.items()}
         if matrix.shape[1] == 2:
-            groups["rates"] = matrix[:, :, 1]
-            del groups["matrix"], each["recalls"]
-        return groups | each | means
+            more["rates"] = lambda: matrix[:, :, 1]
+            del more["matrix"], each["recalls"]
+        found = {
+            name: make() for name, make in (more | means).items() if self._reads(name)
+        }
+        return found | {name: of for name, of in each.items() if self._reads(name)}
+
+    def _reads(self, group: str) -> bool:
+        return self.read is None or group in self.read
+
+
+def _mean(rates: Tensor) -> Tensor:
+    """Return the mean of rates [B, K] over classes, [B, 1]."""
+    return rates.mean(1, keepdim=True)
 
 
 def _agreements(joint: Tensor) -> Tensor:

@@ -133,6 +133,13 @@ class Statistics(ABC):
         """Return the statistics without some groups, for ablations."""
         raise ConfigError(f"no group of the statistics {self.name} can be left out")
 
+    def read_in(self, groups: Collection[str]) -> "Statistics":
+        """Return the statistics of which these groups alone are read, and `near`.
+
+        Others need not be computed.
+        """
+        return self
+
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these kinds, of groups of more kinds."""
         return groups
@@ -330,6 +337,14 @@ class SeveralStatistics(Statistics):
     def without(self, groups: Collection[str]) -> Self:
         """Return the kinds without some groups, given with the names of their kinds."""
         return replace(self, left_out=tuple(groups))
+
+    def read_in(self, groups: Collection[str]) -> Self:
+        """Return the kinds, each of which knows what is read of it."""
+        kinds = tuple(
+            kind.read_in([name.removeprefix(_prefix(kind)) for name in groups])
+            for kind in self.kinds
+        )
+        return replace(self, kinds=kinds)
 
     def of_these(self, groups: Groups) -> Groups:
         """Return the groups of these kinds, of groups of more kinds."""

@@ -37,6 +37,11 @@ class ConstrainedValueFunction:
         none = torch.zeros(len(self.parts) - 1, dtype=torch.float64)
         self.margin = none if margin is None else margin
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Names of the groups that any of the value functions reads."""
+        return frozenset().union(*(part.reads for part in self.parts))
+
     def with_margin(self, margin: Tensor) -> "ConstrainedValueFunction":
         """Return the same with another margin [M] of every bound."""
         return ConstrainedValueFunction(self.parts, margin)
@@ -91,4 +96,4 @@ def explain_each(
         families = own.bounded_families(own.of_these(known))
         parts.append(StatisticsValueFunction(known, column, families))
     value = ConstrainedValueFunction(parts)
-    return Explained(value, statistics.of_kind(union), known)
+    return Explained.by(value, union, statistics, known)
