@@ -94,8 +94,9 @@ class FinetuneOptions:
         no_harm: whether phi is 0 where there is no evidence of a gain on other data.
             "metricopt-outputs" always asks for it, also if this is False; for other
             methods it takes 12 queries.
-        level: standard errors by which an expected gain has to exceed 0, or phi is 0;
-            None for 2/3. 1.96 asks for significance.
+        level: standard errors by which the expected gain has to exceed 0, or phi is 0;
+            1.96 asks for significance. None asks for 2/3 of an error, and before the
+            gain has paid for the choice of the best of several descents.
         progress: whether a terminal shows the queries made and the time left; without a
             terminal, a line every 30 seconds does.
         callback: called as f(query, value, best) after every query of the whole observe

@@ -170,8 +170,10 @@ def _proposed(
     if settings.second and archive.remaining > FEWEST_QUERIES:
         least = search.costs.min().item()
         proposal = replace(proposal, second=best, least=least)
-    assert proposal.evidence.error is not None
-    if fitted.own > settings.level * proposal.evidence.error:
+    evidence = proposal.evidence
+    assert evidence.gain is not None and evidence.error is not None
+    asked = min(fitted.own, evidence.gain) if settings.claims else fitted.own
+    if asked > settings.level * evidence.error:
         return proposal
     reason = f"{proposal.evidence.reason} That is no evidence of a gain."
     return proposal.refused(reason) if search.identified else proposal.gives_way(reason)

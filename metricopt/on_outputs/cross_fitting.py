@@ -36,6 +36,8 @@ SHARES = (1.0, 0.5)
 by chance, and folds that choose differently are worse together than each of them."""
 SAMPLES_AT_ONCE = 20
 """Samples of the bootstrap whose statistics are computed together."""
+NO_SPREAD = 1e-6
+"""Spread of a gain in the bootstrap that is rounding, in units of cost."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class CrossFitting:
         level: standard errors by which a gain has to exceed 0. Errors are those of the
             bootstrap, times 1.5 for folds that share examples; 2/3 is one error of the
             bootstrap alone, which chance would exceed in 16 % of all runs.
+        claims: whether the gain that is claimed has to exceed 0 by as much, too, and
+            not only the gain before it has paid for the choice of a descent.
         second: whether the best phi that was queried is checked on parts of the observe
             split where what was cross-fitted is refuted, or not known well enough.
     """
@@ -72,7 +76,12 @@ class CrossFitting:
     memory: float = 0.8
     samples: int = 200
     level: float = 2 / 3
+    claims: bool = False
     second: bool = False
+
+    def asking(self, level: float) -> "CrossFitting":
+        """Return the same for a user who wants a gain of so many standard errors."""
+        return replace(self, level=level, claims=True)
 
     @property
     def inflation(self) -> float:
@@ -137,6 +146,10 @@ def cross_fit(
     before = fits[0].costs(untouched, weights)
     own = before - after[chosen]
     gains = before - fits[0].costs(without_a_say(descents, errors, folds), weights)
+    spread = gains[1:].std()
+    if spread < NO_SPREAD:
+        # Without a say, every fold stays where it is, and that is known exactly.
+        spread = own[1:].std()
     attempts = [each.obvious for each in fits] + [each.obvious for each in descents]
     predicted, _ = value.predict(best.reach.statistics.exact(best.moved[None]))
     return CrossFitted(
@@ -144,7 +157,7 @@ def cross_fit(
         best.reach.name,
         best.steps,
         min(gains[0].item(), before[0].item() - best.seen),
-        gains[1:].std().item() * settings.inflation,
+        spread.item() * settings.inflation,
         predicted.item(),
         min(own[0].item(), before[0].item() - best.seen),
         tuple(chain.from_iterable(attempts)),

@@ -81,7 +81,7 @@ class MetricOptOutputs(Method):
 
     def asking(self, level: float) -> "MetricOptOutputs":
         """Return the method that wants a gain of so many standard errors."""
-        return replace(self, cross_fitting=replace(self.cross_fitting, level=level))
+        return replace(self, cross_fitting=self.cross_fitting.asking(level))
 
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> Method:
         """Return the method with statistics of another network; others raise."""

@@ -59,7 +59,7 @@ class NoHarm(Method):
 
     def asking(self, level: float) -> "NoHarm":
         """Return the method that wants a gain of so many standard errors."""
-        return replace(self, cross_fitting=replace(self.cross_fitting, level=level))
+        return replace(self, cross_fitting=self.cross_fitting.asking(level))
 
     def knowing(self, known: Known, adapter: Mapping[str, str]) -> "NoHarm":
         """Return the same around the other method with what was learned elsewhere."""
