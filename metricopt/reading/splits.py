@@ -80,30 +80,40 @@ LOOKED_AT = 256
 """Numbers of an example by which others that may be the same are found."""
 REPEATED = 0.01
 """Share of the observed examples that may be in train without a word."""
+COPIED = 0.1
+"""Share that may be copies of others: fewer change the error of a gain by little."""
 
 
 def doubts_of_repeats(train: Examples, observe: Examples) -> list[str]:
-    """Return a sentence if many observed inputs are inputs of train, too.
+    """Return sentences if many observed inputs are copies, or inputs of train, too.
 
-    More than chance has it: in tables of few values, examples repeat by themselves.
-    Inputs that are not in memory are not looked at.
+    More than chance has it: in tables of few values, examples repeat by themselves, and
+    the more so, the more there are. Inputs that are not in memory are not looked at.
     """
     if not isinstance(train, Split) or not isinstance(observe, Split):
         return []
     learned, seen = (tensors_of(split.inputs) for split in (train, observe))
     if [part.shape[1:] for part in learned] != [part.shape[1:] for part in seen]:
         return []
-    repeated = _repeated(seen, learned)
-    share = repeated / len(observe)
-    if share <= REPEATED:
-        return []
-    usual = _repeated(seen, seen) / len(observe) * len(train) / len(observe)
-    if share <= 2 * min(1.0, usual) and train is not observe:
-        return []
-    return [
-        f"{repeated} of {len(observe)} observed examples are in train, too: the "
-        "network may know them by heart, and a gain there says little of others."
-    ]
+    found, size = [], len(observe)
+    per_train = size / len(train)
+    copies, repeated = _repeated(seen, seen), _repeated(seen, learned)
+    if copies > COPIED * size and train is not observe:
+        usual = _repeated(learned, learned) / len(train) * per_train
+        if copies > 2 * usual * size:
+            found.append(
+                f"{copies} of {size} observed examples are copies of others: a gain "
+                "looks surer than it is, since each counts as an example of its own. "
+                "Pass every example once, and how often it counts as a column"
+            )
+    usual = 0 if found else copies / size / per_train
+    share = repeated / size
+    if share > REPEATED and (train is observe or share > 2 * min(1.0, usual)):
+        found.append(
+            f"{repeated} of {size} observed examples are in train, too: the network "
+            "may know them by heart, and a gain there says little of others."
+        )
+    return found
 
 
 def _repeated(seen: tuple[Tensor, ...], known: tuple[Tensor, ...]) -> int:

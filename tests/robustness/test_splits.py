@@ -43,6 +43,18 @@ def test_tables_of_few_values_repeat_by_themselves():
     assert not doubts_of_repeats(split(draws[:200]), split(draws[200:]))
 
 
+def test_copies_within_observe_are_told():
+    copies = split(SECOND[:60], SECOND[:20], SECOND[:20])
+    (told,) = doubts_of_repeats(split(FIRST), copies)
+    assert told.startswith("60 of 100 observed examples are copies of others: a gain")
+    assert told.endswith("Pass every example once, and how often it counts as a column")
+
+
+def test_copies_are_no_excuse_for_examples_of_train():
+    copies, known = doubts_of_repeats(split(FIRST), split(FIRST[:20].repeat(5, 1)))
+    assert "are copies of others" in copies and "are in train, too" in known
+
+
 @pytest.mark.parametrize(
     "observe",
     [
