@@ -1,6 +1,7 @@
 """Offsets of known outputs, without a network."""
 
 import math
+import pickle
 import re
 from functools import cache, partial
 
@@ -57,6 +58,16 @@ def rare_tumours():
 
 def sigmoid(logits):
     return 1 / (1 + np.exp(-logits))
+
+
+def test_what_was_found_is_kept_by_pickle_or_as_numbers():
+    outputs, labels = rare_digits()[0]
+    tuned = tune(outputs, labels, macro_f1, higher_is_better=True, **QUICK)
+    assert tuned.offsets.any()
+    kept = pickle.loads(pickle.dumps(tuned))
+    assert np.array_equal(kept.shifted(outputs), tuned.shifted(outputs))
+    by_hand = outputs * tuned.scales.numpy() + tuned.offsets.numpy()
+    assert np.allclose(by_hand, tuned.shifted(outputs), atol=1e-5)
 
 
 @cache
