@@ -17,7 +17,7 @@ from torch.nn.utils import parameters_to_vector
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.loop import run_to_end
 from metricopt.checkpoints.state import digest_of, start_of
-from metricopt.errors import LossError, ShapeError, require_kind
+from metricopt.errors import ConfigError, LossError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer
 from metricopt.learned_optimizers.inner_tasks import InnerTasks, TasksOf
 from metricopt.learned_optimizers.meta_gradient import MetaGradient
@@ -63,8 +63,8 @@ def train_optimizer(
         What happened: objectives, meta-gradients, steps left out, runs stopped.
 
     Raises:
-        ConfigError: if the checkpoint is of another training, or the tasks have no
-            metric and one is asked for.
+        ConfigError: if the checkpoint is of another training, the tasks have no metric
+            and one is asked for, or their starts are of half precision or integers.
         LossError: if the losses of tasks are not differentiable, or the objective of
             the held-out tasks is not finite before training.
         ShapeError: if the tasks are not as many as their numbers, or do not give a
@@ -287,8 +287,12 @@ class _Run:
 
 def _check(tasks: InnerTasks, count: int) -> None:
     require_kind("tasks", tasks, InnerTasks, "InnerTasks from the function of numbers")
-    shape = list(tasks.starts().shape)
+    starts = tasks.starts()
+    shape = list(starts.shape)
     if len(shape) != 2 or shape[0] != count:
         raise ShapeError(
             f"the starts of {count} tasks must have shape [{count}, d], got {shape}"
         )
+    if starts.dtype not in (torch.float32, torch.float64):
+        kind = str(starts.dtype).removeprefix("torch.")
+        raise ConfigError(f"the starts of tasks must be float32 or float64, got {kind}")

@@ -318,6 +318,11 @@ def test_a_checkpoint_draws_nothing_that_a_training_draws(tmp_path):
             ShapeError,
             "the starts of 2 tasks must have shape [2, d], got [1, 8]",
         ),
+        (
+            lambda n: Quadratics(n, dtype=torch.float16),
+            ConfigError,
+            "the starts of tasks must be float32 or float64, got float16",
+        ),
     ],
 )
 def test_tasks_of_no_use_are_refused(tasks, error, message):
