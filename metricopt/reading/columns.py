@@ -7,6 +7,7 @@ metric by its name.
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
@@ -158,10 +159,15 @@ def levels(column: Column) -> tuple[Tensor, list[str]]:
     values = as_array(column)
     numbers = isinstance(column, Tensor)
     # Not as floats: great numbers may differ in digits that a float lacks.
-    kinds = values if numbers else values.astype(str)
+    kinds = values if numbers else np.array([_text_of(each) for each in values.flat])
     different, places = np.unique(kinds, return_inverse=True)
     names = [_name_of(each) if numbers else str(each) for each in different]
     return torch.from_numpy(places.reshape(-1)), names
+
+
+def _text_of(value: Any) -> str:
+    """Return the name of a value among others of any kind."""
+    return _name_of(value) if isinstance(value, Real | np.bool_) else str(value)
 
 
 def _name_of(number: Any) -> str:

@@ -202,3 +202,9 @@ def test_great_numbers_name_groups_of_their_own():
     assert places.tolist() == [3, 2, 1, 0, 2]
     assert levels(torch.tensor([1.0, 0.1]))[1] == ["0.1", "1"]
     assert levels(torch.tensor([True, False]))[1] == ["0", "1"]
+
+
+def test_values_have_the_same_names_among_others_of_any_kind():
+    mixed = np.array([True, False, None, 2.0, np.float32(3), "b"], dtype=object)
+    assert levels(mixed)[1] == ["0", "1", "2", "3", "None", "b"]
+    assert levels(np.array(["1.0", "a"]))[1] == ["1.0", "a"]
