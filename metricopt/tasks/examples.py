@@ -132,7 +132,8 @@ class LazySplit:
         pair = pair_of(example)
         if pair is None:
             raise DataError(
-                "an example must be a pair (input, target), got "
+                "an example of a lazy split must be a pair (input, target), with what "
+                "stands beside all targets in columns=, got "
                 f"{described_examples(example)}"
             )
         return pair
