@@ -15,6 +15,7 @@ from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.bounds import is_worse, native, reports
 from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.enough_queries import require_queries
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget, FinetuneResult
@@ -228,7 +229,9 @@ class FinetuneCall:
         if self.options.level is not None:
             method = method.asking(self.options.level)
         is_open = isinstance(asked, str)
-        return name, method.fitted(self.budget) if is_open else method
+        method = method.fitted(self.budget) if is_open else method
+        require_queries(method, name, self.budget, self._framing)
+        return name, method
 
     @property
     def _lines(self) -> Tensor | None:
