@@ -132,9 +132,8 @@ class LazySplit:
         pair = pair_of(example)
         if pair is None:
             raise DataError(
-                "an example of a lazy split must be a pair (input, target), with what "
-                "stands beside all targets in columns=, got "
-                f"{described_examples(example)}"
+                "an example must be a pair (input, target), got "
+                f"{described_examples(example)}; a lazy split takes columns as columns="
             )
         return pair
 
