@@ -244,6 +244,6 @@ def test_batches_are_joined_and_augmentation_is_drawn_once():
 def test_columns_of_a_lazy_split_are_an_argument():
     examples = [(*pair, {"group": 1}) for pair in zip(IMAGES, LABELS, strict=True)]
     with pytest.raises(
-        DataError, match=r"beside all targets in columns=, got tuple of"
+        DataError, match=r"got tuple of .*; a lazy split takes columns as col"
     ):
         LazySplit(examples)
