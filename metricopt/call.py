@@ -15,6 +15,7 @@ from metricopt.journal.journal import Journal, journalled
 from metricopt.losses.portfolio import make_portfolio
 from metricopt.methods.bounds import is_worse, native, reports
 from metricopt.methods.contract import Method, method_name, resolve_method
+from metricopt.methods.enough_queries import require_queries
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget, FinetuneResult
@@ -84,6 +85,7 @@ class FinetuneCall:
         self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
         self._forgiving = forgiving(asked, forgiven, options.retries)
         self._watch, self._journal, self._given = watch, journal, given
+        self._doubts: list[str] = []
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
@@ -136,7 +138,7 @@ class FinetuneCall:
         untouched = self._untouched()
         shuffled = self._shuffled_value()
         if self._tried:
-            self._try_direction(untouched.metric_before)
+            self._doubts += self._try_direction(untouched.metric_before)
         try:
             found = self._improved(untouched)
         except SearchEnded:
@@ -227,7 +229,9 @@ class FinetuneCall:
         if self.options.level is not None:
             method = method.asking(self.options.level)
         is_open = isinstance(asked, str)
-        return name, method.fitted(self.budget) if is_open else method
+        method = method.fitted(self.budget) if is_open else method
+        require_queries(method, name, self.budget, self._framing)
+        return name, method
 
     @property
     def _lines(self) -> Tensor | None:
@@ -277,13 +281,13 @@ class FinetuneCall:
         wanted = self.metric.direction_declared and self.options.check_direction
         return direction_queries(self.meaning) if wanted else 0
 
-    def _try_direction(self, initial: float) -> None:
+    def _try_direction(self, initial: float) -> list[str]:
         outputs = each(lambda part: part[0], self._plain.untouched())
         observe = self.observe
         targets = columned(observe.targets, columns_of(observe), self._asked.columns)
         assert isinstance(outputs, Tensor)
         self.task.count(self._tried)
-        check_direction(self._asked, self.meaning, outputs, targets, initial)
+        return check_direction(self._asked, self.meaning, outputs, targets, initial)
 
     def _improved(self, untouched: Finetuned) -> Finetuned:
         generator = make_generator("finetune", self.options.seed)
@@ -354,6 +358,7 @@ class FinetuneCall:
         doubts = doubts_of_failures(self._failures, self.task.measured)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
+        doubts += self._doubts
         doubts += doubts_of_columns(self.observe, self.metric.columns)
         doubts += self._watch.doubts(self.task.measured, said=bool(found.warnings))
         if self._given.dear:

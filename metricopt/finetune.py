@@ -11,7 +11,7 @@ from torch import nn
 
 from metricopt.adapters.auto import auto_adapter
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.export import fingerprint
+from metricopt.adapters.export import fingerprints
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
     Unmodulated,
@@ -115,7 +115,10 @@ def finetune(
     def read() -> Given:
         return _read(model, (train, observe), loss, metric, options)
 
-    return improved(model, read, metric, options)
+    # A loss may count its calls, and a resumed call needs the one that was given.
+    kept = kept_process(loss) if isinstance(loss, nn.Module) else nullcontext()
+    with kept:
+        return improved(model, read, metric, options)
 
 
 def improved(
@@ -130,7 +133,7 @@ def improved(
     with QueryBar(total, shown=options.progress) as bar, kept_process(model):
         watch = Watch(bar, total, callback=options.callback, timeout=options.timeout)
         try:
-            theta = fingerprint(model)
+            theta = fingerprints(model)
             given = replace(_spared(model, read(), options), theta=theta)
             made: type[FinetuneCall] = FinetuneCall
             if given.whole is not None:

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,8 @@ from torch import Tensor, nn
 from metricopt.adapters.applied.agreement import check_merged
 from metricopt.adapters.applied.changed import is_changed
 from metricopt.adapters.base import NetworkAdapter
-from metricopt.adapters.export import fingerprint, save_phi
-from metricopt.errors import ConfigError
+from metricopt.adapters.export import changed_entries, save_phi
+from metricopt.errors import ConfigError, require_whole
 from metricopt.estimate import INTERVAL, Estimate
 from metricopt.figures import Curves, DrawnFront, draw
 from metricopt.methods.attempts import Attempt, Obvious
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CHANGED = (
-    "phi was chosen for other weights than the network has now: load those, or call "
-    "finetune again"
+    "phi was chosen for other weights than the network has now, which differ in {}: "
+    "put those back, or call finetune again"
 )
 """Message about weights that changed since `finetune`."""
+FROM_FRONT = "phi is point {} of the front: its values are predicted, not observed."
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,13 @@ class Finetuned:
         values: values of all queries of the whole observe split in order, native units,
             [n].
         confusion: counts of labels by predictions on observe, before and after, shape
-            [K, K] each; None where targets are no labels.
+            [K, K] each; None where targets are no labels, or phi is of the front.
         warnings: what is wrong with the metric, if anything, a sentence each.
         known: what was learned of the metric, for calls of `finetune` on other
             networks; None from methods that learn nothing, or nothing alone.
         meaning: how outputs and targets were read.
-        theta: fingerprint of the weights that phi was chosen for; "" if not known.
+        theta: fingerprints of the weights that phi was chosen for, by their names;
+            empty if not known.
         kind: in what classes observe differs from train, in words; "" if in none.
         few: inputs of a few examples, on which `merge` is checked.
         bounds: what became of every bound, in the order they were given.
@@ -117,7 +120,7 @@ class Finetuned:
     warnings: tuple[str, ...] = ()
     known: Known | None = None
     meaning: Meaning = PLAIN
-    theta: str = ""
+    theta: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
     few: Inputs | None = None
     bounds: tuple[BoundReport, ...] = ()
@@ -154,6 +157,7 @@ class Finetuned:
             ConfigError: if there is no such point.
         """
         points = 0 if self.front is None else len(self.front.phi)
+        place = require_whole("a point of the front", place)
         if self.front is None or not -points <= place < points:
             raise ConfigError(f"the front has {points} points, so no point {place}")
         device = self.phi.device
@@ -169,7 +173,8 @@ class Finetuned:
             phi=phi,
             metric_after=value,
             metric_proposed=value,
-            evidence=None,
+            evidence=Evidence(FROM_FRONT.format(place % points)),
+            confusion=None,
             bounds=bounds,
             is_worse=False,
         )
@@ -213,8 +218,8 @@ class Finetuned:
             ConfigError: if another result is applied to the network.
         """
         self._require_own()
-        if self._is_theta_changed():
-            warnings.warn(CHANGED, UserWarning, stacklevel=2)
+        if changed := self._changed():
+            warnings.warn(CHANGED.format(changed), UserWarning, stacklevel=2)
         self.adapter.attach(self.phi)
         return self.adapter.network
 
@@ -241,8 +246,8 @@ class Finetuned:
                 not give the outputs that phi was chosen by.
         """
         self._require_own()
-        if self._is_theta_changed():
-            warnings.warn(CHANGED, UserWarning, stacklevel=2)
+        if changed := self._changed():
+            warnings.warn(CHANGED.format(changed), UserWarning, stacklevel=2)
         merged = self.adapter.merged(self.phi)
         if self.few is not None:
             check_merged(self.adapter, merged, self.phi, self.few)
@@ -258,8 +263,8 @@ class Finetuned:
         Raises:
             ConfigError: if weights changed since `finetune`.
         """
-        if self._is_theta_changed():
-            raise ConfigError(CHANGED)
+        if changed := self._changed():
+            raise ConfigError(CHANGED.format(changed))
         save_phi(path, self.phi, self.adapter)
 
     def summary(self) -> str:
@@ -378,11 +383,12 @@ class Finetuned:
                 "first"
             )
 
-    def _is_theta_changed(self) -> bool:
+    def _changed(self) -> str:
+        """Return which weights are others than phi was chosen for; "" for none."""
         if not self.theta:
-            return False
+            return ""
         with self.adapter.detached():
-            return fingerprint(self.adapter.network) != self.theta
+            return changed_entries(self.adapter.network, self.theta)
 
     def _native(self, cost: float) -> float:
         """Return a predicted cost in native units, among the values there can be."""

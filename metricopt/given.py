@@ -1,6 +1,7 @@
 """What a user gave to one call, as it was read."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from metricopt.metrics.base import Metric
 from metricopt.reading.columns import Columns, columns_of
@@ -24,7 +25,8 @@ class Given:
         dear: why phi are output offsets alone, if the network takes too long.
         whole: all examples, which confirm what a search on a sample of them, `observe`,
             has found; None if `observe` is all there is.
-        theta: fingerprint of the weights and buffers, from before the network ran.
+        theta: fingerprints of the weights and buffers, by their names, from before the
+            network ran.
     """
 
     train: Examples
@@ -35,7 +37,7 @@ class Given:
     network: bool = True
     dear: str = ""
     whole: Examples | None = None
-    theta: str = ""
+    theta: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:

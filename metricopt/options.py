@@ -77,7 +77,7 @@ class FinetuneOptions:
         higher_is_better: direction of a metric without one; see `make_metric`.
         check_direction: whether a declared direction is tried on perfect predictions,
             which takes up to 2 queries. Some metrics, such as a gap between groups, are
-            not best there.
+            not best there. One that fails there is not checked, with a warning.
         low: a promise that no value of a callable is less; see `make_metric`.
         high: a promise that no value of a callable is greater.
         constraints: bounds on further metrics, `at_least(metric, value)` and
@@ -103,7 +103,8 @@ class FinetuneOptions:
             split, in the metric's own unit. If it returns True, the search ends there.
         timeout: seconds after which the call should have ended. The search stops asking
             before, and "metricopt-outputs" concludes from what it knows then; any other
-            method returns the best phi it observed. A long conclusion ends early, too.
+            method returns the best phi it observed. A long conclusion ends early, too,
+            and a check on parts of observe makes as many queries as there is time for.
             Where the network is too slow for that, the automatic adapter is output
             offsets alone.
         known: what a call for another network learned of the same metric, `known` of

@@ -13,6 +13,8 @@ from metricopt.errors import ConfigError, ShapeError
 from metricopt.files import read_own, user_path, write_atomically
 
 _FORMAT = "metricopt-phi-1"
+LISTED = 3
+"""Most entries of theta that a message names."""
 
 
 def save_phi(
@@ -82,6 +84,21 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
 def fingerprint(network: nn.Module) -> str:
     """Return the SHA-256 of theta: names, types, shapes and bytes of its state."""
     return state_digest(network.state_dict())
+
+
+def fingerprints(network: nn.Module) -> dict[str, str]:
+    """Return the SHA-256 of every entry of theta, by its name."""
+    state = network.state_dict()
+    return {name: state_digest({name: value}) for name, value in state.items()}
+
+
+def changed_entries(network: nn.Module, before: Mapping[str, str]) -> str:
+    """Return which entries of theta are not as before, in words; "" if all are."""
+    now = fingerprints(network)
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    listed = ", ".join(map(repr, names[:LISTED]))
+    more = len(names) - LISTED
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def state_digest(

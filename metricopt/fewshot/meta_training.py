@@ -17,7 +17,7 @@ from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.identity import identity_of
 from metricopt.checkpoints.loop import run_to_end
 from metricopt.checkpoints.state import digest_of, start_of
-from metricopt.errors import ConfigError, require_kind
+from metricopt.errors import ConfigError, described, require_kind
 from metricopt.fewshot.adaptation import add_meta_gradient
 from metricopt.fewshot.checks import EpisodeChecks
 from metricopt.fewshot.episodes import Episodes, EpisodesOf
@@ -59,7 +59,8 @@ def meta_train(
     Raises:
         ConfigError: if nothing is to be learned, the checkpoint is of another
             training, a number does not always give the same episode although there is a
-            checkpoint, or episodes differ in the number of their classes.
+            checkpoint, episodes differ in the number of their classes, or `validate`
+            returns no number.
         ShapeError: if episodes do not go with the network or the loss.
         DataError: if a target is no class, or the checkpoint is damaged.
         DivergedError: if the map overflows, or the meta-gradient is not finite over
@@ -185,7 +186,7 @@ class _Run:
         self.learner.eval()
         seed = derive_seed("validation", self.done)
         with globally_seeded(seed, self.weights[0].device):
-            score = float(validate(self.learner))
+            score = _number(validate(self.learner))
         # A score that is NaN is worse than any other.
         before = self.validations.get(self.kept, math.nan)
         if self.best is None or not (math.isnan(score) or score <= before):
@@ -230,3 +231,13 @@ class _Run:
             self.kept,
             self.seconds,
         )
+
+
+def _number(score: Any) -> float:
+    """Return what `validate` returned, if it is a number."""
+    try:
+        return float(score)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"validate must return a number, got {described(score)}"
+        ) from error

@@ -308,9 +308,13 @@ def _checked(
     if archive.remaining < FEWEST_QUERIES:
         reason = f"Fewer than the {FEWEST_QUERIES} queries that check it were left."
         return _unchecked(proposals, reason)
+    left = archive.task.affordable(archive.remaining)
+    if left < FEWEST_QUERIES:
+        reason = f"There was no time for the {FEWEST_QUERIES} queries that check it."
+        return _unchecked(proposals, reason)
     phi = torch.stack([each.phi for each in proposals])
     try:
-        untouched, left = archive.costs[:, 0], archive.remaining
+        untouched = archive.costs[:, 0]
         checks = check(archive.task, phi, untouched, generator, left)
     except (DataError, MetricError) as error:
         reason = f"It cannot be checked on parts of the observe split: {error}."

@@ -2,8 +2,10 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from statistics import median
 
 from torch import Tensor
 
@@ -14,6 +16,8 @@ SEARCHED = 0.7
 """Share of the time in which the search asks; the rest is for the conclusion."""
 CONCLUDING = 3
 """Queries that the conclusion takes at least."""
+RECENT = 9
+"""Last queries that say how long one takes: answers from a checkpoint come first."""
 CONCLUDED = 0.9
 """Share of the time after which nothing long is begun; the rest is for a last query."""
 Callback = Callable[[int, float, float], object]
@@ -55,6 +59,7 @@ class Watch:
         self.queries, self.reason, self.cut = 0, "", ""
         self._seen, self._ends, self._asked_to_end = 0, False, False
         self._first, self._last = 0.0, 0.0
+        self._took: deque[float] = deque([0.0], maxlen=RECENT)
 
     @property
     def seconds(self) -> float:
@@ -123,6 +128,19 @@ class Watch:
         if self._timeout is not None and self.seconds > CONCLUDED * self._timeout:
             self.cut = f"timeout={self._timeout:g}"
         return bool(self.cut)
+
+    def took(self, seconds: float) -> None:
+        """Take note of how long a query took, without computations between queries."""
+        self._took.append(seconds)
+
+    def affordable(self, wanted: int) -> int:
+        """Return how many of some queries there is time for, and for one in the end."""
+        if self._timeout is None:
+            return wanted
+        each, left = median(self._took), self._timeout - self.seconds
+        if each * (wanted + 1) <= left:
+            return wanted
+        return max(0, int(left / each) - 1) if each else 0
 
     def doubts(self, made: int, *, said: bool) -> list[str]:
         """Return a sentence for everything that ended early, after `made` queries.

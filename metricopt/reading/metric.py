@@ -44,31 +44,47 @@ NEED_NOT = ". If perfect predictions need not be best, set check_direction=False
 
 def check_direction(
     metric: Metric, meaning: Meaning, outputs: Tensor, targets: Targets, initial: float
-) -> None:
+) -> list[str]:
     """Refuse a metric that scores perfect predictions worse than others.
 
     The others are those of the untouched network, whose native value is `initial`, and,
     for labels, the inverted ones. The metric is evaluated `direction_queries` times on
     all targets; outputs of some examples, [n, C, ...], give C.
 
+    Returns:
+        A sentence for each of these predictions at which the metric fails: it may be
+        undefined there.
+
     Raises:
-        MetricError: if the metric does so. For labels also if it raises, or returns no
-            number in its range; a metric of numbers may be undefined at perfect ones.
+        MetricError: if the metric does so, or its value is beyond its range.
     """
     labels, _ = apart(targets)
     assert isinstance(labels, Tensor)
     perfect = perfect_outputs(meaning, outputs, labels)
-    others = {UNTOUCHED: initial}
-    try:
-        best = metric.value(perfect, targets)
-    except RangeError:
-        raise
-    except MetricError:
-        if meaning.truth == "numbers":
-            return
-        raise
+    asked = {"perfect": perfect}
     if meaning.truth != "numbers":
-        others = {"inverted ones": metric.value(-perfect, targets)} | others
+        asked["inverted"] = -perfect
+    scores, doubts = {}, []
+    for kind, predictions in asked.items():
+        try:
+            scores[kind] = metric.value(predictions, targets)
+        except RangeError:
+            raise
+        except MetricError as error:
+            doubts.append(
+                f"the direction was not checked on {kind} predictions: {error}."
+            )
+    if "perfect" in scores:
+        best = scores.pop("perfect")
+        others = {f"{kind} ones": value for kind, value in scores.items()}
+        _compare(metric, meaning, best, others | {UNTOUCHED: initial})
+    return doubts
+
+
+def _compare(
+    metric: Metric, meaning: Meaning, best: float, others: dict[str, float]
+) -> None:
+    """Raise MetricError if perfect predictions score worse than others."""
     for label, other in others.items():
         best_cost, other_cost = to_cost(
             metric, torch.tensor([best, other], dtype=torch.float64)

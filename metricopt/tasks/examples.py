@@ -133,7 +133,7 @@ class LazySplit:
         if pair is None:
             raise DataError(
                 "an example must be a pair (input, target), got "
-                f"{described_examples(example)}"
+                f"{described_examples(example)}; a lazy split takes columns as columns="
             )
         return pair
 

@@ -1,5 +1,6 @@
 """A wrapper of a task that keeps every query, and knows the best."""
 
+import time
 from collections.abc import Callable
 
 import torch
@@ -157,7 +158,10 @@ class RecordedTask(Task):
         """Return costs of all rows, a few at a time; those before a failure count."""
         found = []
         for part in phi.split(self._rows or max(1, len(phi))):
+            began = time.perf_counter()
             found.append(query(part))
+            if self.watch is not None:
+                self.watch.took((time.perf_counter() - began) / len(part))
             self._measured(len(part))
         return torch.cat(found)
 

@@ -134,6 +134,10 @@ class Task(ABC):
         """Return whether what takes long between queries has to end where it is."""
         return self.watch is not None and self.watch.is_late
 
+    def affordable(self, wanted: int) -> int:
+        """Return how many of some queries there is still time for."""
+        return wanted if self.watch is None else self.watch.affordable(wanted)
+
     def stage(self, what: str) -> None:
         """Say what a method does until its next query, to whoever watches."""
         if self.watch is not None:

@@ -195,3 +195,52 @@ class Choosy(Method):
 def test_a_method_that_does_not_suit_is_refused(model):
     with pytest.raises(ConfigError, match="Choosy cannot work on this network"):
         improve(model, replace(QUICK, method=Choosy()))
+
+
+class CountingLoss(nn.CrossEntropyLoss):
+    """Counts its calls, in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, outputs, targets):
+        self.calls += 1
+        return super().forward(outputs, targets)
+
+
+def test_a_loss_is_left_as_it_was_so_that_a_call_can_go_on(model, tmp_path):
+    loss = CountingLoss()
+    options = replace(QUICK, checkpoint=tmp_path / "kept")
+    first = improve(model, options, loss=loss)
+    assert loss.calls == 0
+    again = improve(model, options, loss=loss)
+    assert again.spent.replayed == first.spent.queries
+
+
+class CountingNetwork(nn.Module):
+    """Counts its calls, in a buffer."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, images):
+        self.seen += 1
+        return self.network(images)
+
+
+def test_a_message_names_what_differs_from_the_weights_of_a_call(model, tmp_path):
+    counting = CountingNetwork(model)
+    found = improve(counting)
+    found.save(tmp_path / "phi")
+    counting(OBSERVE[0])
+    text = "has now, which differ in 'seen': put those back, or call finetune again"
+    with pytest.raises(ConfigError, match=text):
+        found.save(tmp_path / "phi")
+    for weight in model.parameters():
+        weight.data.mul_(2)
+    with pytest.raises(ConfigError, match=r"'network\.0\.bias' and \d more: put"):
+        found.save(tmp_path / "phi")
+    counting.seen.zero_()

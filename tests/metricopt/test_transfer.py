@@ -147,8 +147,12 @@ def test_a_value_function_of_phi_goes_to_a_network_of_another_width(value_functi
     found = improve(model, replace(options, known=value_function))
     # Step lengths are tried, and nothing is learned: 20 queries would not allow it.
     assert found.spent.queries <= 20
-    with pytest.raises(ConfigError, match="allows no trajectory"):
-        improve(model, replace(options, queries=14))
+    asked = []
+    few = replace(options, queries=14, callback=lambda *each: asked.append(each))
+    with pytest.raises(ConfigError, match="metricopt needs queries=18 or more, got 14"):
+        improve(model, few)
+    assert not asked
+    assert improve(model, replace(few, queries=18)).spent.queries <= 18
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,24 @@ def test_the_clock_leaves_time_for_the_conclusion(monkeypatch):
     assert dear.is_over
 
 
+@pytest.mark.parametrize(
+    ("timeout", "text"),
+    [(8.0, "no time for the 4 queries that check it"), (16.0, "On 4 parts of the")],
+)
+def test_the_check_on_parts_of_a_dear_metric_ends_in_time(monkeypatch, timeout, text):
+    now, generator = [0.0], torch.Generator().manual_seed(1)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def dear(outputs, targets):
+        now[0] += 0.5
+        return torch.rand(1, generator=generator).item()
+
+    settings = {"higher_is_better": True, "check_direction": False, "progress": False}
+    found = tune(ODDS, LABELS, dear, timeout=timeout, **settings)
+    assert now[0] <= timeout
+    assert text in found.evidence.reason
+
+
 WRONG = {
     "callback": ({"callback": 3}, "callback must be a function or None, got 3"),
     "text": ({"timeout": "1 h"}, "timeout must be a number of seconds or None, got '1"),

@@ -372,6 +372,12 @@ def test_a_learner_that_is_frozen_whole_has_nothing_to_learn():
         meta_train(line_learner().requires_grad_(False), lines, settings())
 
 
+@pytest.mark.parametrize("score", [None, torch.zeros(2), "high"])
+def test_a_score_that_is_no_number_is_refused(score):
+    with pytest.raises(ConfigError, match="validate must return a number, got"):
+        meta_train(line_learner(), lines, settings(), validate=lambda _: score)
+
+
 def test_outputs_are_made_one_by_one_or_all_at_once():
     with pytest.raises(ConfigError, match="batching must be one of"):
         query_outputs(blob_learner(), blobs([0]), batching="map")

@@ -11,8 +11,9 @@ from metricopt.errors import DataError, MetricError, RangeError, ShapeError
 from metricopt.metrics.base import from_cost, to_cost
 from metricopt.reading.callables import make_metric
 from metricopt.reading.meaning import PLAIN
+from metricopt.reading.metric import check_direction
 from metricopt.tasks.judge import bound_metric
-from tests.metricopt.metrics.checked import check_metric
+from tests.metricopt.metrics.checked import LABELLED, check_metric
 
 OUTPUTS = torch.tensor([[1.0], [-2.0], [0.5], [-0.1], [3.0]])
 TARGETS = torch.tensor([1, 0, 0, 1, 1])
@@ -198,12 +199,24 @@ def test_perfect_predictions_worse_than_the_network():
         check_metric(metric, OUTPUTS, TARGETS)
 
 
-def test_error_on_perfect_predictions_is_reported():
+def test_predictions_at_which_a_metric_is_undefined_check_nothing():
     def fragile(outputs, targets):
         return 0.2 if outputs.abs().max() < 5 else math.nan
 
-    with pytest.raises(MetricError, match="metric 'fragile' returned nan"):
-        check_metric(make_metric(fragile, higher_is_better=True), OUTPUTS, TARGETS)
+    def logarithm(outputs, targets):
+        return accuracy(outputs, targets).log()
+
+    fragile, logarithm = (
+        make_metric(each, higher_is_better=True) for each in (fragile, logarithm)
+    )
+    given = LABELLED, OUTPUTS, TARGETS, 0.2
+    text = "the direction was not checked on {} predictions: metric '{}' returned {}."
+    assert check_direction(fragile, *given) == [
+        text.format(kind, "fragile", "nan") for kind in ("perfect", "inverted")
+    ]
+    initial = logarithm.value(OUTPUTS, TARGETS)
+    said = check_direction(logarithm, LABELLED, OUTPUTS, TARGETS, initial)
+    assert said == [text.format("inverted", "logarithm", "-inf")]
 
 
 def test_class_logits_and_direction():

@@ -129,9 +129,16 @@ def test_a_point_of_the_front_can_be_applied():
         outputs = point.merge()(table.observe[0])
     seen = list(function(outputs, table.observe[1]).values())
     assert [point.metric_after, point.bounds[0].after] == pytest.approx(seen, abs=0.02)
-    assert point.evidence is None and point.bounds[0].probability is None
+    assert point.expected is None and point.bounds[0].probability is None
+    # The matrix after it would have to be computed anew.
+    assert found.confusion is not None and point.confusion is None
+    where = len(found.front.phi) - 1
+    said = f"phi is point {where} of the front: its values are predicted, not observed."
+    assert said in found.at(-1).summary()
     with pytest.raises(ConfigError, match=r"the front has \d+ points, so no point 999"):
         found.at(999)
+    with pytest.raises(ConfigError, match=r"front must be a whole number, got 1\.5"):
+        found.at(1.5)
 
 
 def test_points_of_a_front_are_those_that_nothing_dominates():

@@ -44,6 +44,23 @@ def test_an_option_at_its_default_leaves_checkpoints_as_they_were(tmp_path):
     assert "check_direction" not in other.read_text()
 
 
+@pytest.mark.parametrize("failing", [3, 4])
+def test_a_failure_of_the_check_does_not_end_the_call(failing):
+    values = []
+
+    def flaky(outputs, targets):
+        values.append((outputs.argmax(1) == targets).double().mean().item())
+        if len(values) == failing:
+            raise OSError("service down")
+        return values[-1]
+
+    found = improved(flaky, higher_is_better=True, queries=16)
+    (said,) = (each for each in found.warnings if "direction" in each)
+    kind = {3: "perfect", 4: "inverted"}[failing]
+    assert f"not checked on {kind} predictions: metric 'flaky' raised OSError" in said
+    assert found.metric_after >= found.metric_before == values[0]
+
+
 def profit(outputs, targets):
     """What is earned where a find brings its amount, and a look costs 500."""
     looked = outputs.argmax(1) == 1

@@ -239,3 +239,11 @@ def test_batches_are_joined_and_augmentation_is_drawn_once():
     split = as_split(Augmented(), name="train", device=CPU)
     assert split.inputs.shape == (5, 2)
     assert torch.equal(split.targets, torch.arange(5))
+
+
+def test_columns_of_a_lazy_split_are_an_argument():
+    examples = [(*pair, {"group": 1}) for pair in zip(IMAGES, LABELS, strict=True)]
+    with pytest.raises(
+        DataError, match=r"got tuple of .*; a lazy split takes columns as col"
+    ):
+        LazySplit(examples)
