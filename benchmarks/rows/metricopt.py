@@ -106,6 +106,16 @@ ADAM = finetuned(
     run=metricopt(diagnose=False, optimizer="adam"),
     base=(LOSS_ONLY,),
 )
+MIRROR = finetuned(
+    "metricopt-mirror",
+    "MetricOpt, learned geometry",
+    family="metricopt",
+    run=metricopt("metricopt-mirror", diagnose=False),
+    base=(LOSS_ONLY,),
+    note="guided steps in the dual parameters of a mirror map. It is meta-trained with "
+    "the value function in place of the metric, and so without a query",
+    short={"geometry": {"tasks": 16}},
+)
 WITH_500_QUERIES = _with_queries("metricopt-q500", 500, block=16)
 WITH_FEWER_QUERIES = (
     _with_queries("metricopt-q50", 50, block=8),
@@ -114,4 +124,4 @@ WITH_FEWER_QUERIES = (
     _with_queries("metricopt-q1500", 1_500, block=32),
 )
 
-register(LITERAL, METRICOPT, ADAM, *WITH_FEWER_QUERIES)
+register(LITERAL, METRICOPT, ADAM, MIRROR, *WITH_FEWER_QUERIES)

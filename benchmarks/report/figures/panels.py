@@ -44,6 +44,9 @@ FIXED_ROWS = (
     "metricopt-outputs",
 )
 """Rows that look the same in the figures of every experiment; append, never insert."""
+LATER_ROWS, FIRST_LATER = ("metricopt-mirror",), 64
+"""Rows that joined tables with figures, and the number of the first one's look. No
+other row reaches it, so none changes its look. Append, never insert."""
 
 Dash = str | tuple[int, tuple[int, ...]]
 Marker = str | tuple[int, int, int]
@@ -55,11 +58,9 @@ def row_styles(layout: TableLayout) -> dict[str, Style]:
     """Return the look of each row and entry by label, the same in every figure."""
     named = {label: name for name, label in layout.entries.items()}
     named |= {row.label: row.name for row in layout.rows}
-    fixed = {
-        name: look(FIXED_ROWS.index(name))
-        for name in named.values()
-        if name in FIXED_ROWS
-    }
+    numbers = dict(zip(FIXED_ROWS, count(), strict=False))
+    numbers |= dict(zip(LATER_ROWS, count(FIRST_LATER), strict=False))
+    fixed = {name: look(numbers[name]) for name in named.values() if name in numbers}
     taken = set(fixed.values())
     free = (found for found in map(look, count()) if found not in taken)
     return {label: fixed.get(name) or next(free) for label, name in named.items()}

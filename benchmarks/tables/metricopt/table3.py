@@ -39,6 +39,7 @@ QUERIES = {"paper": (5_000, 5_000), "local": (1_500, 500), "smoke": (60, 60)}
 RIVALS = LeftOut(
     "class 2 of CoverType leaves nothing to gain that rivals could show",
     (
+        metricopt.MIRROR,
         *metricopt.WITH_FEWER_QUERIES,
         post_hoc.FW_EG,
         rivals.ADAPTIVE_SURROGATES,
