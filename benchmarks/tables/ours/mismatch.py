@@ -47,6 +47,7 @@ ELSEWHERE = LeftOut(
     (
         controls.RANDOM_SEARCH,
         metricopt.LITERAL,
+        metricopt.MIRROR,
         metricopt.WITH_500_QUERIES,
         ceilings.ORACLE_ON_OBSERVE,
     ),
