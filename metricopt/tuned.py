@@ -139,8 +139,8 @@ class Tuned:
     def predict(self, outputs: Any, groups: object = None) -> Any:
         """Return the decisions of shifted outputs [N, C], int64 labels [N].
 
-        Several labels of one example are decided one by one, [N, K]. Predicted values
-        are returned as `shifted` returns them.
+        Several labels of one example are decided one by one, [N, K]. A tie, such as a
+        probability of .5, is class 0. Predicted values are returned as `shifted` does.
 
         Raises:
             ConfigError, DataError, ShapeError: as `shifted`.
@@ -150,9 +150,9 @@ class Tuned:
             return self.shifted(outputs, groups)
         logits = self._moved(self._read(outputs), groups)
         if meaning.truth == "multi-label":
-            return _as_given((logits >= 0).long(), outputs)
+            return _as_given((logits > 0).long(), outputs)
         one = logits.shape[1] == 1
-        decided = (logits[:, 0] >= 0).long() if one else logits.argmax(1)
+        decided = (logits[:, 0] > 0).long() if one else logits.argmax(1)
         return _as_given(decided, outputs)
 
     def summary(self) -> str:

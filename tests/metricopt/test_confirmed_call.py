@@ -87,7 +87,7 @@ class Counted:
         if len(targets) > 300:
             self.asked_all += 1
             self.first(self.asked_all)
-        return f1_score(targets, outputs.flatten() >= 0)
+        return f1_score(targets, outputs.flatten() > 0)
 
 
 def tumours(metric, **settings):
