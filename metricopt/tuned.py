@@ -14,13 +14,21 @@ from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
-from metricopt.reading.outputs import are_within_unit, require_finite
+from metricopt.reading.meaning import Link
+from metricopt.reading.outputs import (
+    are_logarithms,
+    are_shares,
+    are_within_unit,
+    require_finite,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OBSERVED = "on the observe split"
 """What the summary of a fine-tuned network calls the examples."""
+LATER = 0.1
+"""How far sums of later probabilities may be from 1, as they may be rounded more."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +136,8 @@ class Tuned:
         Raises:
             ConfigError: if groups are needed and missing, or the other way round.
             DataError: if there is another number of groups, or a new one, or outputs
-                are not finite, or not in [0, 1] where they were probabilities.
+                are not finite, or cannot be probabilities, or logarithms of them, where
+                those were given to `tune`.
             ShapeError: if they are not of the form they were when offsets were chosen.
         """
         moved = self._moved(self._read(outputs), groups)
@@ -188,11 +197,7 @@ class Tuned:
             form = "[N]" if meaning.flat else f"[N, {count}]"
             raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
         require_finite("outputs", given)
-        if meaning.link in ("softmax", "sigmoid") and not are_within_unit(given):
-            raise DataError(
-                "outputs must be probabilities in [0, 1], as those the offsets were "
-                f"chosen on, got {given.min().item():g} to {given.max().item():g}"
-            )
+        _require_kind(given, meaning.link, axis)
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()
@@ -214,6 +219,28 @@ class Tuned:
         moved = self.found.meaning.inward(predicted, leading=2)
         assert isinstance(moved, Tensor)
         return moved[0]
+
+
+def _require_kind(given: Tensor, link: Link | None, axis: int) -> None:
+    """Raise DataError if outputs cannot be what a link returns."""
+    if link == "softmax":
+        form = "probabilities in [0, 1] that sum to 1"
+        fits = are_shares(given, axis, LATER)
+    elif link == "log-softmax":
+        form = "logarithms of probabilities that sum to 1"
+        fits = are_logarithms(given, axis, LATER)
+    else:
+        form = "probabilities in [0, 1]"
+        fits = link is None or are_within_unit(given)
+    if fits:
+        return
+    got = f"{given.min().item():g} to {given.max().item():g}"
+    if link != "sigmoid":
+        sums = (given.exp() if link == "log-softmax" else given).sum(axis)
+        got += f" with the sums {sums.min().item():g} to {sums.max().item():g}"
+    raise DataError(
+        f"outputs must be {form}, as those the offsets were chosen on, got {got}"
+    )
 
 
 def _as_given(found: Tensor, given: object) -> Any:
