@@ -14,13 +14,7 @@ from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
-from metricopt.reading.meaning import Link
-from metricopt.reading.outputs import (
-    are_logarithms,
-    are_shares,
-    are_within_unit,
-    require_finite,
-)
+from metricopt.reading.outputs import are_shares, are_within_unit, require_finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,22 +215,19 @@ class Tuned:
         return moved[0]
 
 
-def _require_kind(given: Tensor, link: Link | None, axis: int) -> None:
+def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
     """Raise DataError if outputs cannot be what a link returns."""
-    if link == "softmax":
-        form = "probabilities in [0, 1] that sum to 1"
-        fits = are_shares(given, axis, LATER)
-    elif link == "log-softmax":
-        form = "logarithms of probabilities that sum to 1"
-        fits = are_logarithms(given, axis, LATER)
-    else:
-        form = "probabilities in [0, 1]"
-        fits = link is None or are_within_unit(given)
-    if fits:
+    if link is None:
         return
+    logarithms, single = link == "log-softmax", link != "sigmoid"
+    shares = given.exp() if logarithms else given
+    if are_shares(shares, axis, LATER) if single else are_within_unit(shares):
+        return
+    form = "logarithms of probabilities" if logarithms else "probabilities in [0, 1]"
     got = f"{given.min().item():g} to {given.max().item():g}"
-    if link != "sigmoid":
-        sums = (given.exp() if link == "log-softmax" else given).sum(axis)
+    if single:
+        sums = shares.sum(axis)
+        form += " that sum to 1"
         got += f" with the sums {sums.min().item():g} to {sums.max().item():g}"
     raise DataError(
         f"outputs must be {form}, as those the offsets were chosen on, got {got}"

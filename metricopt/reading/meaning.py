@@ -234,8 +234,7 @@ def meaning_of(
     numbers = type(loss) in REGRESSION or given == "values"
     shares = same and given != "values" and _are_shares(counted, classes, loss)
     mixed = same and not numbers and _are_mixed(counted, classes)
-    unread = shares or mixed
-    truth = "other" if unread else _truth(counted, classes, same, numbers)
+    truth = "other" if shares or mixed else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":

@@ -117,3 +117,5 @@ def test_later_outputs_may_be_rounded(form, kind):
     assert same.double().mean() > 0.95
     assert np.shape(found.shifted(outputs.to(kind))) == (200, 4)
     assert len(found.predict(outputs[:0])) == 0
+    sure = torch.tensor([[1 + 1e-9, 1e-30, 1e-30, 1e-30]]).double()
+    assert len(found.predict(sure if form == "softmax" else sure.log())) == 1
