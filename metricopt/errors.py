@@ -18,7 +18,7 @@ class Partial(Protocol):
 
     It is the attribute `partial` of the exception, whatever the exception is: one of
     these errors, one from the user's loss, metric, data or model, or an interrupt. It
-    is None if nothing had been measured yet.
+    is None if nothing had been measured yet, and a `Tuned` after `tune`.
     """
 
     @property
@@ -47,7 +47,8 @@ class MetricOptError(Exception):
     """Base class: catch this to catch every error raised on purpose.
 
     Attributes:
-        partial: the best result of `finetune` when it failed; None anywhere else.
+        partial: the best result of `finetune` or `tune` when it failed; None anywhere
+            else.
     """
 
     partial: Partial | None = None

@@ -126,8 +126,13 @@ def improved(
     read: Callable[[], Given],
     metric: object,
     options: FinetuneOptions,
+    *,
+    partial: Callable[[Finetuned], Any] = lambda best: best,
 ) -> Finetuned:
-    """Run a call on what is read; see `finetune`. The metric is as the user gave it."""
+    """Run a call on what is read; see `finetune`. The metric is as the user gave it.
+
+    Of the best result so far, `partial` makes what is attached to an exception.
+    """
     call: FinetuneCall | None = None
     total = options.queries
     with QueryBar(total, shown=options.progress) as bar, kept_process(model):
@@ -153,7 +158,8 @@ def improved(
                 raise
             return found
         except BaseException as error:
-            attach(error, None if call is None else call.best())
+            best = None if call is None else call.best()
+            attach(error, None if best is None else partial(best))
             raise
 
 
@@ -307,7 +313,7 @@ def _is_tiny(model: nn.Module, given: Given) -> bool:
     return weights <= TINY and all(part.ndim <= 2 for part in inputs)
 
 
-def attach(error: BaseException, best: Finetuned | None) -> None:
+def attach(error: BaseException, best: Any) -> None:
     """Attach the best result so far to an exception.
 
     Not by assignment, which some classes refuse: the exception itself matters more.

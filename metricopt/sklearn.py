@@ -33,8 +33,6 @@ __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 METHODS = ("predict_proba", "decision_function")
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
-TIE = 1e-30
-"""Stands for an output of 0, a tie of two classes, so that the first is decided."""
 
 
 def _offers(method: str) -> Callable[[Any], bool]:
@@ -202,7 +200,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                     f"predict_proba of a {type(fitted).__name__} must have one column "
                     f"for each of {known} classes, got shape {list(found.shape)}"
                 )
-            return _untied(_logits(self._in_place(found, fitted.classes_)))
+            return _logits(self._in_place(found, fitted.classes_))
         if found.shape[1:] not in ([(), (1,)] if classes == 2 else [(classes,)]):
             raise ValueError(
                 f"decision values must be one for each of {classes} classes, got shape "
@@ -212,7 +210,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         if classes > 2:
             return self._in_place(found, fitted.classes_)
         sign = 1 if fitted.classes_[1] == self.classes_[1] else -1
-        return _untied(sign * found.reshape(len(found)))
+        return sign * found.reshape(len(found))
 
     def _in_place(self, columns: Array, classes: Array) -> Array:
         """Return columns in the order of all classes; a class a fold lacks has 0."""
@@ -282,17 +280,9 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
 def _decided(outputs: Array) -> Array:
     """Return the places of the classes that outputs [N] or [N, C] decide for."""
     decided: Array = (
-        (outputs >= 0).astype(int) if outputs.ndim == 1 else outputs.argmax(1)
+        (outputs > 0).astype(int) if outputs.ndim == 1 else outputs.argmax(1)
     )
     return decided
-
-
-def _untied(outputs: Array) -> Array:
-    """Return outputs [N] of two classes of which none is 0; others as they are.
-
-    Where both classes are as likely, scikit-learn takes the first.
-    """
-    return np.where(outputs == 0, -TIE, outputs) if outputs.ndim == 1 else outputs
 
 
 def _logits(shares: Array) -> Array:

@@ -20,6 +20,7 @@ from metricopt.adapters.output_offsets import columns as columns_of
 from metricopt.confirmed_call import CONFIRMING
 from metricopt.errors import ConfigError, DataError, described, require_kind
 from metricopt.finetune import DEFAULTS, asked_metric, improved
+from metricopt.finetuned import Finetuned
 from metricopt.given import Given
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import metrics_of
@@ -72,7 +73,9 @@ def tune(
     Args:
         outputs: logits, decision values, probabilities or predicted values, [N, C],
             [N] for two classes, or [N, C, ...]; a tensor or an array. Outputs in [0, 1]
-            with labels are probabilities, unless `outputs="logits"` is set.
+            are probabilities if targets are zeros and ones or all rows sum to 1, unless
+            `outputs="logits"` is set. With `outputs="probabilities"`, sums within .05
+            of 1 are rounding.
         targets: whole numbers [N], zeros and ones [N, K] for several labels, or
             numbers.
         metric: whatever `make_metric` accepts, such as the name of a metric or of a
@@ -91,7 +94,8 @@ def tune(
         ConfigError: if a setting or name is not valid, or outputs are embeddings.
         DataError: if there is no example, outputs and targets are no numbers or differ
             in length, or there is no such column of groups.
-        MetricError: see `finetune`.
+        MetricError: see `finetune`; the attribute `partial` is a `Tuned` with the best
+            offsets observed so far, or None.
     """
     options = _checked(options, settings)
     given = _read(outputs, targets, columns or {}, metric, options)
@@ -104,8 +108,12 @@ def tune(
         given = _sampled(given, options.seed)
     adapter = _adapter(given, groups)
     options = options.changed(adapter=adapter)
-    found = improved(adapter.network, lambda: given, metric, options)
-    return Tuned(found, whole, len(given.observe), groups)
+
+    def tuned(found: Finetuned) -> Tuned:
+        return Tuned(found, whole, len(given.observe), groups)
+
+    found = improved(adapter.network, lambda: given, metric, options, partial=tuned)
+    return tuned(found)
 
 
 def _require_queries(options: FinetuneOptions) -> None:

@@ -14,13 +14,15 @@ from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
-from metricopt.reading.outputs import are_within_unit, require_finite
+from metricopt.reading.outputs import are_shares, are_within_unit, require_finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OBSERVED = "on the observe split"
 """What the summary of a fine-tuned network calls the examples."""
+LATER = 0.1
+"""How far sums of later probabilities may be from 1, as they may be rounded more."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +130,8 @@ class Tuned:
         Raises:
             ConfigError: if groups are needed and missing, or the other way round.
             DataError: if there is another number of groups, or a new one, or outputs
-                are not finite, or not in [0, 1] where they were probabilities.
+                are not finite, or cannot be probabilities, or logarithms of them, where
+                those were given to `tune`.
             ShapeError: if they are not of the form they were when offsets were chosen.
         """
         moved = self._moved(self._read(outputs), groups)
@@ -139,8 +142,8 @@ class Tuned:
     def predict(self, outputs: Any, groups: object = None) -> Any:
         """Return the decisions of shifted outputs [N, C], int64 labels [N].
 
-        Several labels of one example are decided one by one, [N, K]. Predicted values
-        are returned as `shifted` returns them.
+        Several labels of one example are decided one by one, [N, K]. A tie, such as a
+        probability of .5, is class 0. Predicted values are returned as `shifted` does.
 
         Raises:
             ConfigError, DataError, ShapeError: as `shifted`.
@@ -150,9 +153,9 @@ class Tuned:
             return self.shifted(outputs, groups)
         logits = self._moved(self._read(outputs), groups)
         if meaning.truth == "multi-label":
-            return _as_given((logits >= 0).long(), outputs)
+            return _as_given((logits > 0).long(), outputs)
         one = logits.shape[1] == 1
-        decided = (logits[:, 0] >= 0).long() if one else logits.argmax(1)
+        decided = (logits[:, 0] > 0).long() if one else logits.argmax(1)
         return _as_given(decided, outputs)
 
     def summary(self) -> str:
@@ -188,11 +191,7 @@ class Tuned:
             form = "[N]" if meaning.flat else f"[N, {count}]"
             raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
         require_finite("outputs", given)
-        if meaning.link in ("softmax", "sigmoid") and not are_within_unit(given):
-            raise DataError(
-                "outputs must be probabilities in [0, 1], as those the offsets were "
-                f"chosen on, got {given.min().item():g} to {given.max().item():g}"
-            )
+        _require_kind(given, meaning.link, axis)
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()
@@ -214,6 +213,25 @@ class Tuned:
         moved = self.found.meaning.inward(predicted, leading=2)
         assert isinstance(moved, Tensor)
         return moved[0]
+
+
+def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
+    """Raise DataError if outputs cannot be what a link returns."""
+    if link is None:
+        return
+    logarithms, single = link == "log-softmax", link != "sigmoid"
+    shares = given.exp() if logarithms else given
+    if are_shares(shares, axis, LATER) if single else are_within_unit(shares):
+        return
+    form = "logarithms of probabilities" if logarithms else "probabilities in [0, 1]"
+    got = f"{given.min().item():g} to {given.max().item():g}"
+    if single:
+        sums = shares.sum(axis)
+        form += " that sum to 1"
+        got += f" with the sums {sums.min().item():g} to {sums.max().item():g}"
+    raise DataError(
+        f"outputs must be {form}, as those the offsets were chosen on, got {got}"
+    )
 
 
 def _as_given(found: Tensor, given: object) -> Any:

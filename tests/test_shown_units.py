@@ -65,7 +65,7 @@ def test_the_metric_is_recall_of_the_negatives():
     outputs = torch.randn(4, 50, 1, generator=generator)
     targets = torch.randint(2, (50,), generator=generator)
     expected = [
-        recall_score(targets, (row[:, 0] >= 0).long(), pos_label=0) for row in outputs
+        recall_score(targets, (row[:, 0] > 0).long(), pos_label=0) for row in outputs
     ]
     metric = METRICS.get("specificity")()
     assert metric.values(outputs, targets).tolist() == pytest.approx(expected)

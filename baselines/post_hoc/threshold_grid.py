@@ -7,6 +7,7 @@ Source: scikit-learn, `TunedThresholdClassifierCV` with `cv="prefit"`, which is 
 here. Differs: nothing; the scores are those of a network that is trained already.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +39,11 @@ class ThresholdGrid:
     def shift(self, outputs: Tensor) -> Tensor:
         """Return probability minus threshold for logits [..., N, 1], float64.
 
-        The threshold itself is positive, as in scikit-learn; on the scale of logits it
-        would be rounded.
+        The threshold itself is positive, as in scikit-learn, so the number below it is
+        subtracted; on the scale of logits it would be rounded.
         """
-        return outputs.double().sigmoid() - self.threshold
+        below = math.nextafter(self.threshold, -1)
+        return outputs.double().sigmoid() - below
 
 
 class FixedScores(ClassifierMixin, BaseEstimator):

@@ -77,8 +77,8 @@ def tune_threshold(
 def candidate_thresholds(scores: Tensor) -> Tensor:
     """Return one threshold for every way to cut the scores in two, ascending.
 
-    A score is positive when it reaches the threshold. A midpoint that is rounded down
-    to the score below it is replaced by the score above, which cuts the same way.
+    A score is positive when it exceeds the threshold. A midpoint that is rounded up to
+    the score above it is replaced by the score below, which cuts the same way.
 
     Args:
         scores: logits, shape [N].
@@ -90,6 +90,6 @@ def candidate_thresholds(scores: Tensor) -> Tensor:
     distinct = scores.unique()
     below, above = distinct[:-1], distinct[1:]
     middle = below + (above - below) / 2
-    middle = torch.where(middle > below, middle, above)
+    middle = torch.where(middle < above, middle, below)
     margin = distinct.abs().max() * 1e-3 + 1.0
     return torch.cat([distinct[:1] - margin, middle, distinct[-1:] + margin])

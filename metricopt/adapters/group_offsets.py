@@ -110,10 +110,10 @@ class GroupOffsets(NetworkAdapter):
     def encode(self, inputs: Inputs) -> Features:
         """Return logits [N, C] without offsets, and the group of each example."""
         *others, groups = tensors_of(inputs)
-        least, most = (int(end) for end in groups.aminmax())
-        if least < 0 or most >= self.groups:
+        if bool(((groups < 0) | (groups >= self.groups)).any()):
             raise ConfigError(
-                f"groups must be in [0, {self.groups - 1}], got {least} to {most}"
+                f"groups must be in [0, {self.groups - 1}], got {int(groups.min())} to "
+                f"{int(groups.max())}"
             )
         given = others[0] if len(others) == 1 else tuple(others)
         with self.detached(), torch.no_grad():

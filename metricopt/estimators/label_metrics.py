@@ -188,7 +188,7 @@ class LabelMetric:
             return _array(outputs)
         if self.reads == "scores":
             return _array(outputs.sigmoid() if binary else outputs.softmax(1))
-        decided = (outputs >= 0).long() if binary else outputs.argmax(1)
+        decided = (outputs > 0).long() if binary else outputs.argmax(1)
         found: Array = classes[_array(decided)]
         return found
 

@@ -69,8 +69,8 @@ class CountMetric(Metric):
 def predict_labels(outputs: Tensor) -> Tensor:
     """Return the predicted labels, shape [..., N], of outputs [..., N, C].
 
-    A single logit predicts 1 when it is >= 0 (probability >= 0.5). Class logits
-    predict the class of the greatest, on ties the first.
+    A single logit predicts 1 when it is > 0 (probability > 0.5). Class logits
+    predict the class of the greatest. On ties the first class is predicted.
     """
     if outputs.shape[-1] <= 2:
         return _predicts_positive(outputs).long()
@@ -125,7 +125,7 @@ def mean_over_present(scores: Tensor, counts: Counts) -> Tensor:
 
 def _predicts_positive(outputs: Tensor) -> Tensor:
     if outputs.shape[-1] == 1:
-        return outputs[..., 0] >= 0
+        return outputs[..., 0] > 0
     # Equal to the arg max, ties included, and much faster.
     return outputs[..., 1] > outputs[..., 0]
 

@@ -207,7 +207,8 @@ class GroupNames:
                 f"offsets are known for the groups {', '.join(self.names)} of "
                 f"{self.column!r}, got also {', '.join(new)}"
             )
-        return torch.tensor([self.names.index(name) for name in found])[places]
+        numbers = [self.names.index(name) for name in found]
+        return torch.tensor(numbers, dtype=torch.int64)[places]
 
 
 def _is_named(given: object) -> TypeGuard[Mapping[Any, Any]]:

@@ -223,7 +223,7 @@ class Expected:
             return scores if split else scores[:, 1].contiguous()
         if self.predictions == "decisions":
             return _margins(columns.double())
-        return (columns >= 0).long() if several else predict_labels(columns)
+        return (columns > 0).long() if several else predict_labels(columns)
 
 
 def check_arguments(

@@ -50,7 +50,7 @@ class Maps:
         self._check(meaning, outputs, targets, count)
         check_outputs(self.name, outputs)
         one = outputs.shape[1] == 1
-        decided = (outputs[:, 0] >= 0).long() if one else outputs.argmax(1)
+        decided = (outputs[:, 0] > 0).long() if one else outputs.argmax(1)
         truth = targets[:, 0] if targets.ndim == outputs.ndim else targets
         truth = truth.long().to(decided.device)
         if self.form == "index":

@@ -13,13 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
-from metricopt.errors import ConfigError, require_choice
+from metricopt.errors import ConfigError, described, require_choice
 from metricopt.reading.layout import Layout, layout_of
 from metricopt.reading.outputs import (
+    ROUNDED,
     UNIT,
     Outputs,
     Targets,
     are_embeddings,
+    are_logarithms,
+    are_shares,
     are_within_unit,
 )
 
@@ -221,7 +224,9 @@ def meaning_of(
         return Meaning("embeddings", flat=flat)
     layout = layout_of(columns, targets, loss, layout)
     if layout is None:
-        return Meaning(given or "raw", flat=flat)
+        in_column = columns.ndim == 2 and targets.shape[1:] == (1,)
+        doubt = _misshapen(targets, columns.shape[1]) if in_column else ""
+        return Meaning(given or "raw", flat=flat, doubt=doubt)
     ignored = ignored_label(loss) if layout != "rows" else None
     classes = columns.shape[-1 if layout == "tokens" else 1]
     counted = targets if ignored is None else targets[targets != ignored]
@@ -229,8 +234,7 @@ def meaning_of(
     numbers = type(loss) in REGRESSION or given == "values"
     shares = same and given != "values" and _are_shares(counted, classes, loss)
     mixed = same and not numbers and _are_mixed(counted, classes)
-    unread = shares or mixed
-    truth = "other" if unread else _truth(counted, classes, same, numbers)
+    truth = "other" if shares or mixed else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
@@ -285,10 +289,8 @@ ONE_HOT = (
 
 def _are_one_hot(outputs: Tensor, targets: Tensor) -> bool:
     """Return whether rows [N, C] of targets and of outputs in [0, 1] all sum to 1."""
-    if outputs.ndim != 2 or not bool((outputs >= 0).all()):
-        return False
-    sums = outputs.sum(1)
-    return bool(((sums - 1).abs() < UNIT).all() & (targets.sum(1) == 1).all())
+    single = outputs.ndim == 2 and are_shares(outputs, 1)
+    return single and bool((targets.sum(1) == 1).all())
 
 
 def _doubt(
@@ -297,14 +299,29 @@ def _doubt(
     """Return a sentence if targets look like other labels than they are read as."""
     if truth == "multi-label" and _are_one_hot(outputs, targets):
         return ONE_HOT
-    whole = not targets.is_floating_point() and not targets.is_complex()
-    if truth != "other" or same or not whole or not targets.numel():
+    if truth != "other" or same or targets.is_complex() or not targets.numel():
         return ""
+    if targets.is_floating_point():
+        return _misshapen(targets, classes)
     low, high = targets.long().aminmax()
     return (
         f"targets are whole numbers from {low} to {high}, no labels of {classes} "
         f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
         "own can read them."
+    )
+
+
+def _misshapen(targets: Tensor, classes: int) -> str:
+    """Return a sentence if targets, floats or in a column [N, 1], may be labels."""
+    numbers = targets.double()
+    labels = (numbers == numbers.round()) & (numbers >= 0) & (numbers < classes)
+    if not bool(labels.all()):
+        return ""
+    remedy = "targets[:, 0]" if targets.shape[1:] == (1,) else "targets"
+    remedy += ".long()" if targets.is_floating_point() else ""
+    return (
+        f"targets are {described(targets)}, which only the loss and a metric of your "
+        f"own can read: if they are labels, give {remedy}."
     )
 
 
@@ -349,11 +366,11 @@ def _kind(
     axis = -1 if layout == "tokens" else 1
     inside = are_within_unit(outputs)
     labelled = outputs.shape[axis] > 1 and truth == "labels"
-    logarithms = labelled and _are_logarithms(outputs, axis)
+    logarithms = labelled and are_logarithms(outputs, axis)
     if logarithms and given in (None, "log-probabilities"):
         return "log-probabilities", "log-softmax"
-    sums = (outputs.sum(axis) - 1).abs().amax() < UNIT
-    whole = inside and labelled and bool(sums)
+    within = ROUNDED if given == "probabilities" else UNIT
+    whole = labelled and are_shares(outputs, axis, within)
     link: Link = "softmax" if whole else "sigmoid"
     if given is not None:
         if given == "log-probabilities":
@@ -377,10 +394,3 @@ def _kind(
         f"{outputs.max().item():g}, and may be probabilities: say which they are by "
         f"FinetuneOptions({known})"
     )
-
-
-def _are_logarithms(outputs: Tensor, axis: int) -> bool:
-    """Return whether outputs are logarithms of numbers that sum to 1 along an axis."""
-    if not bool((outputs <= 0).all()):
-        return False
-    return bool(outputs.logsumexp(axis).abs().amax() < UNIT)

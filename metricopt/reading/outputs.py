@@ -40,7 +40,9 @@ Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""
 
 UNIT = 1e-3
-"""How far the length of an embedding may be from 1."""
+"""How far the length of an embedding, or the sum of probabilities, may be from 1."""
+ROUNDED = 0.05
+"""How far that sum may be from 1 where it is said that they are probabilities."""
 BEYOND = 1e-6
 """How far a probability may be outside [0, 1], by rounding."""
 LOGITS = ("logits", "out")
@@ -202,6 +204,19 @@ def are_embeddings(outputs: Tensor) -> bool:
 def are_within_unit(outputs: Tensor) -> bool:
     """Return whether all outputs are in [0, 1] as probabilities, but for rounding."""
     return bool(((outputs >= -BEYOND) & (outputs <= 1 + BEYOND)).all())
+
+
+def are_shares(outputs: Tensor, axis: int, within: float = UNIT) -> bool:
+    """Return whether outputs are in [0, 1] and sum to 1 along an axis."""
+    sums = outputs.sum(axis, dtype=torch.float64)
+    return are_within_unit(outputs) and bool(((sums - 1).abs() < within).all())
+
+
+def are_logarithms(outputs: Tensor, axis: int) -> bool:
+    """Return whether outputs are logarithms of numbers that sum to 1 along an axis."""
+    if not bool((outputs <= 0).all()):
+        return False
+    return bool(outputs.logsumexp(axis).abs().amax() < UNIT)
 
 
 def targets_at(targets: Targets, index: Tensor) -> Targets:

@@ -50,7 +50,7 @@ class LabelStatistics(Statistics):
         """Return the groups of the decisions, or of random ones as likely as they."""
         decided = (outputs / self.temperature).sigmoid()
         if not smooth:
-            decided = (outputs >= 0).to(outputs)
+            decided = (outputs > 0).to(outputs)
         truth = targets.to(outputs)
         if weights is None:
             weights = outputs.new_ones(1, len(truth))

@@ -73,7 +73,7 @@ def on_test(network, metric):
 
 
 def of_decisions(metric):
-    return lambda targets, outputs: metric(targets, (outputs >= 0).long())
+    return lambda targets, outputs: metric(targets, (outputs > 0).long())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def thresholds(network, score):
 def test_phi_is_in_a_plain_copy_of_the_network(network):
     found = improved(network, MACRO)
     merged = found.merge()
-    value = MACRO(OBSERVE.targets, (merged(OBSERVE.inputs) >= 0).long())
+    value = MACRO(OBSERVE.targets, (merged(OBSERVE.inputs) > 0).long())
     assert value == pytest.approx(found.metric_after)
     assert not any("label" in text for text in found.warnings)
 

@@ -357,7 +357,7 @@ STRANGE = {
         "must be finite numbers, got NaN .* 1 of 2 examples",
     ),
     "infinite": ([math.inf, 0.1], "must be finite numbers, .* first for example 0$"),
-    "logits": ([0.5, -3.0], r"must be probabilities in \[0, 1\], as .*, got -3 to "),
+    "logits": ([0.5, -3.0], r"must be probabilities in \[0, 1\].*, as .*, got -3 to "),
 }
 
 

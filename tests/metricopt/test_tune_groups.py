@@ -119,6 +119,38 @@ def test_groups_are_asked_for_where_they_are_needed_and_only_there():
         tuned("group").predict(odds[:2], ["thin", "new"])
     with pytest.raises(DataError, match="one value for each of the 2 examples, got 1"):
         tuned("group").predict(odds[:2], ["thin"])
+    assert len(tuned("group").predict(odds[:0], group[:0])) == 0
+
+
+@pytest.mark.parametrize("offsets_by", [None, "group"])
+def test_an_exception_carries_the_best_offsets_that_decide_later_outputs(offsets_by):
+    (odds, labels, group), (later, _, others) = digits()
+
+    def seen(query, value, best):
+        if query == 9:
+            raise ArithmeticError
+
+    columns = {"group": group}
+    with pytest.raises(ArithmeticError) as caught:
+        metricopt.tune(
+            odds,
+            labels,
+            worst_group,
+            columns=columns,
+            offsets_by=offsets_by,
+            higher_is_better=True,
+            callback=seen,
+            **QUICK,
+        )
+    best = caught.value.partial
+    assert isinstance(best, metricopt.Tuned)
+    more = () if offsets_by is None else (group,)
+    decided = torch.tensor(2 * best.predict(odds, *more) - 1)
+    value = worst_group(decided, torch.tensor(labels), group)
+    assert best.metric_after == pytest.approx(value)
+    more = () if offsets_by is None else (others,)
+    assert best.predict(later, *more).shape == later.shape
+    assert "on 600 examples" in caught.value.__notes__[-1]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_groups_get_the_same_rates_where_they_had_others():
     decided = found.decide(outputs, groups)
 
     def gap(scores):
-        decisions = scores[:, 0].numpy() >= 0
+        decisions = scores[:, 0].numpy() > 0
         return equalized_odds_difference(
             targets.numpy(), decisions, sensitive_features=groups.numpy()
         )

@@ -49,7 +49,7 @@ def test_equals_what_scikit_learn_finds_by_itself(metric, scorer, thresholds):
     assert found.queries == thresholds
     assert found.threshold == pytest.approx(theirs.best_threshold_, rel=1e-12)
     assert found.value == pytest.approx(abs(theirs.best_score_))
-    decided = (found.shift(outputs)[:, 0] >= 0).numpy()
+    decided = (found.shift(outputs)[:, 0] > 0).numpy()
     assert np.array_equal(decided, theirs.predict(x) == 1)
     assert make_metric(metric).value(found.shift(outputs), targets) == found.value
 

@@ -37,7 +37,7 @@ class Counting(Metric):
 
     def _value(self, outputs, targets):
         self.calls += 1
-        return f1(targets.tolist(), (outputs[:, 0] >= 0).tolist())
+        return f1(targets.tolist(), (outputs[:, 0] > 0).tolist())
 
 
 def every_cut(scores, targets):
@@ -63,7 +63,7 @@ def test_finds_the_best_cut_and_the_lowest_on_ties(pairs):
     assert found.value == pytest.approx(max(values))
     assert found.queries == metric.calls == len(set(scores)) + 1
     lowest = values.index(max(values))
-    positives = int((outputs - found.threshold >= 0).sum())
+    positives = int((outputs - found.threshold > 0).sum())
     assert positives == sum(s >= [*sorted(set(scores)), 9][lowest] for s in scores)
 
 
@@ -82,11 +82,14 @@ def test_candidates_are_midpoints_with_both_ends():
     assert candidates[-1] > 3
 
 
+@pytest.mark.parametrize("odd", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1e8])
-def test_neighbouring_floats_are_still_cut(scale):
+def test_neighbouring_floats_are_still_cut(scale, odd):
     low = torch.tensor(scale)
+    if odd:  # the midpoint is rounded up
+        low = torch.nextafter(low, low * 2)
     scores = torch.stack([low, torch.nextafter(low, low * 2)])
-    cuts = [(scores - cut >= 0).tolist() for cut in candidate_thresholds(scores)]
+    cuts = [(scores - cut > 0).tolist() for cut in candidate_thresholds(scores)]
     assert cuts == [[True, True], [False, True], [False, False]]
 
 

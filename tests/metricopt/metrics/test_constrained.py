@@ -47,7 +47,7 @@ def test_each_and_native_are_the_values_of_every_metric():
     native = metric.native(each)
     assert each.shape == native.shape == (4, 3)
     for row, outputs in zip(native, OUTPUTS[..., 0], strict=True):
-        decided = (outputs >= 0).long()
+        decided = (outputs > 0).long()
         negatives = decided[TARGETS == 0]
         assert row[1].item() == pytest.approx(precision_score(TARGETS, decided))
         assert row[2].item() == pytest.approx(negatives.float().mean().item())
@@ -75,7 +75,7 @@ class Counted:
         self.calls += 1
         if self.calls in self.fails:
             raise ValueError("out of reach")
-        right = ((outputs[:, 0] >= 0) == targets.bool()).double().mean().item()
+        right = ((outputs[:, 0] > 0) == targets.bool()).double().mean().item()
         return {"right": right, "mean": outputs.mean().item()}
 
 
@@ -109,7 +109,7 @@ def test_what_a_function_raises_is_raised_for_every_number_and_then_asked_again(
 
 def test_each_metric_gets_the_columns_it_takes():
     def weighted(outputs, targets, weight):
-        return ((outputs[:, 0] >= 0).double() * weight).sum().item()
+        return ((outputs[:, 0] > 0).double() * weight).sum().item()
 
     bounds = [at_most(weighted, 5)]
     metric = bound_metric(read_metric("f1", bounds), LABELS, ("weight", "other"))

@@ -20,7 +20,7 @@ TARGETS = torch.tensor([1, 0, 0, 1, 1])
 
 
 def accuracy(outputs, targets):
-    return ((outputs[:, 0] >= 0) == (targets == 1)).double().mean()
+    return ((outputs[:, 0] > 0) == (targets == 1)).double().mean()
 
 
 def returning(result, **settings):

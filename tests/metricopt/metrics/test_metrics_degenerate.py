@@ -36,8 +36,8 @@ def test_one_class_targets(name):
     assert actual == DEGENERATE[name]
 
 
-def test_zero_logit_predicts_positive_and_first_of_tied_classes_wins():
-    assert predict_labels(torch.zeros(2, 3, 1)).tolist() == [[1, 1, 1], [1, 1, 1]]
+def test_the_first_of_tied_classes_is_predicted():
+    assert predict_labels(torch.zeros(2, 3, 1)).tolist() == [[0, 0, 0], [0, 0, 0]]
     for classes in (2, 3):
         assert predict_labels(torch.ones(4, classes)).tolist() == [0, 0, 0, 0]
     assert predict_labels(torch.tensor([[1.0, 1.0], [0.0, 1.0]])).tolist() == [0, 1]

@@ -40,7 +40,7 @@ def drawn():
 
 
 def scored(function, outputs, targets, average):
-    decided = (outputs >= 0).long()
+    decided = (outputs > 0).long()
     found = [
         function(targets, row, average=average, zero_division=0) for row in decided
     ]
@@ -73,7 +73,7 @@ def test_ratios_of_sums_and_exact_matches_are_those_of_scikit_learn():
     weighted = scored(f1_score, outputs, targets, "weighted")[:, None]
     at = found["weighted F of labels"]
     torch.testing.assert_close(at, weighted, rtol=0, atol=1e-6)
-    decided = (outputs >= 0).long()
+    decided = (outputs > 0).long()
     exact = doubles([accuracy_score(targets, row) for row in decided])[:, None]
     torch.testing.assert_close(found["exact matches"], exact, rtol=0, atol=1e-6)
     # Hamming loss is linear in hits and predictions: positives + predicted - 2 hits.
