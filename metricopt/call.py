@@ -359,8 +359,7 @@ class FinetuneCall:
         doubts = doubts_of_failures(self._failures, self.task.measured)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
-        doubts += self._doubts
-        doubts += doubts_of_columns(self.observe, self.metric.columns)
+        doubts += self._doubts + doubts_of_columns(self.observe, self.metric.columns)
         doubts += self._watch.doubts(self.task.measured, said=bool(found.warnings))
         if self._given.dear:
             doubts.append(self._given.dear)
