@@ -145,7 +145,9 @@ class CostSensitive(NetworkMethod):
         t, network, choice = max(candidates, key=lambda candidate: candidate.choice.f)
         notes = {"t": t, "observe_f": choice.f, "passes": len(self.grid)}
         found = given.result(network, run.steps * len(self.grid), notes)
-        return replace(found, threshold=choice.threshold)
+        # What reaches the threshold exceeds the number below it.
+        reached, least = torch.tensor([choice.threshold, -torch.inf])
+        return replace(found, threshold=torch.nextafter(reached, least).item())
 
 
 def _chosen_threshold(network: nn.Module, validation: Validation) -> BestThreshold:

@@ -109,8 +109,8 @@ def test_enriched_sets_span_the_range_of_the_metric():
     assert (costs[:, 1] <= costs[:, 0]).all()
 
 
-def test_costs_are_lower_is_better_and_half_counts_as_positive():
-    probabilities = torch.tensor([[0.5, 0.49, 0.9], [0.1, 0.9, 0.9]])
+def test_costs_are_lower_is_better_and_half_counts_as_negative():
+    probabilities = torch.tensor([[0.51, 0.5, 0.9], [0.1, 0.9, 0.9]])
     targets = torch.tensor([1, 0, 1])
     for name in ("f1", "mcr"):
         validation = Validation(make_metric(name), Split(torch.zeros(3, 1), targets))

@@ -11,7 +11,8 @@ from benchmarks.runs.spec import Arm
 from benchmarks.tables.registry import experiment_names, find_experiment
 from tests.benchmarks.runs.record_cases import make_record, make_spec
 
-FINE_TUNING = {"loss-only", "loss-only-dense", "metricopt", "metricopt-literal"}
+FINE_TUNING = {"loss-only", "loss-only-dense"}
+FINE_TUNING |= {"metricopt", "metricopt-literal", "metricopt-mirror"}
 EPISODES = {"few-shot-images", "sine-waves"}
 CASES = [(name, tier) for name in experiment_names() for tier in TIERS]
 
