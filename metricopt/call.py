@@ -27,7 +27,7 @@ from metricopt.on_outputs.no_harm import RESERVED, NoHarm
 from metricopt.options import AUTO, FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import Seeds, make_generator
 from metricopt.process.watch import SearchEnded, Watch
-from metricopt.reading.columns import columned, columns_of
+from metricopt.reading.columns import columned
 from metricopt.reading.metric import (
     check_direction,
     check_targets,
@@ -42,7 +42,6 @@ from metricopt.reading.outputs import each
 from metricopt.reading.splits import (
     differing_shares,
     doubts_of_labels,
-    doubts_of_repeats,
     doubts_of_splits,
 )
 from metricopt.tasks.failed_queries import failing, forgiving
@@ -85,7 +84,6 @@ class FinetuneCall:
         self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
         self._forgiving = forgiving(asked, forgiven, options.retries)
         self._watch, self._journal, self._given = watch, journal, given
-        self._doubts: list[str] = []
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
         check_finite(adapter, given.observe, "observe")
@@ -113,6 +111,7 @@ class FinetuneCall:
             Seeds("finetune", self.options.seed),
             portfolio=make_portfolio if given.network else None,
             meaning=given.meaning,
+            clusters=given.clusters.of,
         )
         return NetworkTask(
             self.adapter,
@@ -137,15 +136,13 @@ class FinetuneCall:
         self.task.observe_untouched()
         untouched = self._untouched()
         shuffled = self._shuffled_value()
-        if self._tried:
-            self._doubts += self._try_direction(untouched.metric_before)
+        direction = self._try_direction(untouched.metric_before)
         try:
             found = self._improved(untouched)
         except SearchEnded:
             found = self.interrupted(f"ended by {self._watch.reason}") or untouched
-        found = replace(
-            found, warnings=found.warnings + self._warnings(found, shuffled)
-        )
+        doubts = *self._warnings(found, shuffled), *direction
+        found = replace(found, warnings=found.warnings + doubts)
         self._watch.say(found.summary())
         return found
 
@@ -248,6 +245,8 @@ class FinetuneCall:
         first = self.task.each[0]
         value = self._objective(first)
         weight = next(self.adapter.network.parameters(), torch.empty(0))
+        shares = differing_shares(self.train.targets, self.observe.targets)
+        kinds = shares, self._given.clusters.new
         return Finetuned(
             adapter=self.adapter,
             phi=torch.zeros(self.task.size, device=weight.device),
@@ -258,7 +257,7 @@ class FinetuneCall:
             method=self.name,
             meaning=self.meaning,
             theta=self._given.theta,
-            kind=differing_shares(self.train.targets, self.observe.targets),
+            kind=", ".join(filter(None, kinds)),
             few=self._few,
             spent=self._spent(0),
             values=self._values,
@@ -272,9 +271,10 @@ class FinetuneCall:
         generator = make_generator("shuffle", self.options.seed)
         order = torch.randperm(self.task.examples, generator=generator)
         untouched = torch.zeros(1, self.task.size)
-        cost = self.task.observe_part(untouched, order).item()
+        cost = self.task.observe_part(untouched, order)
         # A failure says nothing of the order.
-        return self._native(self.task.costs[0].item() if self._failures else cost)
+        cost = self.task.costs[:1] if self._failures else cost
+        return from_cost(self.metric, cost).item()
 
     @property
     def _tried(self) -> int:
@@ -283,9 +283,11 @@ class FinetuneCall:
         return direction_queries(self.meaning) if wanted else 0
 
     def _try_direction(self, initial: float) -> list[str]:
+        if not self._tried:
+            return []
         outputs = each(lambda part: part[0], self._plain.untouched())
-        observe = self.observe
-        targets = columned(observe.targets, columns_of(observe), self._asked.columns)
+        columns = self._given.columns
+        targets = columned(self.observe.targets, columns, self._asked.columns)
         assert isinstance(outputs, Tensor)
         self.task.count(self._tried)
         return check_direction(self._asked, self.meaning, outputs, targets, initial)
@@ -352,28 +354,28 @@ class FinetuneCall:
         before, after = confusion_matrices(outputs, statistics.targets).long()
         return before, after
 
-    def _warnings(self, found: Finetuned, shuffled: float) -> tuple[str, ...]:
+    def _warnings(self, found: Finetuned, shuffled: float) -> list[str]:
         """Return what is wrong with the metric or the observe split, if anything."""
         zero = (self.task.phi == 0).all(1)
         same = from_cost(self.metric, self.task.costs[zero])
         doubts = doubts_of_failures(self._failures, self.task.measured)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
-        doubts += self._doubts + doubts_of_columns(self.observe, self.metric.columns)
+        clusters = self.options.clusters
+        doubts += doubts_of_columns(self.observe, self.metric.columns, clusters)
         doubts += self._watch.doubts(self.task.measured, said=bool(found.warnings))
         if self._given.dear:
             doubts.append(self._given.dear)
         elif self._given.network:
             doubts += doubts_of_adapter(self.adapter.parts)
-        if self._given.network:
-            doubts += doubts_of_repeats(self.train, self.observe)
+        doubts += self._given.clusters.doubts
         if found.confusion is not None:
             doubts += doubts_of_labels(found.confusion[0].sum(1))
-        statistics = self.task.statistics
-        compares = statistics is not None and statistics.compares
+        seen = self.task.statistics
+        compares = seen is not None and seen.compares
         splits = self.train, self.observe
         doubts += doubts_of_splits(*splits, self.meaning, compares=compares)
-        return tuple(doubts)
+        return doubts
 
     def _queried(self, count: int) -> None:
         self._watch.queried(count, self._values, self.task.costs)
@@ -391,10 +393,6 @@ class FinetuneCall:
         """Return the native value of the objective where this was observed."""
         return from_cost(metrics_of(self.metric)[0], each[0]).item()
 
-    def _native(self, cost: float) -> float:
-        return from_cost(self.metric, torch.tensor(cost, dtype=torch.float64)).item()
-
     def _spent(self, steps: int) -> Spent:
-        seconds = self._watch.seconds
         replayed = 0 if self._journal is None else self._journal.replayed
-        return Spent(self.task.measured, steps, seconds, replayed)
+        return Spent(self.task.measured, steps, self._watch.seconds, replayed)

@@ -16,6 +16,7 @@ from metricopt.metrics.base import from_cost
 from metricopt.metrics.constrained import metrics_of
 from metricopt.options import FinetuneOptions
 from metricopt.process.watch import Watch
+from metricopt.tasks.clusters import NO_CLUSTERS
 from metricopt.tasks.failed_queries import strict
 from metricopt.tasks.recorded_task import RecordedTask
 
@@ -41,7 +42,9 @@ class ConfirmedCall(FinetuneCall):
     ) -> None:
         super().__init__(adapter, given, options, journal, watch=watch)
         assert given.whole is not None
-        every = replace(given, train=given.whole, observe=given.whole)
+        every = replace(
+            given, train=given.whole, observe=given.whole, clusters=NO_CLUSTERS
+        )
         task = self._network_task(every, strict(self._forgiving))
         self._whole = RecordedTask(task, on_query=self._confirming)
         self._searched: Finetuned | None = None

@@ -36,6 +36,7 @@ from metricopt.reading.meaning import Meaning, meaning_of
 from metricopt.reading.metric import refuse_scores
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
+from metricopt.tasks.clusters import clusters_of
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -139,7 +140,8 @@ def improved(
         watch = Watch(bar, total, callback=options.callback, timeout=options.timeout)
         try:
             theta = fingerprints(model)
-            given = replace(_spared(model, read(), options), theta=theta)
+            given = _clustered(read(), options.clusters)
+            given = replace(_spared(model, given, options), theta=theta)
             made: type[FinetuneCall] = FinetuneCall
             if given.whole is not None:
                 made = ConfirmedCall
@@ -150,6 +152,7 @@ def improved(
                 _journal(adapter, given, options, metric) as journal,
             ):
                 call = made(adapter, given, options, journal, watch=watch)
+                _require_single(call, options.clusters)
                 return call.run()
         except KeyboardInterrupt as error:
             found = None if call is None else call.interrupted()
@@ -311,6 +314,23 @@ def _is_tiny(model: nn.Module, given: Given) -> bool:
     weights = sum(weight.numel() for weight in model.parameters())
     inputs = tensors_of(given.train.batch(slice(1)))
     return weights <= TINY and all(part.ndim <= 2 for part in inputs)
+
+
+def _clustered(given: Given, name: str | None) -> Given:
+    """Return what was given, with the clusters of observe."""
+    train = given.train if given.network else None
+    return replace(given, clusters=clusters_of(given.observe, train, name))
+
+
+def _require_single(call: FinetuneCall, clusters: str | None) -> None:
+    """Raise ConfigError if examples that clusters are named for are compared."""
+    statistics = call.task.statistics if clusters else None
+    if statistics is not None and statistics.compares:
+        raise ConfigError(
+            f"clusters={clusters!r} is for examples that are judged one by one; where "
+            "they are compared with each other, those of a class stay together: leave "
+            "it out"
+        )
 
 
 def attach(error: BaseException, best: Any) -> None:

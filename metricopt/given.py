@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from metricopt.metrics.base import Metric
 from metricopt.reading.columns import Columns, columns_of
 from metricopt.reading.meaning import Meaning
+from metricopt.tasks.clusters import NO_CLUSTERS, Clusters
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss
 
@@ -25,6 +26,7 @@ class Given:
         dear: why phi are output offsets alone, if the network takes too long.
         whole: all examples, which confirm what a search on a sample of them, `observe`,
             has found; None if `observe` is all there is.
+        clusters: which examples of observe belong together.
         theta: fingerprints of the weights and buffers, by their names, from before the
             network ran.
     """
@@ -37,6 +39,7 @@ class Given:
     network: bool = True
     dear: str = ""
     whole: Examples | None = None
+    clusters: Clusters = NO_CLUSTERS
     theta: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -49,6 +49,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "known": (Known | None, "what load_known(path) or `known` of a result is, or None"),
     "objective": (str | None, "a key of the metric's dictionary or None"),
     "confidence": (Real, "a number"),
+    "clusters": (str | None, "the name of a column or None"),
     "callback": (Callable | None, "a function or None"),
     "timeout": (Real | None, "a number of seconds or None"),
     "checkpoint": (str | os.PathLike | None, "the name of a file or None"),
@@ -87,6 +88,10 @@ class FinetuneOptions:
         confidence: probability with which all bounds are to be met on other data.
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.Meaning`.
+        clusters: a column of observe that names what its examples belong to, such as
+            a patient with several images: at least ten. The expected gain is then one
+            on new clusters, none of which is cut by folds or bootstrap samples. None
+            if each example stands for itself; copies stay together anyway.
         layout: where the classes of outputs for every pixel or token are: "channels"
             for [N, C, ...], "tokens" for [N, ..., C]; None to decide by the shapes, and
             by the loss where they leave a doubt.
@@ -133,6 +138,7 @@ class FinetuneOptions:
     confidence: float = CONFIDENCE
     outputs: Kind | None = None
     layout: Layout | None = None
+    clusters: str | None = None
     seed: int = 0
     no_harm: bool = True
     level: float | None = None

@@ -91,7 +91,8 @@ def tune(
         The offsets with what they gained; `predict` and `shifted` use them.
 
     Raises:
-        ConfigError: if a setting or name is not valid, or outputs are embeddings.
+        ConfigError: if a setting or name is not valid, outputs are embeddings, or
+            clusters are what has offsets of its own.
         DataError: if there is no example, outputs and targets are no numbers or differ
             in length, or there is no such column of groups.
         MetricError: see `finetune`; the attribute `partial` is a `Tuned` with the best
@@ -99,6 +100,11 @@ def tune(
     """
     options = _checked(options, settings)
     given = _read(outputs, targets, columns or {}, metric, options)
+    if offsets_by is not None and offsets_by == options.clusters:
+        raise ConfigError(
+            f"offsets_by={offsets_by!r} gives offsets to groups that are known, and "
+            "clusters= asks for a gain on new ones: name two columns, or one of them"
+        )
     groups = None if offsets_by is None else _groups(given, offsets_by)
     if groups is not None:
         given = _with_groups(given, groups)

@@ -43,6 +43,8 @@ ROOMS = {
     "metricopt.tasks.examples": "errors reading.columns reading.examples "
     "tasks.padding "
     "reading.inputs reading.outputs tasks.sampling",
+    "metricopt.tasks.clusters": "errors reading.columns reading.inputs tasks.examples "
+    "tasks.sampling",
     "metricopt.tasks.row_losses": "errors reading.meaning reading.outputs",
     "metricopt.adapters": "errors files process reading.inputs reading.meaning "
     "reading.outputs",
@@ -90,22 +92,22 @@ ROOMS = {
     "metricopt.journal": "errors files reading reading.columns tasks.examples "
     "tasks.row_losses adapters metrics options",
     "metricopt.given": "reading.columns reading.meaning tasks.examples "
-    "tasks.row_losses metrics",
+    "tasks.clusters tasks.row_losses metrics",
     "metricopt.call": "errors process reading reading.columns reading.outputs "
     "reading.meaning tasks tasks.examples tasks.row_losses adapters metrics losses "
     "algorithm1 methods on_outputs finetuned options journal given",
-    "metricopt.confirmed_call": "process tasks adapters metrics methods finetuned "
-    "options journal given call",
+    "metricopt.confirmed_call": "process tasks tasks.clusters adapters metrics "
+    "methods finetuned options journal given call",
     "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
-    "reading.meaning tasks.examples tasks.row_losses adapters metrics finetuned "
-    "options journal given call confirmed_call",
+    "reading.meaning tasks.examples tasks.clusters tasks.row_losses adapters metrics "
+    "finetuned options journal given call confirmed_call",
     "metricopt.tuned": "errors estimate reading.columns reading.inputs "
     "reading.outputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given confirmed_call finetune tuned",
     "metricopt.estimators": "errors estimate reading reading.outputs reading.meaning "
-    "metrics tune tuned",
+    "tasks.clusters metrics tune tuned",
     "metricopt.sklearn": "errors reading reading.columns reading.meaning metrics tuned "
     "estimators",
     "baselines.losses": "",

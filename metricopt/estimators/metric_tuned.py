@@ -31,11 +31,14 @@ from metricopt.estimators.label_metrics import (
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
+from metricopt.tasks.clusters import FEWEST
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
 
-SETTLED = ("outputs", "columns", "queries", "constraints")
+SETTLED = ("outputs", "columns", "queries", "constraints", "clusters")
 """Settings of `tune` that are no options."""
+GROUPS = "groups"
+"""The column of clusters, as splitters call them."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,13 @@ class HeldOut:
         outputs: see `MetricTuned._outputs`.
         predicted: what `predict` says, if outputs may decide otherwise.
         places: places of the examples, [N].
+        groups: groups that the splitter has kept together, [N], if it got any.
     """
 
     outputs: Array
     predicted: Array
     places: Array
+    groups: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,10 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         first = np.sort(np.unique(places, return_index=True)[1])
         outputs = np.concatenate([part.outputs for part in parts])
         predicted = np.concatenate([part.predicted for part in parts])
-        return HeldOut(outputs[first], predicted[first], places[first])
+        groups, places = routed.split.get("groups"), places[first]
+        if groups is not None:
+            groups = np.asarray(groups)[places]
+        return HeldOut(outputs[first], predicted[first], places, groups)
 
     def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
         places = np.asarray(places)
@@ -244,7 +252,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
 
     def _tuned(
         self,
-        outputs: Array,
+        held: HeldOut,
         targets: Array,
         scored: LabelMetric | None,
         columns: dict[str, Any],
@@ -252,11 +260,13 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         spared: int = 0,
     ) -> Tuned:
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
-        metric = self.metric
+        metric, groups = self.metric, held.groups
+        if groups is not None and len(np.unique(groups)) >= FEWEST:
+            columns, given["clusters"] = {GROUPS: groups, **columns}, GROUPS
         if scored is not None:
             metric = self._metric(scored, given.pop("higher_is_better", None))
         return tune(
-            outputs,
+            held.outputs,
             targets,
             metric,
             columns=columns,

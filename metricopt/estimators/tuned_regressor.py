@@ -77,7 +77,8 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             sample_weight: weights of examples, for the regressor and for a metric that
                 takes them; with metadata routing, for whoever requests them.
             **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them.
+                parameters; with metadata routing, for whoever requests them. The gain
+                is then estimated for new groups, if the splitter gets ten `groups`.
 
         Raises:
             ValueError: if true or predicted values are not one number for each example,
@@ -98,7 +99,7 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         routed = self._routed(params, scored)
         held = self._held_out(X, y, routed)
         columns = cut(routed.score, held.places)
-        found = self._tuned(held.outputs, y[held.places], scored, columns)
+        found = self._tuned(held, y[held.places], scored, columns)
         scales = found.scales
         self.scale_ = 1.0 if scales is None else float(scales[0])
         self.shift_ = float(found.offsets[0])

@@ -34,7 +34,7 @@ ELSEWHERE = {
     *("progress", "timeout"),
 }
 """Options that decide nothing, or that other facts hold."""
-ADDED = {"check_direction": True}
+ADDED: dict[str, object] = {"check_direction": True, "clusters": None}
 """Options that older checkpoints lack, as facts only where they are not these."""
 READ = 256
 """Examples read at a time."""

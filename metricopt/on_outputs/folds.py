@@ -1,7 +1,8 @@
 """Folds and bootstrap samples of the observe split, and a check of a gain on folds.
 
 Where examples are compared with each other, those of a class go together: the gain is
-to hold on classes that were never seen.
+to hold on classes that were never seen. So do those of a cluster, such as the images of
+a patient: it is to hold on patients that were never seen.
 """
 
 import math
@@ -38,10 +39,11 @@ def lacking(statistics: ObservedStatistics) -> str:
 def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]:
     """Return places of the examples of `count` random parts of the observe split.
 
-    They are alike in labels where parts drawn of all examples would lack one.
+    They are alike in labels where parts drawn of all examples would lack one, or where
+    clusters stay whole.
     """
-    statistics = task.statistics
-    if statistics is None or not statistics.compares:
+    statistics, clusters = task.statistics, task.clusters
+    if clusters is None and (statistics is None or not statistics.compares):
         order = torch.randperm(task.examples, generator=generator)
         parts = list(order.tensor_split(count))
         if statistics is None:
@@ -49,7 +51,11 @@ def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]
         strata = statistics.kind.strata(statistics.targets)
         if all(len(strata[part].unique()) == len(strata.unique()) for part in parts):
             return parts
-    folds = folds_of(statistics, count, generator)
+    if statistics is None:
+        alike = torch.zeros(task.examples, dtype=torch.long)
+        folds = stratified_folds(alike, count, generator, clusters)
+    else:
+        folds = folds_of(statistics, count, generator)
     return [(folds == fold).nonzero().flatten() for fold in range(count)]
 
 
@@ -59,14 +65,27 @@ def folds_of(
     """Return a fold in [0, folds) for every example, shape [N]."""
     strata = statistics.kind.strata(statistics.targets)
     if not statistics.compares:
-        return stratified_folds(strata, folds, generator)
+        return stratified_folds(strata, folds, generator, statistics.clusters)
     kinds, place = strata.unique(return_inverse=True)
     order = torch.randperm(len(kinds), generator=generator)
     return (order % folds)[place]
 
 
-def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
-    """Return a fold in [0, folds) for every label [N], alike in labels and size."""
+def stratified_folds(
+    targets: Tensor,
+    folds: int,
+    generator: torch.Generator,
+    clusters: Tensor | None = None,
+) -> Tensor:
+    """Return a fold in [0, folds) for every label [N], alike in labels and size.
+
+    Examples of a cluster [N] have the same fold. Folds are then alike in how many
+    clusters they have with each label, where the rarest label of a cluster counts.
+    """
+    if clusters is not None:
+        kinds, place = clusters.unique(return_inverse=True)
+        rarest = _rarest(targets, place, len(kinds))
+        return stratified_folds(rarest, folds, generator)[place]
     found = torch.empty(len(targets), dtype=torch.long)
     found[_by_label(targets, generator)] = torch.arange(len(targets)) % folds
     return found
@@ -84,17 +103,26 @@ def _by_label(targets: Tensor, generator: torch.Generator) -> Tensor:
     return shuffled[targets[shuffled].argsort(stable=True)]
 
 
+def _rarest(targets: Tensor, place: Tensor, clusters: int) -> Tensor:
+    """Return the rarest label of every cluster, by how rare it is, shape [clusters]."""
+    _, label, counts = targets.unique(return_inverse=True, return_counts=True)
+    rank = counts.argsort(stable=True).argsort()
+    every = torch.full((clusters,), len(counts))
+    return every.scatter_reduce(0, place, rank[label], "amin")
+
+
 def bootstrap(
     statistics: ObservedStatistics, samples: int, generator: torch.Generator
 ) -> Tensor:
     """Return how often every example is in the split itself, then in every sample.
 
-    Examples are drawn, or classes with all their examples. Shape [1 + samples, N],
-    int16: there may be many examples.
+    Examples are drawn, or classes or clusters with all their examples. Shape [1 +
+    samples, N], int16: there may be many examples.
     """
-    if not statistics.compares:
+    units = statistics.targets if statistics.compares else statistics.clusters
+    if units is None:
         return _counts(samples, len(statistics), generator)
-    kinds, place = statistics.targets.unique(return_inverse=True)
+    kinds, place = units.unique(return_inverse=True)
     return _counts(samples, len(kinds), generator)[:, place]
 
 

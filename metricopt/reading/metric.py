@@ -140,10 +140,15 @@ SMALL_GROUP = 10
 """Examples of a group below which a rate of it is mostly chance."""
 
 
-def doubts_of_columns(examples: Examples, taken: Collection[str]) -> list[str]:
-    """Return sentences if a column of examples is not taken, or names small groups."""
+def doubts_of_columns(
+    examples: Examples, taken: Collection[str], clusters: str | None
+) -> list[str]:
+    """Return sentences if a column of examples is not taken, or names small groups.
+
+    One may name clusters.
+    """
     columns = columns_of(examples)
-    idle = [name for name in columns if name not in taken]
+    idle = [name for name in columns if name not in (*taken, clusters)]
     doubts = []
     if idle:
         listed = ", ".join(map(repr, idle))

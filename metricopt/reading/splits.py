@@ -3,11 +3,9 @@
 import torch
 from torch import Tensor
 
-from metricopt.reading.inputs import tensors_of
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import Targets, are_labels
 from metricopt.tasks.examples import Examples
-from metricopt.tasks.sampling import Split
 
 LISTED = 10
 """Most absent classes that are named."""
@@ -74,77 +72,6 @@ def _listed(chosen: Tensor) -> str:
     places = chosen.nonzero().flatten().tolist()
     first = ", ".join(map(str, places[:LISTED]))
     return f"{first}, ..." if len(places) > LISTED else first
-
-
-LOOKED_AT = 256
-"""Numbers of an example by which others that may be the same are found."""
-REPEATED = 0.01
-"""Share of the observed examples that may be in train without a word."""
-COPIED = 0.1
-"""Share that may be copies of others: fewer change the error of a gain by little."""
-
-
-def doubts_of_repeats(train: Examples, observe: Examples) -> list[str]:
-    """Return sentences if many observed inputs are copies, or inputs of train, too.
-
-    More than chance has it: in tables of few values, examples repeat by themselves, and
-    the more so, the more there are. Inputs that are not in memory are not looked at.
-    """
-    if not isinstance(train, Split) or not isinstance(observe, Split):
-        return []
-    learned, seen = (tensors_of(split.inputs) for split in (train, observe))
-    if [part.shape[1:] for part in learned] != [part.shape[1:] for part in seen]:
-        return []
-    found, size = [], len(observe)
-    per_train = size / len(train)
-    copies, repeated = _repeated(seen, seen), _repeated(seen, learned)
-    if copies > COPIED * size and train is not observe:
-        usual = _repeated(learned, learned) / len(train) * per_train
-        if copies > 2 * usual * size:
-            found.append(
-                f"{copies} of {size} observed examples are copies of others: a gain "
-                "looks surer than it is, since each counts as an example of its own. "
-                "Pass every example once, and how often it counts as a column"
-            )
-    usual = 0 if found else copies / size / per_train
-    share = repeated / size
-    if share > REPEATED and (train is observe or share > 2 * min(1.0, usual)):
-        found.append(
-            f"{repeated} of {size} observed examples are in train, too: the network "
-            "may know them by heart, and a gain there says little of others."
-        )
-    return found
-
-
-def _repeated(seen: tuple[Tensor, ...], known: tuple[Tensor, ...]) -> int:
-    """Return how many examples of some inputs are among others.
-
-    An example is not its own repetition where both are the same inputs.
-    """
-    alone = seen is known
-    places: dict[bytes, list[int]] = {}
-    for place, key in enumerate(_keys(known)):
-        places.setdefault(key, []).append(place)
-
-    def is_known(at: int, key: bytes) -> bool:
-        return any(
-            all(torch.equal(a[at], b[other]) for a, b in zip(seen, known, strict=True))
-            for other in places.get(key, [])
-            if not (alone and other == at)
-        )
-
-    return sum(is_known(at, key) for at, key in enumerate(_keys(seen)))
-
-
-def _keys(inputs: tuple[Tensor, ...]) -> list[bytes]:
-    """Return some numbers of every example as bytes."""
-    found = []
-    for part in inputs:
-        flat = part.reshape(len(part), -1)
-        some = flat[:, :: max(1, flat.shape[1] // LOOKED_AT)]
-        found.append(some.detach().double().cpu().numpy())
-    rows = zip(*found, strict=True)
-    return [b"".join(part.tobytes() for part in row) for row in rows]
 
 
 FACTOR, DEVIATIONS = 1.5, 4.0

@@ -58,7 +58,7 @@ DRAWN = 64
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a task is fine-tuned: mini-batches, seeds, rates and losses to choose from.
+    """How a task is fine-tuned: mini-batches, seeds, rates, losses, and what is known.
 
     Attributes:
         sampler: draws mini-batches from train; uniform batches of 128 if None.
@@ -70,6 +70,7 @@ class Drawing:
         own_losses: the portfolio of a network whose outputs are no class scores.
         meaning: what outputs are; None where they are plain class logits or the
             metric says what they are.
+        clusters: the cluster of every example of observe; see `Task.clusters`.
     """
 
     sampler: Sampler | None = None
@@ -78,6 +79,7 @@ class Drawing:
     portfolio: Callable[[LossFacts], Portfolio] | None = make_portfolio
     own_losses: Portfolio = field(default_factory=dict)
     meaning: Meaning | None = None
+    clusters: Tensor | None = None
 
 
 class NetworkTask(Task):
@@ -119,7 +121,7 @@ class NetworkTask(Task):
         if not meaning.is_plain:
             adapter, loss = MeantAdapter(adapter, meaning), NativeLoss(loss, meaning)
         self.adapter = adapter
-        self._metric = metric
+        self._metric, self._clusters = metric, drawing.clusters
         self._loss, self._row_losses = loss, batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
@@ -162,6 +164,11 @@ class NetworkTask(Task):
         """Places in phi of the blocks of the adapter."""
         return self.adapter.blocks
 
+    @property
+    def clusters(self) -> Tensor | None:
+        """The cluster of every example of observe, [N], if that was given."""
+        return self._clusters
+
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of outputs, where there is a kind for them and for the targets.
@@ -189,7 +196,7 @@ class NetworkTask(Task):
         columns, taken = self._judge.split.columns, self._metric.columns
         beside = {name: part for name, part in columns.items() if name in taken}
         kind = SeveralStatistics(with_columns(kinds, beside)).fitted(targets)
-        return ObservedStatistics(self._judge, kind)
+        return ObservedStatistics(self._judge, kind, self._clusters)
 
     @cached_property
     def portfolio(self) -> dict[str, Task]:

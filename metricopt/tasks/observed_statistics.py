@@ -18,15 +18,22 @@ from metricopt.tasks.judge import Judge
 class ObservedStatistics:
     """Statistics of one kind of the N examples a judge holds, for many phi at once.
 
+    Attributes:
+        kind: the kind of statistics.
+        clusters: the cluster of every example, [N]; None if each stands for itself.
+
     Raises:
         ConfigError: if targets are no tensor.
     """
 
-    def __init__(self, judge: Judge, kind: Statistics) -> None:
+    def __init__(
+        self, judge: Judge, kind: Statistics, clusters: Tensor | None = None
+    ) -> None:
         targets = judge.targets
         if not isinstance(targets, Tensor):
             raise ConfigError("statistics need targets in one tensor, got a sequence")
         self.kind = kind
+        self.clusters = clusters
         self._judge = judge
         self._targets = targets
 
@@ -57,7 +64,7 @@ class ObservedStatistics:
 
     def of_kind(self, kind: Statistics) -> "ObservedStatistics":
         """Return statistics of another kind, of the same outputs."""
-        return ObservedStatistics(self._judge, kind)
+        return ObservedStatistics(self._judge, kind, self.clusters)
 
     def of_offsets(self) -> "ObservedStatistics":
         """Return statistics by output offsets alone, and by scales if phi has them.
@@ -67,7 +74,7 @@ class ObservedStatistics:
         outputs = self.outputs(torch.zeros(1, self.size))[0]
         adapter = OffsetsAlone(outputs.shape[1], scaled="scales" in self.parts)
         known = EncodedSplit((outputs,), self._targets)
-        return ObservedStatistics(Judge(adapter, known), self.kind)
+        return ObservedStatistics(Judge(adapter, known), self.kind, self.clusters)
 
     @torch.no_grad()
     def exact(self, phi: Tensor, weights: Tensor | None = None) -> Groups:

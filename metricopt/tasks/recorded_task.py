@@ -96,6 +96,11 @@ class RecordedTask(Task):
         return self._inner.statistics
 
     @property
+    def clusters(self) -> Tensor | None:
+        """Clusters of the task it wraps."""
+        return self._inner.clusters
+
+    @property
     def portfolio(self) -> dict[str, Task]:
         """Portfolio of the task it wraps; its tasks are for losses, not for queries."""
         return self._inner.portfolio

@@ -121,6 +121,15 @@ class Task(ABC):
         return None
 
     @property
+    def clusters(self) -> Tensor | None:
+        """The cluster of every example of observe, [N], such as a patient's images.
+
+        Parts and samples of the observe split hold whole clusters. None if each example
+        stands for itself.
+        """
+        return None
+
+    @property
     def bounds(self) -> Bounds | None:
         """Bounds on other metrics, which every query observes; None without any."""
         return None

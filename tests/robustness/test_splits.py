@@ -6,13 +6,18 @@ import pytest
 import torch
 
 from metricopt import FinetuneOptions, LazySplit, Split
-from metricopt.reading.splits import differing_shares, doubts_of_repeats
+from metricopt.reading.splits import differing_shares
+from metricopt.tasks.clusters import clusters_of
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
 from tests.metricopt.improving import OBSERVE, TRAIN, improve
 
 FIRST, SECOND = torch.rand(200, 30), torch.rand(100, 30)
 LABELS = torch.zeros(300, dtype=torch.long)
+
+
+def doubts_of_repeats(train, observe):
+    return clusters_of(observe, train, None).doubts
 
 
 def split(*parts):
@@ -27,6 +32,8 @@ def test_repeated_examples_are_counted():
     named = Split({"a": FIRST, "b": FIRST + 1}, LABELS[:200])
     half = Split({"a": FIRST[:50], "b": FIRST[50:100] + 1}, LABELS[:50])
     assert not doubts_of_repeats(named, half)  # only one of two inputs is the same
+    half = FIRST[:50].bfloat16()
+    assert doubts_of_repeats(split(half), split(half.clone()))
     both = Split({"b": FIRST[:50] + 1, "a": FIRST[:50]}, LABELS[:50])
     assert doubts_of_repeats(named, both)
 
@@ -46,8 +53,11 @@ def test_tables_of_few_values_repeat_by_themselves():
 def test_copies_within_observe_are_told():
     copies = split(SECOND[:60], SECOND[:20], SECOND[:20])
     (told,) = doubts_of_repeats(split(FIRST), copies)
-    assert told.startswith("60 of 100 observed examples are copies of others: a gain")
-    assert told.endswith("Pass every example once, and how often it counts as a column")
+    assert told.startswith("60 of 100 observed examples are copies of others: the")
+    assert told.endswith("they stay together, as one example does.")
+    of = clusters_of(copies, split(FIRST), None).of
+    assert torch.equal(of[60:80], of[:20]) and torch.equal(of[80:], of[:20])
+    assert len(of.unique()) == 60
 
 
 def test_copies_are_no_excuse_for_examples_of_train():

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
+from metricopt.adapters.auto import auto_adapter
 from metricopt.on_outputs.folds import (
     bootstrap,
     folds_of,
@@ -14,10 +16,15 @@ from metricopt.on_outputs.folds import (
     stratified_folds,
     stratified_sample,
 )
+from metricopt.reading.callables import make_metric
 from metricopt.statistics.contract import SeveralStatistics
 from metricopt.statistics.detection import DetectionStatistics
+from metricopt.tasks.network_task import Drawing, NetworkTask
+from metricopt.tasks.recorded_task import RecordedTask
+from metricopt.tasks.sampling import Split
 from tests.metricopt.drawn import seeded
 from tests.metricopt.embedding_network import embedding_task, observed
+from tests.metricopt.quadratic_task import QuadraticTask
 
 
 @pytest.mark.parametrize("classes", [2, 7])
@@ -63,6 +70,61 @@ def test_bootstrap_samples_draw_classes():
         own = counts[:, statistics.targets == label]
         assert (own == own[:, :1]).all()
     assert len(counts[1:].unique(dim=0)) == 30
+
+
+def clustered():
+    """Rare labels [120], and 40 clusters of 1 to 5 examples, 9 of which have some."""
+    clusters = torch.arange(40).repeat_interleave(torch.arange(40) % 5 + 1)
+    targets = (clusters < 9) & (clusters % 2 == torch.arange(120) % 2)
+    return targets.long(), clusters
+
+
+def test_clusters_stay_together_in_folds_alike_in_rare_labels():
+    targets, clusters = clustered()
+    folds = stratified_folds(targets, 3, seeded(), clusters)
+    names = torch.arange(40)
+    own = torch.stack([folds[clusters == name].unique() for name in names])[:, 0]
+    assert own.bincount().tolist() == [14, 13, 13]
+    rare = torch.stack([targets[clusters == name].any() for name in names])
+    counts = own[rare].bincount(minlength=3)
+    assert rare.sum() > 6 and counts.max() - counts.min() <= 1
+    other = stratified_folds(targets, 3, seeded(1), clusters)
+    assert not torch.equal(folds, other)
+
+
+class Clustered(QuadraticTask):
+    """A task without statistics, whose examples belong together by sevens."""
+
+    clusters = torch.arange(100) // 7
+
+
+def test_clusters_stay_together_in_parts_without_statistics():
+    task = Clustered()
+    parts = parts_of(task, 5, seeded())
+    assert sorted(torch.cat(parts).tolist()) == list(range(100))
+    assert len(torch.cat([task.clusters[part].unique() for part in parts])) == 15
+
+
+def test_clusters_stay_together_in_parts_and_bootstrap_samples():
+    targets, clusters = clustered()
+    network = nn.Linear(4, 2)
+    split = Split(torch.randn(120, 4, generator=seeded()), targets)
+    task = NetworkTask(
+        auto_adapter(network, split.inputs[:2]),
+        nn.CrossEntropyLoss(),
+        make_metric("f1"),
+        train=split,
+        observe=split,
+        drawing=Drawing(clusters=clusters),
+    )
+    parts = parts_of(RecordedTask(task), 5, seeded())
+    assert sorted(torch.cat(parts).tolist()) == list(range(120))
+    assert len(torch.cat([clusters[part].unique() for part in parts])) == 40
+    counts = bootstrap(task.statistics.of_offsets(), 30, seeded())
+    assert (counts[0] == 1).all() and (counts.sum(1) != 120).any()
+    for name in range(40):
+        own = counts[:, clusters == name]
+        assert (own == own[:, :1]).all()
 
 
 @pytest.mark.parametrize("samples", [1, 20, 47])

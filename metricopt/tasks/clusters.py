@@ -1,0 +1,155 @@
+"""Clusters: observed examples that belong together, and inputs that come repeatedly.
+
+The images of a patient, or copies of an example, say less than as many others would. A
+gain on them is estimated as one on new clusters.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from metricopt.errors import DataError
+from metricopt.reading.columns import Columns, columns_of, levels
+from metricopt.reading.inputs import tensors_of
+from metricopt.tasks.examples import Examples
+from metricopt.tasks.sampling import Split
+
+FEWEST = 10
+"""Fewest clusters on which a gain is estimated."""
+LOOKED_AT = 256
+"""Numbers of an example by which others that may be the same are found."""
+REPEATED = 0.01
+"""Share of the observed examples that may be in train without a word."""
+COPIED = 0.1
+"""Share that may be copies of others: fewer change the error of a gain by little."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which examples of observe belong together.
+
+    Attributes:
+        of: the cluster of every example, [N]; None if each stands for itself.
+        new: what later data have, in words, if a column names clusters.
+        doubts: what is to be said of inputs that come repeatedly, a sentence each.
+    """
+
+    of: Tensor | None = None
+    new: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+NO_CLUSTERS = Clusters()
+
+
+def clusters_of(
+    observe: Examples, train: Examples | None, name: str | None
+) -> Clusters:
+    """Return the clusters that a column of observe names, or else those of copies.
+
+    Copies are inputs that are the same, if they are many, and more than chance has it:
+    in tables of few values, examples repeat by themselves, and the more so, the more
+    there are. Inputs that are not in memory are not looked at, nor any without train.
+
+    Raises:
+        DataError: if there is no such column, or it names too few clusters.
+    """
+    found = NO_CLUSTERS
+    if isinstance(train, Split) and isinstance(observe, Split):
+        found = _repeats(train, observe)
+    if name is None:
+        return found
+    of = _named(columns_of(observe), name)
+    return replace(found, of=of, new=f"new values of {name!r}")
+
+
+def _named(columns: Columns, name: str) -> Tensor:
+    if name not in columns:
+        raise DataError(
+            f"clusters={name!r} must name a column of observe, got the columns "
+            f"{', '.join(map(repr, columns)) or '(none)'}"
+        )
+    places, names = levels(columns[name])
+    if columns[name].ndim != 1:
+        raise DataError(
+            f"clusters={name!r} needs one value for each example, got a column of "
+            f"shape {list(columns[name].shape)}"
+        )
+    if len(names) < FEWEST:
+        raise DataError(
+            f"clusters={name!r} must name at least {FEWEST} clusters, as the gain on "
+            f"new ones is estimated from them, got {len(names)}"
+        )
+    return places
+
+
+def _repeats(train: Split, observe: Split) -> Clusters:
+    """Return which observed inputs are copies, or inputs of train, too."""
+    learned, seen = (tensors_of(split.inputs) for split in (train, observe))
+    if [part.shape[1:] for part in learned] != [part.shape[1:] for part in seen]:
+        return NO_CLUSTERS
+    known, kinds = _numbered(learned, seen)
+    copied = _share_copied(kinds)
+    usual = _share_copied(known) * len(kinds) / len(known)
+    of, doubts, size = None, [], len(kinds)
+    if copied > COPIED and copied > 2 * usual:
+        of = kinds
+        doubts.append(
+            f"{round(copied * size)} of {size} observed examples are copies of others: "
+            "the metric counts each of them; where the gain is estimated, they "
+            "stay together, as one example does."
+        )
+    again = torch.isin(kinds, known).double().mean().item()
+    chance = 0.0 if doubts else copied * len(known) / size
+    if again > REPEATED and (train is observe or again > 2 * min(1.0, chance)):
+        doubts.append(
+            f"{round(again * size)} of {size} observed examples are in train, too: the "
+            "network may know them by heart, and a gain there says little of others."
+        )
+    return Clusters(of, doubts=tuple(doubts))
+
+
+def _share_copied(kinds: Tensor) -> float:
+    """Return the share of examples whose kind [N] is that of others, too."""
+    return (kinds.bincount()[kinds] > 1).double().mean().item()
+
+
+def _numbered(*splits: tuple[Tensor, ...]) -> list[Tensor]:
+    """Return a number for every example of each split, equal where inputs are."""
+    looks = [list(_looks(inputs)) for inputs in splits]
+    often = Counter(key for own in looks for key in own)
+    numbers: dict[tuple[int, bytes], int] = {}
+    found = []
+    for inputs, own in zip(splits, looks, strict=True):
+        whole = [
+            (key, _digest(inputs, at) if often[key] > 1 else b"")
+            for at, key in enumerate(own)
+        ]
+        found.append(
+            torch.tensor([numbers.setdefault(key, len(numbers)) for key in whole])
+        )
+    return found
+
+
+def _looks(inputs: tuple[Tensor, ...]) -> Iterator[int]:
+    """Return a number of every example, made of some of its numbers."""
+    found = []
+    for part in inputs:
+        flat = part.reshape(len(part), -1)
+        some = flat[:, :: max(1, flat.shape[1] // LOOKED_AT)]
+        found.append(some.detach().double().cpu().numpy())
+    rows = zip(*found, strict=True)
+    return (hash(tuple(part.tobytes() for part in row)) for row in rows)
+
+
+def _digest(inputs: tuple[Tensor, ...], at: int) -> bytes:
+    """Return a digest of all numbers of an example."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in inputs:
+        row = part[at].detach().reshape(-1).contiguous()
+        found.update(row.view(torch.uint8).cpu().numpy().tobytes())
+    return found.digest()
