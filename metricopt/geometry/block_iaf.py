@@ -37,13 +37,14 @@ class BlockIAF(MirrorMap):
     * g is Lipschitz on every bounded set. It is not globally Lipschitz, not even with a
       bounded scale: z_i times the derivative of s_i grows with z_i.
 
-    What does not hold unless all conditioners are constant:
+    What does not hold:
 
-    * g is not monotone as an operator: (g(z) - g(y))^T (z - y) can be negative, as for
-      g(z) = (z_1, z_2 + 3 z_1) and a difference of (1, -1).
-    * The Jacobian is not symmetric, so g is not the gradient of any h*. The dual
-      iteration is gradient descent with a preconditioner that is not symmetric, and
-      can ascend; `step_cosines` shows whether it does.
+    * g need not be monotone as an operator: (g(z) - g(y))^T (z - y) can be negative, as
+      for g(z) = (z_1, z_2 + 3 z_1) and a difference of (1, -1). Then a step can ascend,
+      however small the rate is; `step_cosines` shows whether it does.
+    * The Jacobian is symmetric only where it is diagonal. So g is not the gradient of
+      any h*, except with constant conditioners, and the dual iteration is gradient
+      descent with a preconditioner that is not symmetric.
 
     Args:
         parameters: names and shapes of the parameters of a task.

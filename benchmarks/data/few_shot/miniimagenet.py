@@ -8,19 +8,20 @@ Differs: images are stretched to 84 pixels by Pillow's bicubic filter, as all ar
 """
 
 import csv
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.data.few_shot.contract import FEW_SHOT, FewShotSource, Members
 from benchmarks.data.files.download import download, require_md5
 from benchmarks.data.files.readers import FolderReader, Reader, files_below, refuse
 from benchmarks.data.folders.contract import SUFFIXES, TRAIN
 from benchmarks.data.folders.imagenet import ImageNet
-from benchmarks.runs.paths import data_root
 from metricopt.errors import DataError
 
 PAGE = (
@@ -56,26 +57,6 @@ class MiniImageNet(FewShotSource):
         "val": "ce315ce99b41fbf84fa6acd69315d918",
         "test": "5b89df877c6cbe5d291e43118a2a9591",
     }
-
-    def verify(
-        self, root: str | Path | None = None, *, variant: str | None = None
-    ) -> Any:
-        """Check the lists, and that no image of ImageNet is missing.
-
-        A missing image would put the next one in the place of every later one.
-
-        Raises:
-            DataError: if files are missing, or not the expected ones.
-        """
-        images = super().verify(root, variant=variant)
-        photographs = _photographs(data_root(root) / self.folder) / TRAIN
-        found = [path for path in files_below(photographs) if path.endswith(".JPEG")]
-        if len(found) != ImageNet.expected[0]:
-            raise DataError(
-                f"{photographs} must have {ImageNet.expected[0]:,} images, got "
-                f"{len(found):,}; {self.name} counts them, so put the right ones there"
-            )
-        return images
 
     def _fetch(self, folder: Path, progress: bool) -> list[Path]:
         """Download the lists; the user has to bring ImageNet."""
@@ -139,6 +120,7 @@ class MiniImageNet(FewShotSource):
             if max(own) > len(there[name])
         ]
         refuse(self.name, "classes with fewer images than the lists need", short)
+        reader.require_all()
         members = {
             name: [there[name][place - 1] for place in own]
             for name, own in wanted.items()
@@ -147,7 +129,7 @@ class MiniImageNet(FewShotSource):
 
 
 class _ListedClasses(FolderReader):
-    """Reads ImageNet, and looks at the folders of listed classes only.
+    """Reads ImageNet: of other than the listed classes, it only counts the images.
 
     Args:
         folder: folder of ImageNet.
@@ -176,6 +158,24 @@ class _ListedClasses(FolderReader):
             for name in self._classes
             for file, size in files_below(self._images / name).items()
         }
+
+    def require_all(self) -> None:
+        """Raise DataError if an image of ImageNet is missing, or there are more.
+
+        The lists count the images of a class: where one is missing, the next one would
+        stand in the place of every later one.
+        """
+        folders = [each.path for each in os.scandir(self._images) if each.is_dir()]
+        files = chain.from_iterable(map(os.listdir, folders))
+        found, expected = (
+            sum(name.endswith(".JPEG") for name in files),
+            ImageNet.expected[0],
+        )
+        if found != expected:
+            raise DataError(
+                f"{self._images} must have {expected:,} images, got {found:,}; the "
+                "lists of miniimagenet count them, so put the official ones there"
+            )
 
     def by_class(self) -> dict[str, list[str]]:
         """Return the images of every class in the order of their numbers.
