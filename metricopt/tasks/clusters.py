@@ -84,7 +84,11 @@ def _named(columns: Columns, name: str) -> Tensor:
             f"clusters={name!r} must name at least {FEWEST} clusters, as the gain on "
             f"new ones is estimated from them, got {len(names)}"
         )
-    return places
+    # By what comes first, so that folds do not depend on how clusters are called.
+    numbers: dict[int, int] = {}
+    return torch.tensor(
+        [numbers.setdefault(at, len(numbers)) for at in places.tolist()]
+    )
 
 
 def _repeats(train: Split, observe: Split) -> Clusters:

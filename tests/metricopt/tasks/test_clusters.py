@@ -61,9 +61,9 @@ def test_the_summary_says_that_clusters_are_new():
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        (["b", "a"] * 3 + list("cdefghij"), [1, 0] * 3 + [*range(2, 10)]),
+        (["b", "a"] * 3 + list("cdefghij"), [0, 1] * 3 + [*range(2, 10)]),
         (np.arange(12) * 2.0, list(range(12))),
-        (torch.arange(20) % 10, [*range(10), *range(10)]),
+        (-torch.arange(20) % 10, [*range(10), *range(10)]),
     ],
 )
 def test_clusters_have_numbers(column, expected):
