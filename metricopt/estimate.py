@@ -29,11 +29,12 @@ class Estimate:
         ends = self.low - known, self.high - known
         return replace(self, value=self.value - known, low=ends[0], high=ends[1])
 
-    def describe(self) -> str:
-        """Return what is to be expected; less only where bounds are to be met."""
+    def describe(self, *, bounded: bool = False) -> str:
+        """Return what is to be expected; bounds, if there are any, explain a loss."""
         word, price, ends = "better", "", (self.low, self.high)
         if self.value < 0:
-            word, price, ends = "worse", ", for the bounds", (-self.high, -self.low)
+            word, ends = "worse", (-self.high, -self.low)
+            price = ", for the bounds" if bounded else ""
         return (
             f"{word} by {abs(self.value):.4g} (95 % interval {ends[0]:.4g} to "
             f"{ends[1]:.4g}){price}"

@@ -29,6 +29,7 @@ from metricopt.options import AUTO, FinetuneOptions
 from metricopt.process.keeping import evaluating, kept_process, one_thread
 from metricopt.process.query_bar import QueryBar
 from metricopt.process.watch import Watch
+from metricopt.reading.columns import columns_of
 from metricopt.reading.constraints import read_metric
 from metricopt.reading.inputs import call_on_copy, count_of, selected, tensors_of
 from metricopt.reading.loss import require_loss
@@ -36,7 +37,7 @@ from metricopt.reading.meaning import Meaning, meaning_of
 from metricopt.reading.metric import refuse_scores
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
-from metricopt.tasks.clusters import clusters_of
+from metricopt.tasks.clusters import clusters_of, require_clusters
 from metricopt.tasks.examples import Examples, GivenExamples, as_split, relabelled
 from metricopt.tasks.row_losses import Loss
 
@@ -152,7 +153,7 @@ def improved(
                 _journal(adapter, given, options, metric) as journal,
             ):
                 call = made(adapter, given, options, journal, watch=watch)
-                _require_single(call, options.clusters)
+                _check_clusters(call, given, options.clusters)
                 return call.run()
         except KeyboardInterrupt as error:
             found = None if call is None else call.interrupted()
@@ -322,15 +323,23 @@ def _clustered(given: Given, name: str | None) -> Given:
     return replace(given, clusters=clusters_of(given.observe, train, name))
 
 
-def _require_single(call: FinetuneCall, clusters: str | None) -> None:
-    """Raise ConfigError if examples that clusters are named for are compared."""
-    statistics = call.task.statistics if clusters else None
+def _check_clusters(call: FinetuneCall, given: Given, name: str | None) -> None:
+    """Refuse clusters that say nothing of a gain, before the first query.
+
+    Raises:
+        ConfigError: if the examples they are named for are compared.
+        DataError: if they are too few.
+    """
+    if name is None:
+        return
+    statistics = call.task.statistics
     if statistics is not None and statistics.compares:
         raise ConfigError(
-            f"clusters={clusters!r} is for examples that are judged one by one; where "
-            "they are compared with each other, those of a class stay together: leave "
-            "it out"
+            f"clusters={name!r} is for examples that are judged one by one; where they "
+            "are compared with each other, leave it out: those of a class stay together"
         )
+    every = columns_of(given.whole or given.observe)
+    require_clusters(every, name, call.metric.columns)
 
 
 def attach(error: BaseException, best: Any) -> None:

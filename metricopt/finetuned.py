@@ -92,7 +92,8 @@ class Finetuned:
         meaning: how outputs and targets were read.
         theta: fingerprints of the weights that phi was chosen for, by their names;
             empty if not known.
-        kind: in what classes observe differs from train, in words; "" if in none.
+        kind: in what later data are to be like observe, in words: shares of classes
+            that differ from train, and clusters that are new; "" for nothing.
         few: inputs of a few examples, on which `merge` is checked.
         bounds: what became of every bound, in the order they were given.
         met: whether each of `values` meets all bounds, [n].
@@ -315,7 +316,7 @@ class Finetuned:
         kind = f", with {self.kind}," if self.kind else ""
         lines = [
             f"On other data of this kind{kind} {self.metric.name} is expected to be "
-            f"{found.describe()}."
+            f"{found.describe(bounded=bool(self.bounds))}."
         ]
         asks = "level=1.96 asks for a significant gain"
         return [*lines, f"{said}; {asks}."] if unsure else lines

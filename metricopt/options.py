@@ -89,9 +89,9 @@ class FinetuneOptions:
         outputs: what the outputs of the network are; None to decide by the outputs, the
             targets and the loss. See `metricopt.Meaning`.
         clusters: a column of observe that names what its examples belong to, such as
-            a patient with several images: at least ten. The expected gain is then one
-            on new clusters, none of which is cut by folds or bootstrap samples. None
-            if each example stands for itself; copies stay together anyway.
+            a patient with several images: at least ten. Folds and bootstrap samples
+            then hold whole clusters, and the expected gain is that on new ones. None
+            if each example stands for itself.
         layout: where the classes of outputs for every pixel or token are: "channels"
             for [N, C, ...], "tokens" for [N, ..., C]; None to decide by the shapes, and
             by the loss where they leave a doubt.

@@ -99,8 +99,9 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             sample_weight: weights of examples, for the classifier and for a metric that
                 takes them; with metadata routing, for whoever requests them.
             **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them. The gain
-                is then estimated for new groups, if the splitter gets ten `groups`.
+                parameters; with metadata routing, for whoever requests them. Where
+                the splitter gets `groups` and holds out ten or more of them, the gain
+                is estimated for new groups.
 
         Raises:
             ValueError: if there are no two classes, somebody cannot take what is given,

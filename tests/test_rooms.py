@@ -98,9 +98,10 @@ ROOMS = {
     "algorithm1 methods on_outputs finetuned options journal given",
     "metricopt.confirmed_call": "process tasks tasks.clusters adapters metrics "
     "methods finetuned options journal given call",
-    "metricopt.finetune": "errors process reading reading.inputs reading.outputs "
-    "reading.meaning tasks.examples tasks.clusters tasks.row_losses adapters metrics "
-    "finetuned options journal given call confirmed_call",
+    "metricopt.finetune": "errors process reading reading.columns reading.inputs "
+    "reading.outputs reading.meaning tasks.examples tasks.clusters "
+    "tasks.row_losses adapters metrics finetuned options journal given call "
+    "confirmed_call",
     "metricopt.tuned": "errors estimate reading.columns reading.inputs "
     "reading.outputs methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "

@@ -25,9 +25,11 @@ DRAWN_AT_ONCE = 20
 
 def lacking(statistics: ObservedStatistics) -> str:
     """Return what an observe split lacks to be cross-fitted; empty if nothing."""
-    sizes = statistics.kind.sizes(statistics.targets).items()
-    least = (FEWEST, FEWEST_TOGETHER)
-    for (what, count), needed in zip(sizes, least, strict=False):
+    sizes = statistics.kind.sizes(statistics.targets)
+    if statistics.clusters is not None:
+        sizes |= {"clusters": len(statistics.clusters.unique())}
+    for what, count in sizes.items():
+        needed = FEWEST if what == next(iter(sizes)) else FEWEST_TOGETHER
         if count < needed:
             return (
                 f"An observe split of {count} {what} is too small to cross-fit, which "
@@ -40,9 +42,11 @@ def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]
     """Return places of the examples of `count` random parts of the observe split.
 
     They are alike in labels where parts drawn of all examples would lack one, or where
-    clusters stay whole.
+    clusters stay whole. DataError is raised if there are fewer clusters than parts.
     """
     statistics, clusters = task.statistics, task.clusters
+    if clusters is not None and (found := len(clusters.unique())) < count:
+        raise DataError(f"there are {found} clusters, for {count} parts")
     if clusters is None and (statistics is None or not statistics.compares):
         order = torch.randperm(task.examples, generator=generator)
         parts = list(order.tensor_split(count))
@@ -79,8 +83,9 @@ def stratified_folds(
 ) -> Tensor:
     """Return a fold in [0, folds) for every label [N], alike in labels and size.
 
-    Examples of a cluster [N] have the same fold. Folds are then alike in how many
-    clusters they have with each label, where the rarest label of a cluster counts.
+    Examples of a cluster [N] have the same fold, so sizes may differ. Folds are then
+    alike in how many clusters they have with each label; the rarest one of a cluster
+    counts.
     """
     if clusters is not None:
         kinds, place = clusters.unique(return_inverse=True)

@@ -145,7 +145,7 @@ def doubts_of_columns(
 ) -> list[str]:
     """Return sentences if a column of examples is not taken, or names small groups.
 
-    One may name clusters.
+    The column that names clusters, if there is one, is used by the call itself.
     """
     columns = columns_of(examples)
     idle = [name for name in columns if name not in (*taken, clusters)]

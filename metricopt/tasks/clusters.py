@@ -6,20 +6,26 @@ gain on them is estimated as one on new clusters.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from metricopt.errors import DataError
-from metricopt.reading.columns import Columns, columns_of, levels
+from metricopt.reading.columns import Columns, columns_of, is_weight, levels
 from metricopt.reading.inputs import tensors_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
 FEWEST = 10
 """Fewest clusters on which a gain is estimated."""
+FEWEST_OF_GROUP = 5
+"""Fewest in a group that the metric looks at: one sample in 150 then leaves it out."""
+MOST_GROUPS = 10
+"""Most values of a column that names groups."""
+MISSING = {"nan", "None", "<NA>", "NaT"}
+"""What values that are missing are called."""
 LOOKED_AT = 256
 """Numbers of an example by which others that may be the same are found."""
 REPEATED = 0.01
@@ -51,23 +57,28 @@ def clusters_of(
 ) -> Clusters:
     """Return the clusters that a column of observe names, or else those of copies.
 
-    Copies are inputs that are the same, if they are many, and more than chance has it:
-    in tables of few values, examples repeat by themselves, and the more so, the more
-    there are. Inputs that are not in memory are not looked at, nor any without train.
+    Copies are inputs that are the same, if they are many, and many more than among as
+    many examples of train: in tables of few values, examples repeat by themselves. Only
+    inputs in memory are looked at, and none without train.
 
     Raises:
-        DataError: if there is no such column, or it names too few clusters.
+        DataError: if there is no such column, or it is not a name for each example.
     """
     found = NO_CLUSTERS
     if isinstance(train, Split) and isinstance(observe, Split):
-        found = _repeats(train, observe)
+        found = _repeats(train, observe, look=name is None)
     if name is None:
         return found
-    of = _named(columns_of(observe), name)
+    of = named_clusters(columns_of(observe), name)
     return replace(found, of=of, new=f"new values of {name!r}")
 
 
-def _named(columns: Columns, name: str) -> Tensor:
+def named_clusters(columns: Columns, name: str) -> Tensor:
+    """Return the cluster of every example, [N], that a column names.
+
+    Raises:
+        DataError: if there is no such column, or it is not a name for each example.
+    """
     if name not in columns:
         raise DataError(
             f"clusters={name!r} must name a column of observe, got the columns "
@@ -79,42 +90,80 @@ def _named(columns: Columns, name: str) -> Tensor:
             f"clusters={name!r} needs one value for each example, got a column of "
             f"shape {list(columns[name].shape)}"
         )
-    if len(names) < FEWEST:
+    if missing := [each for each in names if each in MISSING]:
         raise DataError(
-            f"clusters={name!r} must name at least {FEWEST} clusters, as the gain on "
-            f"new ones is estimated from them, got {len(names)}"
+            f"clusters={name!r} needs the cluster of every example, got {missing[0]}: "
+            "leave such examples out, or give each a name of its own"
         )
     # By what comes first, so that folds do not depend on how clusters are called.
     numbers: dict[int, int] = {}
-    return torch.tensor(
-        [numbers.setdefault(at, len(numbers)) for at in places.tolist()]
-    )
+    of = [numbers.setdefault(place, len(numbers)) for place in places.tolist()]
+    return torch.tensor(of)
 
 
-def _repeats(train: Split, observe: Split) -> Clusters:
-    """Return which observed inputs are copies, or inputs of train, too."""
+def require_clusters(columns: Columns, name: str, taken: Collection[str]) -> None:
+    """Refuse clusters on which no gain on new ones can be estimated.
+
+    Args:
+        columns: columns of all examples of observe.
+        name: the column of clusters.
+        taken: columns that the metric takes. Where one names a few groups, each has to
+            be in several clusters, or samples of clusters would leave it out.
+
+    Raises:
+        DataError: if they are too few, or those of a group.
+    """
+    of = named_clusters(columns, name)
+    if (count := len(of.unique())) < FEWEST:
+        raise DataError(
+            f"clusters={name!r} must name at least {FEWEST} clusters, as the gain on "
+            f"new ones is estimated from them, got {count}"
+        )
+    for column in set(taken) & set(columns):
+        places, groups = levels(columns[column])
+        if is_weight(columns[column]) or len(groups) > MOST_GROUPS:
+            continue
+        for place, group in enumerate(groups):
+            if (own := len(of[places == place].unique())) < FEWEST_OF_GROUP:
+                raise DataError(
+                    f"clusters={name!r} needs at least {FEWEST_OF_GROUP} clusters in "
+                    f"every group of {column!r}, as samples of them would leave it "
+                    f"out, got {own} in {group}"
+                )
+
+
+def _repeats(train: Split, observe: Split, *, look: bool) -> Clusters:
+    """Return which observed inputs are copies, if asked, or inputs of train, too."""
     learned, seen = (tensors_of(split.inputs) for split in (train, observe))
     if [part.shape[1:] for part in learned] != [part.shape[1:] for part in seen]:
         return NO_CLUSTERS
     known, kinds = _numbered(learned, seen)
-    copied = _share_copied(kinds)
-    usual = _share_copied(known) * len(kinds) / len(known)
     of, doubts, size = None, [], len(kinds)
-    if copied > COPIED and copied > 2 * usual:
+    copied = _share_copied(kinds)
+    if look and copied > COPIED and copied > 2 * _usual(known, size):
         of = kinds
         doubts.append(
             f"{round(copied * size)} of {size} observed examples are copies of others: "
-            "the metric counts each of them; where the gain is estimated, they "
-            "stay together, as one example does."
+            "the metric counts each of them, but none is evidence of its own, so "
+            "copies stay together where the gain is estimated."
         )
     again = torch.isin(kinds, known).double().mean().item()
-    chance = 0.0 if doubts else copied * len(known) / size
-    if again > REPEATED and (train is observe or again > 2 * min(1.0, chance)):
+    chance = 0.0 if doubts else _usual(kinds, len(known))
+    if again > REPEATED and (train is observe or again > 2 * chance):
         doubts.append(
             f"{round(again * size)} of {size} observed examples are in train, too: the "
             "network may know them by heart, and a gain there says little of others."
         )
     return Clusters(of, doubts=tuple(doubts))
+
+
+def _usual(known: Tensor, size: int) -> float:
+    """Return the share of copies among so many examples that are like others, [M].
+
+    If the others are fewer, what is repeated among them comes as much more often.
+    """
+    order = torch.randperm(len(known), generator=torch.Generator().manual_seed(0))
+    return _share_copied(known[order[:size]]) * max(1.0, size / len(known))
 
 
 def _share_copied(kinds: Tensor) -> float:

@@ -46,18 +46,25 @@ def test_what_is_alike_in_a_few_numbers_only_is_not_the_same():
 
 
 def test_tables_of_few_values_repeat_by_themselves():
-    draws = torch.randint(2, (300, 6), generator=seeded()).float()
-    assert not doubts_of_repeats(split(draws[:200]), split(draws[200:]))
+    draws = torch.randint(2, (1_200, 6), generator=seeded()).float()
+    labels = torch.zeros(1_200, dtype=torch.long)
+    for count in (200, 600, 1_100):
+        train = Split(draws[:count], labels[:count])
+        found = clusters_of(Split(draws[count:], labels[count:]), train, None)
+        assert found.of is None and not found.doubts
 
 
 def test_copies_within_observe_are_told():
     copies = split(SECOND[:60], SECOND[:20], SECOND[:20])
     (told,) = doubts_of_repeats(split(FIRST), copies)
     assert told.startswith("60 of 100 observed examples are copies of others: the")
-    assert told.endswith("they stay together, as one example does.")
+    assert told.endswith("copies stay together where the gain is estimated.")
     of = clusters_of(copies, split(FIRST), None).of
     assert torch.equal(of[60:80], of[:20]) and torch.equal(of[80:], of[:20])
     assert len(of.unique()) == 60
+    names = {"a": torch.arange(100)}
+    named = clusters_of(replace(copies, columns=names), split(FIRST), "a")
+    assert len(named.of.unique()) == 100 and not named.doubts
 
 
 def test_copies_are_no_excuse_for_examples_of_train():

@@ -174,6 +174,6 @@ def test_images_are_as_many_as_their_objects_and_go_together(
     truths[..., 5] = 0.0
     truths[:, :difficult, 5] = 1.0
     kind = SeveralStatistics((DetectionStatistics(),))
-    found = lacking(SimpleNamespace(targets=truths, kind=kind))
+    found = lacking(SimpleNamespace(targets=truths, kind=kind, clusters=None))
     assert said in found
     assert bool(found) == bool(said)

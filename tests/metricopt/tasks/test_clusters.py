@@ -11,6 +11,7 @@ from torch import nn
 
 import metricopt
 from metricopt import ConfigError, DataError, Split
+from metricopt.estimators import metric_tuned
 from metricopt.sklearn import MetricTunedClassifier
 from metricopt.tasks.clusters import clusters_of
 
@@ -77,7 +78,8 @@ def test_clusters_have_numbers(column, expected):
     ("column", "name", "said"),
     [
         ([*range(12)], "b", r"'b' must name a column of observe, got the columns 'a'"),
-        ([*range(9)] * 2, "a", "at least 10 clusters, .* got 9"),
+        ([*range(11), np.nan], "a", "the cluster of every example, got nan"),
+        ([*"abcdefghijk", None], "a", "the cluster of every example, got None"),
         (torch.zeros(12, 2), "a", r"one value for each example, .* shape \[12, 2\]"),
     ],
 )
@@ -87,6 +89,61 @@ def test_what_names_no_clusters_is_refused(column, name, said):
         clusters_of(split, None, name)
 
 
+def worst(outputs, targets, patient):
+    """Accuracy of the patient where it is least."""
+    right = (outputs.argmax(1) == targets).float()
+    return min(right[patient == each].mean().item() for each in patient.unique())
+
+
+def test_a_gain_on_new_clusters_needs_several_also_in_each_group():
+    logits, labels, name = patients(0, count=9)
+    with pytest.raises(DataError, match=r"at least 10 clusters, .* got 9"):
+        metricopt.tune(logits, labels, "f1", columns={"a": name}, clusters="a", **QUICK)
+    logits, labels, name = patients(0, count=10)
+    settings = {"columns": {"patient": name}, "clusters": "patient"}
+    with pytest.raises(
+        DataError, match=r"5 clusters in every group of 'patient', .* 1"
+    ):
+        metricopt.tune(
+            logits, labels, worst, higher_is_better=True, **settings, **QUICK
+        )
+
+
+def test_a_sample_of_many_examples_may_lack_small_clusters():
+    logits, labels, name = patients(0, count=30_000, each=1)
+    large = np.where(name < 9, name, 9)
+    found = metricopt.tune(
+        logits, labels, "f1", columns={"a": large}, clusters="a", **QUICK
+    )
+    assert "clusters is too small to cross-fit, which needs 10" in found.summary()
+    assert not found.offsets.any()
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("auto", "of 4 clusters is too small to cross-fit"),
+        ("cma-es", "of 4 clusters is too small to cross-fit"),
+    ],
+)
+def test_a_few_examples_repeated_are_no_evidence(method, said):
+    generator = torch.Generator().manual_seed(0)
+    inputs, few = (torch.randn(n, 4, generator=generator) for n in (200, 4))
+    labels = torch.arange(200) % 2
+    found = metricopt.finetune(
+        nn.Linear(4, 2),
+        train=(inputs, labels),
+        observe=(few.repeat(50, 1), labels),
+        loss=nn.CrossEntropyLoss(),
+        metric="f1",
+        method=method,
+        queries=30,
+        progress=False,
+    )
+    assert said in found.evidence.reason and not found.phi.any()
+    assert [text for text in found.warnings if "are copies of others" in text]
+
+
 def test_groups_with_offsets_are_no_new_clusters():
     with pytest.raises(ConfigError, match="name two columns, or one of them"):
         tuned(0, clusters="patient", offsets_by="patient")
@@ -94,7 +151,7 @@ def test_groups_with_offsets_are_no_new_clusters():
 
 def test_classes_that_are_compared_stay_together_without():
     inputs, labels = torch.randn(60, 4), torch.arange(60) % 12
-    with pytest.raises(ConfigError, match="those of a class stay together: leave it"):
+    with pytest.raises(ConfigError, match="leave it out: those of a class stay"):
         metricopt.finetune(
             nn.Linear(4, 3),
             train=(inputs, labels),
@@ -129,3 +186,21 @@ def test_groups_of_a_splitter_are_clusters(count, are_new):
         found = tuned.fit(logits, labels, groups=groups)
     assert found.offsets_.any()
     assert ("new values of 'groups'" in found.report_) == are_new
+
+
+def test_groups_of_a_splitter_stay_those_of_their_examples(monkeypatch):
+    logits, labels, name = patients(1)
+    given = []
+
+    def recorded(outputs, targets, metric, /, **settings):
+        given.append((outputs, settings["columns"]["groups"], settings["clusters"]))
+        return metricopt.tune(outputs, targets, metric, **settings)
+
+    monkeypatch.setattr(metric_tuned, "tune", recorded)
+    with sklearn.config_context(enable_metadata_routing=True):
+        tuned = MetricTunedClassifier(Known(), "f1", cv=GroupKFold(3), queries=8)
+        tuned.fit(logits, labels, groups=name)
+    ((outputs, groups, clusters),) = given
+    owner = dict(zip((logits[:, 1] - logits[:, 0]).tolist(), name, strict=True))
+    assert [owner[each] for each in outputs.tolist()] == groups.tolist()
+    assert len(outputs) == len(labels) and clusters == "groups"
