@@ -261,9 +261,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     ) -> Tuned:
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
         metric, groups = self.metric, held.groups
-        if given.get("offsets_by") == GROUPS:
-            groups = None  # known ones
-        if groups is not None and len(set(groups.tolist())) >= FEWEST:
+        are_known = given.get("offsets_by") == GROUPS
+        if not (groups is None or are_known or len(set(groups.tolist())) < FEWEST):
             columns, given["clusters"] = {GROUPS: groups, **columns}, GROUPS
         if scored is not None:
             metric = self._metric(scored, given.pop("higher_is_better", None))

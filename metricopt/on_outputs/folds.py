@@ -7,6 +7,7 @@ a patient: it is to hold on patients that were never seen.
 
 import math
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import torch
 from torch import Tensor
@@ -28,8 +29,8 @@ def lacking(statistics: ObservedStatistics) -> str:
     sizes = statistics.kind.sizes(statistics.targets)
     if statistics.clusters is not None:
         sizes |= {"clusters": len(statistics.clusters.unique())}
-    for what, count in sizes.items():
-        needed = FEWEST if what == next(iter(sizes)) else FEWEST_TOGETHER
+    least = chain([FEWEST], repeat(FEWEST_TOGETHER))
+    for (what, count), needed in zip(sizes.items(), least, strict=False):
         if count < needed:
             return (
                 f"An observe split of {count} {what} is too small to cross-fit, which "

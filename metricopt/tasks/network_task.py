@@ -121,7 +121,8 @@ class NetworkTask(Task):
         if not meaning.is_plain:
             adapter, loss = MeantAdapter(adapter, meaning), NativeLoss(loss, meaning)
         self.adapter = adapter
-        self._metric, self._clusters = metric, drawing.clusters
+        self._metric = metric
+        self.clusters = drawing.clusters
         self._loss, self._row_losses = loss, batched_loss(loss)
         self._train = encoded(adapter, train)
         self._judge = Judge(adapter, encoded(adapter, observe))
@@ -164,11 +165,6 @@ class NetworkTask(Task):
         """Places in phi of the blocks of the adapter."""
         return self.adapter.blocks
 
-    @property
-    def clusters(self) -> Tensor | None:
-        """The cluster of every example of observe, [N], if that was given."""
-        return self._clusters
-
     @cached_property
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of outputs, where there is a kind for them and for the targets.
@@ -196,7 +192,7 @@ class NetworkTask(Task):
         columns, taken = self._judge.split.columns, self._metric.columns
         beside = {name: part for name, part in columns.items() if name in taken}
         kind = SeveralStatistics(with_columns(kinds, beside)).fitted(targets)
-        return ObservedStatistics(self._judge, kind, self._clusters)
+        return ObservedStatistics(self._judge, kind, self.clusters)
 
     @cached_property
     def portfolio(self) -> dict[str, Task]:

@@ -51,6 +51,7 @@ class RecordedTask(Task):
     ) -> None:
         super().__init__(inner.size, seeds=inner.seeds)
         self.meter, self.rates = inner.meter, inner.rates
+        self.clusters = inner.clusters
         self.best: tuple[float, Tensor] | None = None
         self.measured = 0
         self._seen: list[tuple[Tensor, Tensor]] = []
@@ -94,11 +95,6 @@ class RecordedTask(Task):
     def statistics(self) -> ObservedStatistics | None:
         """Statistics of the task it wraps."""
         return self._inner.statistics
-
-    @property
-    def clusters(self) -> Tensor | None:
-        """Clusters of the task it wraps."""
-        return self._inner.clusters
 
     @property
     def portfolio(self) -> dict[str, Task]:

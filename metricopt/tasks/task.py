@@ -81,9 +81,13 @@ class Task(ABC):
         seeds: seeds of the task's own random choices; fixed ones if None is given.
         rates: learning rates found so far, see `metricopt.tasks.descent.loss_rate`.
         watch: says when a search has to end, and shows what is done; None for nobody.
+        clusters: the cluster of every example of observe, [N], such as the patient of
+            an image. Parts and samples of observe hold whole clusters. None if each
+            example stands for itself.
     """
 
     watch: Watch | None = None
+    clusters: Tensor | None = None
 
     def __init__(self, size: int, *, seeds: Seeds | None = None) -> None:
         self.size = size
@@ -117,15 +121,6 @@ class Task(ABC):
         """Statistics of outputs and labels on the observe split, free of queries.
 
         None where outputs and labels are of no kind that statistics are known for.
-        """
-        return None
-
-    @property
-    def clusters(self) -> Tensor | None:
-        """The cluster of every example of observe, [N], such as a patient's images.
-
-        Parts and samples of the observe split hold whole clusters. None if each example
-        stands for itself.
         """
         return None
 

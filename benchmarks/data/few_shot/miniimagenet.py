@@ -167,10 +167,8 @@ class _ListedClasses(FolderReader):
         """
         folders = [each.path for each in os.scandir(self._images) if each.is_dir()]
         files = chain.from_iterable(map(os.listdir, folders))
-        found, expected = (
-            sum(name.endswith(".JPEG") for name in files),
-            ImageNet.expected[0],
-        )
+        found = sum(name.endswith(".JPEG") for name in files)
+        expected, *_ = ImageNet.expected
         if found != expected:
             raise DataError(
                 f"{self._images} must have {expected:,} images, got {found:,}; the "

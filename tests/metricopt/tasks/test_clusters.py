@@ -119,14 +119,8 @@ def test_a_sample_of_many_examples_may_lack_small_clusters():
     assert not found.offsets.any()
 
 
-@pytest.mark.parametrize(
-    ("method", "said"),
-    [
-        ("auto", "of 4 clusters is too small to cross-fit"),
-        ("cma-es", "of 4 clusters is too small to cross-fit"),
-    ],
-)
-def test_a_few_examples_repeated_are_no_evidence(method, said):
+@pytest.mark.parametrize("method", ["auto", "cma-es"])
+def test_a_few_examples_repeated_are_no_evidence(method):
     generator = torch.Generator().manual_seed(0)
     inputs, few = (torch.randn(n, 4, generator=generator) for n in (200, 4))
     labels = torch.arange(200) % 2
@@ -140,6 +134,7 @@ def test_a_few_examples_repeated_are_no_evidence(method, said):
         queries=30,
         progress=False,
     )
+    said = "of 4 clusters is too small to cross-fit"
     assert said in found.evidence.reason and not found.phi.any()
     assert [text for text in found.warnings if "are copies of others" in text]
 
