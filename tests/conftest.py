@@ -5,6 +5,7 @@ import shutil
 import signal
 import tempfile
 
+import numpy as np
 import pytest
 import torch
 
@@ -56,9 +57,14 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def same_threads():
-    """Give every test the threads of the first: sums depend on their number."""
+def same_start():
+    """Give every test the threads of the first, on which sums depend, and one seed.
+
+    So what a test finds is the same whatever ran before it in its process.
+    """
     threads = torch.get_num_threads()
+    torch.manual_seed(0)
+    np.random.seed(0)
     yield
     torch.set_num_threads(threads)
 

@@ -23,6 +23,10 @@ Column = Tensor | np.ndarray[Any, Any]
 """Values of N examples: a tensor [N, ...] of numbers, or an array of anything else."""
 Columns = Mapping[str, Column]
 NO_COLUMNS: Columns = MappingProxyType({})
+MOST_GROUPS = 10
+"""Most different values of a column that names groups."""
+WEIGHTS_ALONE = ("sample_weight",)
+"""Columns that are weights, however few values they have."""
 
 
 def as_columns(given: object, count: int, owner: str) -> dict[str, Column]:
@@ -175,10 +179,33 @@ def _name_of(number: Any) -> str:
     return str(int(number)) if float(number).is_integer() else str(number)
 
 
-def is_weight(column: Column) -> bool:
-    """Return whether a column can name no groups: its values have a point or parts."""
-    pointed = isinstance(column, Tensor) and column.is_floating_point()
-    return pointed or column.ndim != 1
+def groups_of(
+    columns: Columns, *, fractions: bool = True
+) -> dict[str, tuple[Tensor, list[str]]]:
+    """Return the places of all groups [N], and their names, by column that names some.
+
+    A column names groups if it has 2 to `MOST_GROUPS` different values, one for each
+    example, and is not called a weight. Values with a fraction, such as .5, are mostly
+    weights or amounts: without `fractions`, no groups.
+    """
+    found = {}
+    for name, column in columns.items():
+        if name in WEIGHTS_ALONE or column.ndim != 1:
+            continue
+        if not fractions and _has_fractions(column):
+            continue
+        places, names = levels(column)
+        if 1 < len(names) <= MOST_GROUPS:
+            found[name] = places, names
+    return found
+
+
+def _has_fractions(column: Column) -> bool:
+    """Return whether a value is no whole number; a missing one is none at all."""
+    if not isinstance(column, Tensor) or not column.is_floating_point():
+        return False
+    known = column[~column.isnan()]
+    return not known.equal(known.floor())
 
 
 @dataclass(frozen=True)

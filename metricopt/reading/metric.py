@@ -9,7 +9,7 @@ from metricopt.errors import ConfigError, DataError, MetricError, RangeError
 from metricopt.metrics.base import ROUNDING, Metric, to_cost
 from metricopt.metrics.constrained import metrics_of
 from metricopt.metrics.retrieval import meant_for_labels
-from metricopt.reading.columns import Column, apart, columns_of, is_weight, levels
+from metricopt.reading.columns import apart, columns_of, groups_of
 from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.loss import reads_classes
 from metricopt.reading.meaning import Kind, Meaning
@@ -135,7 +135,7 @@ SAME = 1e-6
 
 
 LISTED = 10
-"""Most different values of a column, and most classes, that are looked at."""
+"""Most classes of which each is looked at in every group."""
 SMALL_GROUP = 10
 """Examples of a group below which a rate of it is mostly chance."""
 
@@ -154,21 +154,20 @@ def doubts_of_columns(
         listed = ", ".join(map(repr, idle))
         use = "this column is" if len(idle) == 1 else "these columns are"
         doubts = [f"the metric has no parameter named {listed}: {use} not used."]
-    for name, column in columns.items():
-        if name in taken and not is_weight(column):
-            doubts += _doubts_of_groups(name, column, examples.targets)
+    used = {name: column for name, column in columns.items() if name in taken}
+    for name, groups in groups_of(used, fractions=False).items():
+        doubts += _doubts_of_groups(name, *groups, examples.targets)
     return doubts
 
 
-def _doubts_of_groups(name: str, column: Column, targets: Targets) -> list[str]:
+def _doubts_of_groups(
+    column: str, places: Tensor, names: Sequence[str], targets: Targets
+) -> list[str]:
     """Return sentences if groups that a column names have few examples, or no label."""
-    places, names = levels(column)
-    if not 1 < len(names) <= LISTED:
-        return []
     counts = torch.bincount(places)
     doubts = [
-        f"the group {group} of {name!r} has {count} of the examples: what is measured "
-        "of it is mostly chance."
+        f"the group {group} of {column!r} has {count} of the examples: what is "
+        "measured of it is mostly chance."
         for group, count in zip(names, counts.tolist(), strict=True)
         if count < SMALL_GROUP
     ]
@@ -176,7 +175,7 @@ def _doubts_of_groups(name: str, column: Column, targets: Targets) -> list[str]:
         return doubts
     own = targets.cpu()
     return doubts + [
-        f"the group {group} of {name!r} has no example of class {label}: a rate of "
+        f"the group {group} of {column!r} has no example of class {label}: a rate of "
         "such examples is not defined."
         for place, group in enumerate(names)
         for label in labels.tolist()

@@ -12,17 +12,13 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from metricopt.reading.columns import Columns, levels
+from metricopt.reading.columns import Columns, groups_of
 from metricopt.reading.outputs import Reads
 from metricopt.statistics.contract import Groups, Statistics
 
-MOST_GROUPS = 10
-"""Most different values of a column that names groups."""
 MOST_SORTED = 16
 """Most numbers whose gaps between groups are sorted."""
 TOGETHER = "plain and weighted"
-WEIGHTS_ALONE = ("sample_weight",)
-"""Columns that are weights, however few values they have."""
 SMALL = 1e-9
 
 
@@ -31,8 +27,8 @@ def with_columns(
 ) -> tuple[Statistics, ...]:
     """Return kinds of statistics, and what columns make of them.
 
-    A column of up to `MOST_GROUPS` different values names groups, and one of other
-    numbers, or of any numbers with a point, weights examples.
+    A column of few values names groups, as `groups_of` says, and one of other numbers,
+    or of any numbers with a point, weights examples.
 
     Args:
         kinds: statistics of outputs and targets alone.
@@ -43,8 +39,8 @@ def with_columns(
     if weights:
         kinds = [Weighted(kind, weights) if kind in counted else kind for kind in kinds]
     grouped = [
-        ByGroup(kind, name, *found)
-        for name, found in _groups(columns).items()
+        ByGroup(kind, name, places, len(names))
+        for name, (places, names) in groups_of(columns).items()
         for kind in counted
     ]
     return *kinds, *grouped
@@ -228,21 +224,9 @@ def _of(weights: Tensor | None, places: Tensor) -> Tensor | None:
     return None if weights is None else weights[:, places.to(weights.device)]
 
 
-def _groups(columns: Columns) -> dict[str, tuple[Tensor, int]]:
-    """Return the places of all groups, and their number, by the name of the column."""
-    found = {}
-    for name, column in columns.items():
-        if name in WEIGHTS_ALONE or column.ndim != 1:
-            continue
-        places, kinds = levels(column)
-        if 1 < len(kinds) <= MOST_GROUPS:
-            found[name] = places, len(kinds)
-    return found
-
-
 def _weights(columns: Columns) -> dict[str, Tensor]:
     """Return weights of mean 1 by name; those below 0 are weights of their own."""
-    grouped = _groups(columns)
+    grouped = groups_of(columns)
     found: dict[str, Tensor] = {}
     for name, column in columns.items():
         if not isinstance(column, Tensor) or column.ndim != 1:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError
-from metricopt.reading.columns import Columns, columns_of, is_weight, levels
+from metricopt.reading.columns import Columns, columns_of, groups_of, levels
 from metricopt.reading.inputs import tensors_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
@@ -22,8 +22,6 @@ FEWEST = 10
 """Fewest clusters on which a gain is estimated."""
 FEWEST_OF_GROUP = 5
 """Fewest in a group that the metric looks at: one sample in 150 then leaves it out."""
-MOST_GROUPS = 10
-"""Most values of a column that names groups."""
 MISSING = {"nan", "None", "<NA>", "NaT"}
 """What values that are missing are called."""
 LOOKED_AT = 256
@@ -119,10 +117,8 @@ def require_clusters(columns: Columns, name: str, taken: Collection[str]) -> Non
             f"clusters={name!r} must name at least {FEWEST} clusters, as the gain on "
             f"new ones is estimated from them, got {count}"
         )
-    for column in set(taken) & set(columns):
-        places, groups = levels(columns[column])
-        if is_weight(columns[column]) or len(groups) > MOST_GROUPS:
-            continue
+    used = {each: columns[each] for each in taken if each in columns}
+    for column, (places, groups) in groups_of(used, fractions=False).items():
         for place, group in enumerate(groups):
             if (own := len(of[places == place].unique())) < FEWEST_OF_GROUP:
                 raise DataError(

@@ -20,7 +20,7 @@ from metricopt import (
     auto_adapter,
     make_metric,
 )
-from metricopt.reading.columns import columns_of
+from metricopt.reading.columns import columns_of, groups_of
 from metricopt.reading.meaning import PLAIN
 from metricopt.tasks.examples import as_split
 from metricopt.tasks.judge import bound_metric
@@ -295,6 +295,29 @@ def test_a_metric_of_columns_is_identified_like_any_other(metric):
     assert found.evidence.identified <= 14
     assert found.spent.queries <= 22
     assert found.metric_after >= found.metric_before
+
+
+@pytest.mark.parametrize(
+    ("values", "maybe", "surely"),
+    [
+        (np.array(["a", "b", None], dtype=object), 3, 3),
+        (torch.tensor([True, False]), 2, 2),
+        (torch.tensor([3, 1, 3]), 2, 2),
+        (torch.tensor([1.0, 2.0, torch.nan]), 3, 3),
+        (torch.tensor([0.5, 2.0]), 2, 0),
+        (torch.arange(10), 10, 10),
+        (torch.arange(11), 0, 0),
+        (torch.ones(4), 0, 0),
+        (torch.tensor([[1, 2], [3, 4]]), 0, 0),
+    ],
+)
+def test_few_values_name_groups(values, maybe, surely):
+    columns = {"which": values, "sample_weight": values}
+    for fractions, count in ((True, maybe), (False, surely)):
+        found = groups_of(columns, fractions=fractions)
+        assert [*found] == (["which"] if count else [])
+        for places, names in found.values():
+            assert len(names) == count == len(places.unique())
 
 
 LONELY = {

@@ -13,7 +13,7 @@ import metricopt
 from metricopt import ConfigError, DataError, Split
 from metricopt.estimators import metric_tuned
 from metricopt.sklearn import MetricTunedClassifier
-from metricopt.tasks.clusters import clusters_of
+from metricopt.tasks.clusters import clusters_of, require_clusters
 
 PATIENTS, IMAGES = 40, 25
 QUICK = {"queries": 20, "progress": False, "outputs": "logits"}
@@ -109,6 +109,15 @@ def test_a_gain_on_new_clusters_needs_several_also_in_each_group():
         )
 
 
+def test_weights_of_few_values_are_no_groups():
+    name = torch.arange(400) // 10
+    rare = torch.where(name == 0, 2.0, 1.0)
+    columns = {"patient": name, "sample_weight": rare, "dose": rare / 4, "group": rare}
+    require_clusters(columns, "patient", ["sample_weight", "dose"])
+    with pytest.raises(DataError, match=r"every group of 'group', .* got 1 in 2"):
+        require_clusters(columns, "patient", ["sample_weight", "dose", "group"])
+
+
 def test_a_sample_of_many_examples_may_lack_small_clusters():
     logits, labels, name = patients(0, count=30_000, each=1)
     large = np.where(name < 9, name, 9)
@@ -124,8 +133,12 @@ def test_a_few_examples_repeated_are_no_evidence(method):
     generator = torch.Generator().manual_seed(0)
     inputs, few = (torch.randn(n, 4, generator=generator) for n in (200, 4))
     labels = torch.arange(200) % 2
+    network = nn.Linear(4, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.randn(2, 4, generator=generator))
+        network.bias.zero_()
     found = metricopt.finetune(
-        nn.Linear(4, 2),
+        network,
         train=(inputs, labels),
         observe=(few.repeat(50, 1), labels),
         loss=nn.CrossEntropyLoss(),
