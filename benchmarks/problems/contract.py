@@ -75,6 +75,13 @@ class Pipeline(ABC):
         """Return what its network takes, without data; None for next to nothing."""
         return None
 
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes that decoded images take in the cache, without data.
+
+        They go by what is decoded, as pipelines share it.
+        """
+        return {}
+
     def metric(self, unit: Unit) -> Metric:
         """Return a metric as it reads the outputs of this network."""
         return metric_of(unit)

@@ -25,7 +25,7 @@ from metricopt.errors import ConfigError
 
 HEADER = (
     *("experiment", "tier", "runs", "missing", "hours"),
-    *("networks", "GPU hours", "features GB", "records MB"),
+    *("networks", "GPU hours", "features GB", "images GB", "records MB"),
 )
 RECORD_KILOBYTES = 6
 GPU = 20e12
@@ -51,7 +51,8 @@ def run(options: Namespace) -> int:
         "records of the tier; rows without a record are unknown; networks: how many "
         "have to be trained first; GPU hours: "
         f"of their training, at {GPU / 1e12:.0f} TFLOP/s; features GB: of all images "
-        "of one network, in memory, and in the cache as far as that has room."
+        "of one network, in memory, and in the cache as far as that has room; images "
+        "GB: of decoded images, in the cache."
     )
     if options.workers:
         print(
@@ -198,9 +199,11 @@ def _row(missing: Missing) -> tuple[str, ...]:
     networks = {network.digest for network in missing.networks}
     trainings = _trainings(missing)
     gpu_hours = sum(trainings.values()) / 3600
-    forecasts = [p.forecast() for p in pipelines_of(specs)]
+    pipelines = pipelines_of(specs)
+    forecasts = [pipeline.forecast() for pipeline in pipelines]
     known_work = [forecast for forecast in forecasts if forecast is not None]
     features = max((forecast.feature_bytes for forecast in known_work), default=0)
+    images = {k: size for each in pipelines for k, size in each.decoded().items()}
     return (
         job.experiment.name,
         job.tier,
@@ -210,6 +213,7 @@ def _row(missing: Missing) -> tuple[str, ...]:
         str(len(networks)),
         _told(f"{gpu_hours:.1f}", len(networks) - len(trainings), len(networks)),
         f"{features / 1e9:.1f}",
+        f"{sum(images.values()) / 1e9:.1f}",
         f"{len(job.specs) * RECORD_KILOBYTES / 1024:.1f}",
     )
 

@@ -126,6 +126,12 @@ def decoded_at(images: ReadImages, side: int, places: Tensor) -> Tensor:
     return torch.from_numpy(found)
 
 
+def kept_bytes(count: int, side: int, limit: int = LIMIT) -> int:
+    """Return the bytes of the file of so many decoded images, 0 if it is too large."""
+    size = count * side * side * 3
+    return size if size <= limit else 0
+
+
 def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
     """Return images at a size: from a file if it is not too large, made now if needed.
 
@@ -134,7 +140,7 @@ def pixels(images: ReadImages, side: int, *, limit: int = LIMIT) -> Pixels:
     Raises:
         DataError: if images do not decode: all are tried, some are named, and counted.
     """
-    if len(images) * side * side * 3 > limit:
+    if not kept_bytes(len(images), side, limit):
         _try_all(images)
         return partial(decoded_at, images, side)
     name = f"{images.label}-{side}-{images.digest[:16]}-v{REVISION}.npy"

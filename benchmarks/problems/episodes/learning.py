@@ -1,6 +1,7 @@
 """What decides a meta-trained learner, and the episodes it is judged on."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from benchmarks.data.few_shot.contract import FEW_SHOT
+from benchmarks.data.files.decoded import kept_bytes
 from benchmarks.problems.episodes.contract import TEST_EPISODES, EpisodeSource
 from benchmarks.problems.episodes.images import ImageEpisodes, ImageSettings
 from benchmarks.problems.episodes.meta_settings import MetaSettings
@@ -61,6 +63,10 @@ class Learning(ABC):
             DataError: if they are missing or damaged.
         """
 
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes of decoded images; see `Pipeline`."""
+        return {}
+
     @staticmethod
     @abstractmethod
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -101,6 +107,11 @@ class ImageLearning(Learning):
         """Examples of the support and of the query of an episode to train on."""
         own = self.episodes
         return own.ways * own.shots, own.ways * own.queries
+
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes of decoded images; see `Pipeline`."""
+        images = FEW_SHOT.get(self.episodes.dataset)()
+        return {images.name: kept_bytes(images.count, images.side)}
 
     def source(self, replicate: int, *, offline: bool = True) -> ImageEpisodes:
         """Return the episodes of a replicate."""

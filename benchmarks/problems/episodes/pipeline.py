@@ -74,6 +74,10 @@ class EpisodesPipeline(Pipeline):
         """Return what meta-training takes, without data."""
         return None if self.settings.learner is None else self.learner_spec.forecast()
 
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes of decoded images; see `Pipeline`."""
+        return self.settings.decoded()
+
     @cached_property
     def theta(self) -> Theta:
         """The meta-trained learner."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from baselines.training.loop import TrainingRun, train
 from baselines.training.optimization import Precision, RateSchedule
 from benchmarks.data.contract import Dataset
-from benchmarks.data.files.decoded import Pixels, kept_at, pixels
+from benchmarks.data.files.decoded import Pixels, kept_at, kept_bytes, pixels
 from benchmarks.data.folders.contract import FOLDERS, FolderImages
 from benchmarks.data.registry import find_source, load_dataset, variant_shape
 from benchmarks.networks.contract import build_network
@@ -236,6 +236,14 @@ class PhotographPipeline(PretrainedPipeline):
         learned = train - observed
         used = min(learned, self.settings.examples or learned)
         return learned, used + observed + test
+
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes of decoded images; see `Pipeline`."""
+        problem = self.settings.problem
+        if problem.dataset not in FOLDERS:
+            return {}
+        size = kept_bytes(sum(counted(problem)), problem.side)
+        return {f"{problem.dataset}-{problem.side}": size}
 
     @property
     def training_shares(self) -> Tensor:

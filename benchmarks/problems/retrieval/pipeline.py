@@ -1,11 +1,12 @@
 """Retrieval: theta is an embedding network, with FiLM on its last stage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from baselines.embedding_losses.contract import EMBEDDING_LOSSES, make_embedding_loss
+from benchmarks.data.files.decoded import kept_bytes
 from benchmarks.data.listed.contract import LISTED
 from benchmarks.problems.choices import Choice
 from benchmarks.problems.contract import PIPELINES
@@ -41,6 +42,12 @@ class RetrievalPipeline(PretrainedPipeline):
         problem = self.settings.problem
         images, rows, *_ = LISTED.get(problem.dataset).expected
         return round((1 - problem.observed) * images), rows
+
+    def decoded(self) -> Mapping[str, int]:
+        """Return the bytes of decoded images; see `Pipeline`."""
+        problem, (_, rows) = self.settings.problem, self.counted
+        size = kept_bytes(rows, problem.side)
+        return {f"{problem.dataset}-{problem.side}": size}
 
     @property
     def own_losses(self) -> Portfolio:

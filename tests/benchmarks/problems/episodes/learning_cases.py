@@ -20,6 +20,7 @@ DRAWN = ImageLearning(
     training=SHORT,
     learner=Unit("maml", {"rate": 0.1, "steps": 2}),
 )
+MAPPED = replace(DRAWN, learner=Unit("mirror-descent", {"rate": 0.1, "steps": 2}))
 WAVES = SineLearning(
     episodes=SineSettings(shots=3, queries=3, test_episodes=3),
     network=SineMlp(),

@@ -14,6 +14,7 @@ from metricopt.errors import ConfigError, DataError
 from tests.benchmarks.execution.killed_training import undisturbed_and_resumed
 from tests.benchmarks.problems.episodes.learning_cases import (
     DRAWN,
+    MAPPED,
     WAVES,
     learner_run,
 )
@@ -90,17 +91,17 @@ KILLED = """
 from functools import partial
 from benchmarks.execution.networks import prepare
 from benchmarks.problems.episodes import meta_settings
-from tests.benchmarks.problems.episodes.learning_cases import WAVES, learner_run
+from tests.benchmarks.problems.episodes.learning_cases import MAPPED, learner_run
 
 meta_settings.MetaTraining = partial(meta_settings.MetaTraining, save_every=0)
-prepare([learner_run(WAVES)])
+prepare([learner_run(MAPPED)])
 """
 
 
 def test_a_killed_meta_training_goes_on_and_ends_with_the_same_bits(
     tmp_path, monkeypatch
 ):
-    spec = LearnerSpec(WAVES.trained(), 0)
+    spec = LearnerSpec(MAPPED.trained(), 0)
     expected, found = undisturbed_and_resumed(spec, KILLED, tmp_path, monkeypatch)
     assert found.facts["weights"] == expected.facts["weights"]
     assert found.facts["losses"] == expected.facts["losses"]

@@ -11,6 +11,7 @@ from benchmarks.execution.runner import judge
 from benchmarks.problems.choices import OnEpisodes
 from benchmarks.problems.contract import SealedError, make_pipeline
 from benchmarks.problems.episodes.metrics import SquaredError, TaskAccuracy
+from benchmarks.problems.episodes.tiers import images
 from benchmarks.runs.notes import (
     GRADIENT_NORM,
     INNER_STEPS,
@@ -20,6 +21,7 @@ from benchmarks.runs.notes import (
     TASK_DIVERGED,
     TRAINED_STEPS,
 )
+from benchmarks.runs.paths import cache_root
 from benchmarks.runs.spec import Arm, Unit
 from metricopt.errors import ConfigError
 from metricopt.geometry.parameters import dot
@@ -65,6 +67,15 @@ def test_a_learner_has_a_value_for_every_new_task_as_a_naive_loop_gives_it():
     # Validated on two episodes, which are no tests.
     assert len(found["observe"]["task-accuracy"]) == 2
     assert found["notes"][TRAINED_STEPS] == 2 and not found["queried"]
+
+
+def test_tasks_that_diverge_are_counted_and_wrong():
+    wild = replace(DRAWN, learner=Unit("maml", {"rate": 1e10, "steps": 3}))
+    with pytest.warns(UserWarning, match="meta-gradient was not finite"):
+        test = outcome(learner_run(wild))[0]["test"]
+    diverged = torch.tensor(test[TASK_DIVERGED]) == 1
+    accuracy = torch.tensor(test["task-accuracy"])
+    assert diverged.any() and not accuracy[diverged].any()
 
 
 def test_all_rows_meet_the_same_tasks_and_replicates_others():
@@ -147,6 +158,17 @@ def test_tests_are_sealed_while_an_arm_runs():
         ):
             with pytest.raises(SealedError, match="read once, by the runner"):
                 read()
+
+
+def test_a_plan_counts_the_images_that_the_cache_keeps():
+    pipeline = make_pipeline(learner_run(DRAWN).pipeline, 0)
+    assert pipeline.source.images
+    (file,) = (cache_root() / "decoded").glob("drawn-classes-*.npy")
+    # Before and after the images stand what the array is, and its digest.
+    assert pipeline.decoded() == {"drawn-classes": file.stat().st_size - 128 - 32}
+    official = make_pipeline(images("paper")[0].pipeline(), 0)
+    assert official.decoded() == {"miniimagenet": 60_000 * 84 * 84 * 3}
+    assert make_pipeline(learner_run(WAVES).pipeline, 0).decoded() == {}
 
 
 def test_arms_run_on_pipelines_of_their_kind_alone():
