@@ -1,7 +1,7 @@
 """What estimators of scikit-learn share whose outputs are tuned towards a metric."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -49,7 +49,8 @@ class HeldOut:
         outputs: see `MetricTuned._outputs`.
         predicted: what `predict` says, if outputs may decide otherwise.
         places: places of the examples, [N].
-        groups: groups that the splitter has kept together, [N], if it got any.
+        groups: groups that belong together, [N], if the splitter or, without one,
+            `fit` got any.
     """
 
     outputs: Array
@@ -138,9 +139,14 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         """
         self._check_settings()
         if get_config()["enable_metadata_routing"]:
-            found = process_routing(self, "fit", **params)
-            score = found.scorer.score if "scorer" in found else {}
-            return Routed(found.estimator.fit, found.splitter.split, score)
+            taken = self.get_metadata_routing().consumes("fit", params)
+            groups = self._groups_of_fitted(params, taken)
+            others = {name: part for name, part in params.items() if name not in groups}
+            found = process_routing(self, "fit", **others)
+            # What is found where nothing is given has no end: `in` would never return.
+            scorer = found.get("scorer")
+            score = scorer.score if scorer else {}
+            return Routed(found.estimator.fit, found.splitter.split | groups, score)
         weighs = has_fit_parameter(self.estimator, "sample_weight")
         fit = {name: part for name, part in params.items() if name == "sample_weight"}
         if fit and not (weighs or self._is_fitted_before):
@@ -154,14 +160,22 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         score = named_for(read, params)
         for each in filter(None, read):
             each.require(score)
-        lost = [name for name in params if name not in fit and name not in score]
+        groups = self._groups_of_fitted(params, {*fit, *score})
+        lost = [name for name in params if name not in {*fit, *score, *groups}]
         if lost:
             raise ValueError(
                 f"neither the estimator nor the metric takes {', '.join(lost)}; "
                 "with sklearn.set_config(enable_metadata_routing=True) and requests, "
                 "they may go to steps of a pipeline and to the splitter"
             )
-        return Routed(fit=fit, score=score)
+        return Routed(fit, groups, score)
+
+    def _groups_of_fitted(
+        self, params: Mapping[str, Any], taken: Collection[str]
+    ) -> dict[str, Any]:
+        """Return the groups that no splitter gets, as the estimator is fitted."""
+        own = self._is_fitted_before and GROUPS in params and GROUPS not in taken
+        return {GROUPS: params[GROUPS]} if own else {}
 
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
@@ -197,7 +211,9 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return self._said(self.estimator_, X, np.arange(len(y)))
+            _check_lengths(routed.split, len(y))
+            said = self._said(self.estimator_, X, np.arange(len(y)))
+            return replace(said, groups=_groups(routed, said.places))
         _check_lengths(routed.fit, len(y))
         parts = []
         for train, held_out in self._splits(X, y, routed):
@@ -209,9 +225,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         first = np.sort(np.unique(places, return_index=True)[1])
         outputs = np.concatenate([part.outputs for part in parts])
         predicted = np.concatenate([part.predicted for part in parts])
-        groups, places = routed.split.get("groups"), places[first]
-        if groups is not None:
-            groups = np.asarray(groups)[places]
+        places = places[first]
+        groups = _groups(routed, places)
         return HeldOut(outputs[first], predicted[first], places, groups)
 
     def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
@@ -292,6 +307,12 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         found: Array = getattr(self.estimator_, method)(X)
         return found
+
+
+def _groups(routed: Routed, places: Array) -> Array | None:
+    """Return the groups of examples at places [N], if there are any."""
+    groups = routed.split.get(GROUPS)
+    return None if groups is None else np.asarray(groups)[places]
 
 
 def _check_lengths(params: dict[str, Any], count: int) -> None:

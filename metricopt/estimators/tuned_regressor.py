@@ -78,8 +78,8 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
                 takes them; with metadata routing, for whoever requests them.
             **params: further values of the examples, for the metric by the names of its
                 parameters; with metadata routing, for whoever requests them. Where
-                the splitter gets `groups` and holds out ten or more of them, the gain
-                is estimated for new groups.
+                the splitter gets `groups`, or there is none, and ten or more are held
+                out, the gain is estimated for new groups.
 
         Raises:
             ValueError: if true or predicted values are not one number for each example,

@@ -196,6 +196,19 @@ def test_groups_of_a_splitter_are_clusters(count, are_new):
     assert ("new values of 'groups'" in found.report_) == are_new
 
 
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_of_examples_beside_a_fitted_classifier_are_clusters(routing):
+    logits, labels, name = patients(1)
+    fitted = Known().fit(logits, labels)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        tuned = MetricTunedClassifier(fitted, "f1", cv="prefit", queries=20)
+        found = tuned.fit(logits, labels, groups=name)
+        assert "new values of 'groups'" in found.report_
+        with pytest.raises(ValueError, match="groups needs one value for each of the"):
+            tuned.fit(logits, labels, groups=name[1:])
+        assert "new values" not in tuned.fit(logits, labels).report_
+
+
 def test_groups_of_a_splitter_stay_those_of_their_examples(monkeypatch):
     logits, labels, name = patients(1)
     given = []
