@@ -99,9 +99,9 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             sample_weight: weights of examples, for the classifier and for a metric that
                 takes them; with metadata routing, for whoever requests them.
             **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them. Where
-                the splitter gets `groups`, or there is none, and ten or more are held
-                out, the gain is estimated for new groups.
+                parameters; with metadata routing, for whoever requests them, too. If
+                the splitter gets `groups`, or `fit` with cv="prefit", the gain is
+                estimated for new groups, of which it takes ten or more.
 
         Raises:
             ValueError: if there are no two classes, somebody cannot take what is given,
@@ -113,7 +113,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         scored = LabelMetric.of(self.metric)
         if sample_weight is not None:
             params = {**params, "sample_weight": sample_weight}
-        routed = self._routed(params, scored)
+        routed = self._routed(params)
         self.classes_ = np.unique(y)
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
@@ -126,7 +126,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         found = self._tuned(held, codes, scored, columns, spared=spared)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()
-        self._adopted(found)
+        self._adopted(found, held)
         if others:
             said = f"otherwise than by its largest output for {others} examples"
             if spared:

@@ -12,13 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from sklearn import get_config
+from sklearn.utils.metadata_routing import get_routing_for_object
 from torch import Tensor
 
 from metricopt.errors import ConfigError
 from metricopt.metrics.base import Metric
 from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.reading.argument_order import names_outputs_first
-from metricopt.reading.callables import make_metric
+from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.reading.expected import (
     ANY,
     Limits,
@@ -42,7 +44,7 @@ from metricopt.reading.scorers import (
     scorer_named,
     scorer_names,
 )
-from metricopt.reading.taking import takes_of
+from metricopt.reading.taking import Takes, takes_of
 
 Array = np.ndarray[Any, Any]
 
@@ -113,18 +115,28 @@ class LabelMetric:
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Names of further arguments that may be given."""
-        return takes_of(self.function).names
+        """Names of further arguments that may be given.
+
+        With metadata routing, those that a scorer requests.
+        """
+        names = takes_of(self.function).names
+        if self.scorer is None or not get_config()["enable_metadata_routing"]:
+            return names
+        requests = get_routing_for_object(self.scorer).score.requests
+        # A request is a bool, None, or the name of the argument of `fit`.
+        return tuple(name for name in names if requests.get(name))
 
     def require(self, given: Collection[str]) -> None:
         """Raise ConfigError if the function needs more than is given by name."""
         needed = takes_of(self.function).needed
         lacking = [name for name in needed if name not in given]
         if lacking:
+            how = f"pass it to fit(X, y, {lacking[0]}=values)"
+            if self.scorer is not None and get_config()["enable_metadata_routing"]:
+                how += f", requested by set_score_request({lacking[0]}=True)"
             raise ConfigError(
                 f"metric {self.name!r} also needs {', '.join(map(repr, lacking))}: "
-                f"pass it to fit(X, y, {lacking[0]}=values), or a functools.partial "
-                "that gives it"
+                f"{how}, or a functools.partial that gives it"
             )
 
     def of_codes(self, classes: Array, higher_is_better: bool | None = None) -> Metric:
@@ -169,7 +181,7 @@ class LabelMetric:
         names = self.takes
 
         def called(outputs: Tensor, targets: Tensor, **more: Any) -> object:
-            given = {name: _array(more[name]) for name in names if name in more}
+            given = {name: _array(values) for name, values in more.items()}
             with warnings.catch_warnings():
                 # A metric that is not defined gives no number, which is refused.
                 warnings.filterwarnings("ignore", ".*ill-defined")
@@ -178,6 +190,8 @@ class LabelMetric:
             return value if self.sign > 0 else -value
 
         metric = make_metric(called, higher_is_better=better, name=self.name)
+        assert isinstance(metric, CallableMetric)
+        metric.takes = Takes(names)
         metric.direction_declared = self.higher_is_better is None
         return metric
 

@@ -1,23 +1,17 @@
 """What estimators of scikit-learn share whose outputs are tuned towards a metric."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing as at_places
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from metricopt.errors import ConfigError, require_kind
 from metricopt.estimate import Estimate
@@ -26,8 +20,8 @@ from metricopt.estimators.label_metrics import (
     LabelMetric,
     check_name,
     named,
-    named_for,
 )
+from metricopt.estimators.routing import GROUPS, Routed, groups_of, route, router_of
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
@@ -35,10 +29,10 @@ from metricopt.tasks.clusters import FEWEST
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
 
-SETTLED = ("outputs", "columns", "queries", "constraints", "clusters")
-"""Settings of `tune` that are no options."""
-GROUPS = "groups"
-"""The column of clusters, as splitters call them."""
+SETTLED = ("outputs", "columns", "queries", "constraints", "clusters", "offsets_by")
+"""Settings of `tune` that are no options; `predict` knows no groups of examples."""
+CLUSTERS = "groups of fit"
+"""The column of clusters, called as no parameter of a metric can be."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +43,15 @@ class HeldOut:
         outputs: see `MetricTuned._outputs`.
         predicted: what `predict` says, if outputs may decide otherwise.
         places: places of the examples, [N].
-        groups: groups that belong together, [N], if the splitter or, without one,
-            `fit` got any.
+        groups: groups by which the gain is estimated, [N]; None without.
+        few: number of the groups of a splitter if they are too few for that, else 0.
     """
 
     outputs: Array
     predicted: Array
     places: Array
     groups: Array | None = None
-
-
-@dataclass(frozen=True)
-class Routed:
-    """What goes to whom of the arguments of `fit`."""
-
-    fit: dict[str, Any] = field(default_factory=dict)
-    split: dict[str, Any] = field(default_factory=dict)
-    score: dict[str, Any] = field(default_factory=dict)
+    few: int = 0
 
 
 class MetricTuned(MetaEstimatorMixin, BaseEstimator):
@@ -102,80 +88,45 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
         """Return a function of (y_true, y_pred) as a metric of outputs."""
 
-    def _adopted(self, found: Tuned) -> None:
+    def _adopted(self, found: Tuned, held: HeldOut) -> None:
         """Keep what was found, and what the estimator says of its inputs."""
         self.expected_: Estimate | None = found.expected
         self.metric_before_ = found.metric_before
         self.metric_after_ = found.metric_after
         self.n_queries_, self.report_ = found.spent.queries, found.summary()
+        if held.few:
+            self.report_ += (
+                f"\nThe gain is that on other examples of the {held.few} groups: to "
+                f"estimate one on new groups takes {FEWEST}."
+            )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
 
     def get_metadata_routing(self) -> Any:
-        """Return which arguments of `fit` classifier, splitter and scorer request."""
-
-        def to(callee: str) -> Any:
-            return MethodMapping().add(caller="fit", callee=callee)
-
-        router = MetadataRouter(owner=self)
-        router.add(estimator=self.estimator, method_mapping=to("fit"))
-        router.add(splitter=self.cv, method_mapping=to("split"))
-        scored = LabelMetric.of(self.metric)
-        if scored is not None and scored.scorer is not None:
-            router.add(scorer=scored.scorer, method_mapping=to("score"))
-        return router
+        """Return which arguments of `fit` go to whom; see `metricopt.estimators`."""
+        return router_of(self, self._read, fitted=self._is_fitted_before)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
 
-    def _routed(self, params: dict[str, Any], scored: LabelMetric | None) -> Routed:
+    @property
+    def _read(self) -> list[LabelMetric]:
+        """The metric and those of the bounds, if they are of labels as given."""
+        bounds = [each for each in self.constraints or () if isinstance(each, Bound)]
+        metrics = [self.metric, *(bound.metric for bound in bounds)]
+        return [found for found in map(LabelMetric.of, metrics) if found is not None]
+
+    def _routed(self, params: dict[str, Any]) -> Routed:
         """Return what goes to whom; ValueError for what nobody takes.
 
         Raises:
             ConfigError: if a setting is not valid, or a metric needs what is not given.
         """
         self._check_settings()
-        if get_config()["enable_metadata_routing"]:
-            taken = self.get_metadata_routing().consumes("fit", params)
-            groups = self._groups_of_fitted(params, taken)
-            others = {name: part for name, part in params.items() if name not in groups}
-            found = process_routing(self, "fit", **others)
-            # What is found where nothing is given has no end: `in` would never return.
-            scorer = found.get("scorer")
-            score = scorer.score if scorer else {}
-            return Routed(found.estimator.fit, found.splitter.split | groups, score)
-        weighs = has_fit_parameter(self.estimator, "sample_weight")
-        fit = {name: part for name, part in params.items() if name == "sample_weight"}
-        if fit and not (weighs or self._is_fitted_before):
-            raise ValueError(
-                f"a {type(self.estimator).__name__} takes no sample_weight in fit, and "
-                "would be trained without: use sklearn.set_config("
-                'enable_metadata_routing=True) and requests, or cv="prefit"'
-            )
-        fit = fit if weighs else {}
-        read = [scored, *(LabelMetric.of(b.metric) for b in self.constraints or ())]
-        score = named_for(read, params)
-        for each in filter(None, read):
-            each.require(score)
-        groups = self._groups_of_fitted(params, {*fit, *score})
-        lost = [name for name in params if name not in {*fit, *score, *groups}]
-        if lost:
-            raise ValueError(
-                f"neither the estimator nor the metric takes {', '.join(lost)}; "
-                "with sklearn.set_config(enable_metadata_routing=True) and requests, "
-                "they may go to steps of a pipeline and to the splitter"
-            )
-        return Routed(fit, groups, score)
-
-    def _groups_of_fitted(
-        self, params: Mapping[str, Any], taken: Collection[str]
-    ) -> dict[str, Any]:
-        """Return the groups that no splitter gets, as the estimator is fitted."""
-        own = self._is_fitted_before and GROUPS in params and GROUPS not in taken
-        return {GROUPS: params[GROUPS]} if own else {}
+        return route(self, params, self._read, fitted=self._is_fitted_before)
 
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
@@ -208,12 +159,13 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         copies would stand for examples that nobody has seen.
         """
         _check_lengths(routed.score, len(y))
+        groups, few = groups_of(routed, len(y)), 0
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            _check_lengths(routed.split, len(y))
+            groups = _for_gain(groups, routed)
             said = self._said(self.estimator_, X, np.arange(len(y)))
-            return replace(said, groups=_groups(routed, said.places))
+            return replace(said, groups=groups)
         _check_lengths(routed.fit, len(y))
         parts = []
         for train, held_out in self._splits(X, y, routed):
@@ -226,8 +178,11 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         outputs = np.concatenate([part.outputs for part in parts])
         predicted = np.concatenate([part.predicted for part in parts])
         places = places[first]
-        groups = _groups(routed, places)
-        return HeldOut(outputs[first], predicted[first], places, groups)
+        if groups is not None:
+            groups = groups[places]
+            if (kinds := _kinds(groups)) < FEWEST:
+                groups, few = None, kinds
+        return HeldOut(outputs[first], predicted[first], places, groups, few)
 
     def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
         places = np.asarray(places)
@@ -275,10 +230,9 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         spared: int = 0,
     ) -> Tuned:
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
-        metric, groups = self.metric, held.groups
-        are_known = given.get("offsets_by") == GROUPS
-        if not (groups is None or are_known or len(set(groups.tolist())) < FEWEST):
-            columns, given["clusters"] = {GROUPS: groups, **columns}, GROUPS
+        metric = self.metric
+        if held.groups is not None:
+            columns, given["clusters"] = {**columns, CLUSTERS: held.groups}, CLUSTERS
         if scored is not None:
             metric = self._metric(scored, given.pop("higher_is_better", None))
         return tune(
@@ -309,10 +263,26 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         return found
 
 
-def _groups(routed: Routed, places: Array) -> Array | None:
-    """Return the groups of examples at places [N], if there are any."""
-    groups = routed.split.get(GROUPS)
-    return None if groups is None else np.asarray(groups)[places]
+def _kinds(groups: Array) -> int:
+    return len(set(map(str, groups.tolist())))
+
+
+def _for_gain(groups: Array | None, routed: Routed) -> Array | None:
+    """Return groups beside a fitted estimator, if the gain is estimated by them.
+
+    A metric may take a few as well, which are no new ones then.
+
+    Raises:
+        ValueError: if they are too few, and no metric takes them.
+    """
+    if groups is None or (count := _kinds(groups)) >= FEWEST:
+        return groups
+    if GROUPS in routed.score:
+        return None
+    raise ValueError(
+        f"groups must name at least {FEWEST} groups, as the gain on new ones is "
+        f"estimated from them, got {count}"
+    )
 
 
 def _check_lengths(params: dict[str, Any], count: int) -> None:

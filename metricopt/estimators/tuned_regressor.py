@@ -77,9 +77,9 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             sample_weight: weights of examples, for the regressor and for a metric that
                 takes them; with metadata routing, for whoever requests them.
             **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them. Where
-                the splitter gets `groups`, or there is none, and ten or more are held
-                out, the gain is estimated for new groups.
+                parameters; with metadata routing, for whoever requests them, too. If
+                the splitter gets `groups`, or `fit` with cv="prefit", the gain is
+                estimated for new groups, of which it takes ten or more.
 
         Raises:
             ValueError: if true or predicted values are not one number for each example,
@@ -97,14 +97,14 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         scored = LabelMetric.of(self.metric)
         if sample_weight is not None:
             params = {**params, "sample_weight": sample_weight}
-        routed = self._routed(params, scored)
+        routed = self._routed(params)
         held = self._held_out(X, y, routed)
         columns = cut(routed.score, held.places)
         found = self._tuned(held, y[held.places], scored, columns)
         scales = found.scales
         self.scale_ = 1.0 if scales is None else float(scales[0])
         self.shift_ = float(found.offsets[0])
-        self._adopted(found)
+        self._adopted(found, held)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803

@@ -180,32 +180,23 @@ def _name_of(number: Any) -> str:
 
 
 def groups_of(
-    columns: Columns, *, fractions: bool = True
+    columns: Columns, *, amounts: bool = True
 ) -> dict[str, tuple[Tensor, list[str]]]:
     """Return the places of all groups [N], and their names, by column that names some.
 
     A column names groups if it has 2 to `MOST_GROUPS` different values, one for each
-    example, and is not called a weight. Values with a fraction, such as .5, are mostly
-    weights or amounts: without `fractions`, no groups.
+    example, and is not called a weight. Numbers with a point may be amounts as well:
+    without `amounts`, they name no groups.
     """
     found = {}
     for name, column in columns.items():
-        if name in WEIGHTS_ALONE or column.ndim != 1:
-            continue
-        if not fractions and _has_fractions(column):
+        pointed = isinstance(column, Tensor) and column.is_floating_point()
+        if name in WEIGHTS_ALONE or column.ndim != 1 or (pointed and not amounts):
             continue
         places, names = levels(column)
         if 1 < len(names) <= MOST_GROUPS:
             found[name] = places, names
     return found
-
-
-def _has_fractions(column: Column) -> bool:
-    """Return whether a value is no whole number; a missing one is none at all."""
-    if not isinstance(column, Tensor) or not column.is_floating_point():
-        return False
-    known = column[~column.isnan()]
-    return not known.equal(known.floor())
 
 
 @dataclass(frozen=True)

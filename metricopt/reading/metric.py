@@ -155,7 +155,7 @@ def doubts_of_columns(
         use = "this column is" if len(idle) == 1 else "these columns are"
         doubts = [f"the metric has no parameter named {listed}: {use} not used."]
     used = {name: column for name, column in columns.items() if name in taken}
-    for name, groups in groups_of(used, fractions=False).items():
+    for name, groups in groups_of(used, amounts=False).items():
         doubts += _doubts_of_groups(name, *groups, examples.targets)
     return doubts
 

@@ -118,13 +118,13 @@ def require_clusters(columns: Columns, name: str, taken: Collection[str]) -> Non
             f"new ones is estimated from them, got {count}"
         )
     used = {each: columns[each] for each in taken if each in columns}
-    for column, (places, groups) in groups_of(used, fractions=False).items():
+    for column, (places, groups) in groups_of(used, amounts=False).items():
         for place, group in enumerate(groups):
             if (own := len(of[places == place].unique())) < FEWEST_OF_GROUP:
                 raise DataError(
                     f"clusters={name!r} needs at least {FEWEST_OF_GROUP} clusters in "
                     f"every group of {column!r}, as samples of them would leave it "
-                    f"out, got {own} in {group}"
+                    f"out, got {own} in {group}; amounts need a point, such as 1.0"
                 )
 
 

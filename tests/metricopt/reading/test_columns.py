@@ -303,7 +303,7 @@ def test_a_metric_of_columns_is_identified_like_any_other(metric):
         (np.array(["a", "b", None], dtype=object), 3, 3),
         (torch.tensor([True, False]), 2, 2),
         (torch.tensor([3, 1, 3]), 2, 2),
-        (torch.tensor([1.0, 2.0, torch.nan]), 3, 3),
+        (torch.tensor([1.0, 2.0, torch.nan]), 3, 0),
         (torch.tensor([0.5, 2.0]), 2, 0),
         (torch.arange(10), 10, 10),
         (torch.arange(11), 0, 0),
@@ -313,8 +313,8 @@ def test_a_metric_of_columns_is_identified_like_any_other(metric):
 )
 def test_few_values_name_groups(values, maybe, surely):
     columns = {"which": values, "sample_weight": values}
-    for fractions, count in ((True, maybe), (False, surely)):
-        found = groups_of(columns, fractions=fractions)
+    for amounts, count in ((True, maybe), (False, surely)):
+        found = groups_of(columns, amounts=amounts)
         assert [*found] == (["which"] if count else [])
         for places, names in found.values():
             assert len(names) == count == len(places.unique())

@@ -111,11 +111,11 @@ def test_a_gain_on_new_clusters_needs_several_also_in_each_group():
 
 def test_weights_of_few_values_are_no_groups():
     name = torch.arange(400) // 10
-    rare = torch.where(name == 0, 2.0, 1.0)
-    columns = {"patient": name, "sample_weight": rare, "dose": rare / 4, "group": rare}
-    require_clusters(columns, "patient", ["sample_weight", "dose"])
-    with pytest.raises(DataError, match=r"every group of 'group', .* got 1 in 2"):
-        require_clusters(columns, "patient", ["sample_weight", "dose", "group"])
+    rare = torch.where(name == 0, 2, 1)
+    columns = {"patient": name, "sample_weight": rare, "amount": 1.0 * rare}
+    require_clusters(columns, "patient", ["sample_weight", "amount"])
+    with pytest.raises(DataError, match=r"every group of 'group', .* got 1 in 2; am"):
+        require_clusters({**columns, "group": rare}, "patient", ["group"])
 
 
 def test_a_sample_of_many_examples_may_lack_small_clusters():
@@ -193,20 +193,8 @@ def test_groups_of_a_splitter_are_clusters(count, are_new):
         tuned = MetricTunedClassifier(Known(), "f1", cv=GroupKFold(3), queries=20)
         found = tuned.fit(logits, labels, groups=groups)
     assert found.offsets_.any()
-    assert ("new values of 'groups'" in found.report_) == are_new
-
-
-@pytest.mark.parametrize("routing", [False, True])
-def test_groups_of_examples_beside_a_fitted_classifier_are_clusters(routing):
-    logits, labels, name = patients(1)
-    fitted = Known().fit(logits, labels)
-    with sklearn.config_context(enable_metadata_routing=routing):
-        tuned = MetricTunedClassifier(fitted, "f1", cv="prefit", queries=20)
-        found = tuned.fit(logits, labels, groups=name)
-        assert "new values of 'groups'" in found.report_
-        with pytest.raises(ValueError, match="groups needs one value for each of the"):
-            tuned.fit(logits, labels, groups=name[1:])
-        assert "new values" not in tuned.fit(logits, labels).report_
+    assert ("new values of 'groups of fit'" in found.report_) == are_new
+    assert ("other examples of the 9 groups" in found.report_) == (not are_new)
 
 
 def test_groups_of_a_splitter_stay_those_of_their_examples(monkeypatch):
@@ -214,7 +202,8 @@ def test_groups_of_a_splitter_stay_those_of_their_examples(monkeypatch):
     given = []
 
     def recorded(outputs, targets, metric, /, **settings):
-        given.append((outputs, settings["columns"]["groups"], settings["clusters"]))
+        own = settings["clusters"]
+        given.append((outputs, settings["columns"][own], own))
         return metricopt.tune(outputs, targets, metric, **settings)
 
     monkeypatch.setattr(metric_tuned, "tune", recorded)
@@ -224,4 +213,4 @@ def test_groups_of_a_splitter_stay_those_of_their_examples(monkeypatch):
     ((outputs, groups, clusters),) = given
     owner = dict(zip((logits[:, 1] - logits[:, 0]).tolist(), name, strict=True))
     assert [owner[each] for each in outputs.tolist()] == groups.tolist()
-    assert len(outputs) == len(labels) and clusters == "groups"
+    assert len(outputs) == len(labels) and clusters == "groups of fit"
