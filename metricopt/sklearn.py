@@ -4,7 +4,7 @@ The conventions are those of `sklearn.model_selection.TunedThresholdClassifierCV
 several classes and any metric. `import metricopt` does not import this module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -97,11 +97,13 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             X: examples, [N, ...], in any form that the classifier takes.
             y: labels, shape [N].
             sample_weight: weights of examples, for the classifier and for a metric that
-                takes them; with metadata routing, for whoever requests them.
-            **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them, too. If
-                the splitter gets `groups`, or `fit` with cv="prefit", the gain is
-                estimated for new groups, of which it takes ten or more.
+                takes them; see `params` for metadata routing.
+            **params: further values of the examples, for metrics by the names of their
+                parameters; with metadata routing, for whoever requests them, and for
+                functions by the names of their parameters. Where the splitter gets
+                `groups`, or `fit` does with cv="prefit", the gain is estimated for new
+                groups if ten or more are held out; up to ten that a metric gets, too,
+                are no new ones.
 
         Raises:
             ValueError: if there are no two classes, somebody cannot take what is given,
@@ -110,7 +112,6 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                 rankings, which stay as they are.
         """
         X, y = self._checked(X, y)  # noqa: N806
-        scored = LabelMetric.of(self.metric)
         if sample_weight is not None:
             params = {**params, "sample_weight": sample_weight}
         routed = self._routed(params)
@@ -119,14 +120,14 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
             check_is_fitted(self.estimator)
             self.classes_ = np.unique(self.estimator.classes_)
         held = self._held_out(X, y, routed)
-        codes, columns = self._codes(y[held.places]), cut(routed.score, held.places)
+        codes, columns = self._codes(y[held.places]), cut(routed.columns, held.places)
         own = self._codes(held.predicted)
         others = int((_decided(held.outputs) != own).sum())
         spared = int(others > 0 and not self.constraints)
-        found = self._tuned(held, codes, scored, columns, spared=spared)
+        found = self._tuned(held, codes, routed, columns, spared=spared)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()
-        self._adopted(found, held)
+        self._adopted(found)
         if others:
             said = f"otherwise than by its largest output for {others} examples"
             if spared:
@@ -139,6 +140,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                 f"predict of the {type(self.estimator).__name__} decides {said}.\n"
                 f"Against the largest output: {self.report_}"
             )
+        self._say_of_groups(held)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -275,8 +277,13 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         turned: Array = -found if found.ndim == 1 else found[:, order]
         return turned
 
-    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
-        return scored.of_codes(self.classes_, higher_is_better)
+    def _metric(
+        self,
+        scored: LabelMetric,
+        higher_is_better: bool | None,
+        columns: Mapping[str, str],
+    ) -> Metric:
+        return scored.of_codes(self.classes_, higher_is_better, columns)
 
 
 def _decided(outputs: Array) -> Array:

@@ -5,15 +5,14 @@ the labels they know, so it gets these.
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn import get_config
-from sklearn.utils.metadata_routing import get_routing_for_object
 from torch import Tensor
 
 from metricopt.errors import ConfigError
@@ -44,9 +43,10 @@ from metricopt.reading.scorers import (
     scorer_named,
     scorer_names,
 )
-from metricopt.reading.taking import Takes, takes_of
+from metricopt.reading.taking import Takes
 
 Array = np.ndarray[Any, Any]
+NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -113,34 +113,15 @@ class LabelMetric:
             limits = limits if scorer._sign > 0 else negated(limits)
         return cls(name, function, reads, True, scorer._sign, limits, scorer)
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """Names of further arguments that may be given.
-
-        With metadata routing, those that a scorer requests.
-        """
-        names = takes_of(self.function).names
-        if self.scorer is None or not get_config()["enable_metadata_routing"]:
-            return names
-        requests = get_routing_for_object(self.scorer).score.requests
-        # A request is a bool, None, or the name of the argument of `fit`.
-        return tuple(name for name in names if requests.get(name))
-
-    def require(self, given: Collection[str]) -> None:
-        """Raise ConfigError if the function needs more than is given by name."""
-        needed = takes_of(self.function).needed
-        lacking = [name for name in needed if name not in given]
-        if lacking:
-            how = f"pass it to fit(X, y, {lacking[0]}=values)"
-            if self.scorer is not None and get_config()["enable_metadata_routing"]:
-                how += f", requested by set_score_request({lacking[0]}=True)"
-            raise ConfigError(
-                f"metric {self.name!r} also needs {', '.join(map(repr, lacking))}: "
-                f"{how}, or a functools.partial that gives it"
-            )
-
-    def of_codes(self, classes: Array, higher_is_better: bool | None = None) -> Metric:
+    def of_codes(
+        self,
+        classes: Array,
+        higher_is_better: bool | None = None,
+        columns: Mapping[str, str] = NO_COLUMNS,
+    ) -> Metric:
         """Return the metric of logits and of labels that are places in `classes` [C].
+
+        Its parameters get the columns that `columns` names for them.
 
         Raises:
             ConfigError: if nobody says which direction is better.
@@ -149,10 +130,14 @@ class LabelMetric:
         def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
             return classes[_array(targets)], self._read(outputs, classes)
 
-        return self._made(read, higher_is_better)
+        return self._made(read, higher_is_better, columns)
 
-    def of_values(self, higher_is_better: bool | None = None) -> Metric:
-        """Return the metric of predicted values [N] and of true ones.
+    def of_values(
+        self,
+        higher_is_better: bool | None = None,
+        columns: Mapping[str, str] = NO_COLUMNS,
+    ) -> Metric:
+        """Return the metric of predicted values [N] and of true ones; see `of_codes`.
 
         Raises:
             ConfigError: if nobody says which direction is better.
@@ -161,12 +146,13 @@ class LabelMetric:
         def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
             return _array(targets), _array(outputs)
 
-        return self._made(read, higher_is_better)
+        return self._made(read, higher_is_better, columns)
 
     def _made(
         self,
         read: Callable[[Tensor, Tensor], tuple[Array, Array]],
         higher_is_better: bool | None,
+        columns: Mapping[str, str],
     ) -> Metric:
         """Return the metric of what is read of outputs and targets, truth first."""
         better = self.higher_is_better
@@ -178,10 +164,8 @@ class LabelMetric:
             )
         better = higher_is_better if better is None else better
 
-        names = self.takes
-
         def called(outputs: Tensor, targets: Tensor, **more: Any) -> object:
-            given = {name: _array(values) for name, values in more.items()}
+            given = {name: _array(more[column]) for name, column in columns.items()}
             with warnings.catch_warnings():
                 # A metric that is not defined gives no number, which is refused.
                 warnings.filterwarnings("ignore", ".*ill-defined")
@@ -191,7 +175,7 @@ class LabelMetric:
 
         metric = make_metric(called, higher_is_better=better, name=self.name)
         assert isinstance(metric, CallableMetric)
-        metric.takes = Takes(names)
+        metric.takes = Takes(tuple(columns.values()))
         metric.direction_declared = self.higher_is_better is None
         return metric
 
@@ -231,11 +215,3 @@ def check_name(metric: object) -> None:
     """Raise ConfigError for the name of no metric of predictions; see `named`."""
     if isinstance(metric, str) and LabelMetric.of(metric) is None:
         named(metric)
-
-
-def named_for(
-    metrics: Iterable[LabelMetric | None], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what metrics take of values by name; None takes nothing."""
-    names = {name for each in metrics if each is not None for name in each.takes}
-    return {name: values for name, values in given.items() if name in names}

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing as at_places
@@ -21,11 +22,11 @@ from metricopt.estimators.label_metrics import (
     check_name,
     named,
 )
-from metricopt.estimators.routing import GROUPS, Routed, groups_of, route, router_of
+from metricopt.estimators.routing import WEIGHTS, Routed, groups_of, route, router_of
 from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
-from metricopt.tasks.clusters import FEWEST
+from metricopt.tasks.clusters import FEWEST, FEWEST_SEEN
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
 
@@ -43,15 +44,15 @@ class HeldOut:
         outputs: see `MetricTuned._outputs`.
         predicted: what `predict` says, if outputs may decide otherwise.
         places: places of the examples, [N].
-        groups: groups by which the gain is estimated, [N]; None without.
-        few: number of the groups of a splitter if they are too few for that, else 0.
+        groups: numbers of the groups by which the gain is estimated, [N]; None without.
+        known: why it is not estimated by the groups that are given, if any are.
     """
 
     outputs: Array
     predicted: Array
     places: Array
     groups: Array | None = None
-    few: int = 0
+    known: str = ""
 
 
 class MetricTuned(MetaEstimatorMixin, BaseEstimator):
@@ -85,27 +86,27 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         """Return outputs of the kind of a fitted estimator."""
 
     @abstractmethod
-    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
+    def _metric(
+        self,
+        scored: LabelMetric,
+        higher_is_better: bool | None,
+        columns: Mapping[str, str],
+    ) -> Metric:
         """Return a function of (y_true, y_pred) as a metric of outputs."""
 
-    def _adopted(self, found: Tuned, held: HeldOut) -> None:
+    def _adopted(self, found: Tuned) -> None:
         """Keep what was found, and what the estimator says of its inputs."""
         self.expected_: Estimate | None = found.expected
         self.metric_before_ = found.metric_before
         self.metric_after_ = found.metric_after
         self.n_queries_, self.report_ = found.spent.queries, found.summary()
-        if held.few:
-            self.report_ += (
-                f"\nThe gain is that on other examples of the {held.few} groups: to "
-                f"estimate one on new groups takes {FEWEST}."
-            )
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
 
     def get_metadata_routing(self) -> Any:
         """Return which arguments of `fit` go to whom; see `metricopt.estimators`."""
-        return router_of(self, self._read, fitted=self._is_fitted_before)
+        return router_of(self, self._metrics, fitted=self._is_fitted_before)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -113,11 +114,10 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     @property
-    def _read(self) -> list[LabelMetric]:
-        """The metric and those of the bounds, if they are of labels as given."""
+    def _metrics(self) -> list[Any]:
+        """The metric, and those of the bounds."""
         bounds = [each for each in self.constraints or () if isinstance(each, Bound)]
-        metrics = [self.metric, *(bound.metric for bound in bounds)]
-        return [found for found in map(LabelMetric.of, metrics) if found is not None]
+        return [self.metric, *(bound.metric for bound in bounds)]
 
     def _routed(self, params: dict[str, Any]) -> Routed:
         """Return what goes to whom; ValueError for what nobody takes.
@@ -126,7 +126,14 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
             ConfigError: if a setting is not valid, or a metric needs what is not given.
         """
         self._check_settings()
-        return route(self, params, self._read, fitted=self._is_fitted_before)
+        return route(self, params, self._metrics, fitted=self._is_fitted_before)
+
+    def _say_of_groups(self, held: HeldOut) -> None:
+        """Add to the report on what examples a gain is, if not on new groups."""
+        if held.known and self.expected_ is not None:
+            self.report_ += (
+                f"\nThat is on other examples of these groups: {held.known}."
+            )
 
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
@@ -158,31 +165,51 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         An example that several parts hold out counts once, with its first outputs: its
         copies would stand for examples that nobody has seen.
         """
-        _check_lengths(routed.score, len(y))
-        groups, few = groups_of(routed, len(y)), 0
+        _check_lengths(routed.columns, len(y))
+        groups = groups_of(routed, len(y))
         if self._is_fitted_before:
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            groups = _for_gain(groups, routed)
-            said = self._said(self.estimator_, X, np.arange(len(y)))
-            return replace(said, groups=groups)
-        _check_lengths(routed.fit, len(y))
-        parts = []
+            return self._said_before(X, len(y), *_for_gain(groups, routed))
+        own = dict(routed.fit)
+        if WEIGHTS in own:
+            own[WEIGHTS] = np.asarray(own[WEIGHTS])
+            _check_lengths({WEIGHTS: own[WEIGHTS]}, len(y))
+        parts, split = [], False
         for train, held_out in self._splits(X, y, routed):
+            if groups is not None:
+                split |= bool(np.isin(groups[held_out], groups[train]).any())
             part = at_places(X, train), at_places(y, train)
-            fitted = clone(self.estimator).fit(*part, **cut(routed.fit, train))
+            fitted = clone(self.estimator).fit(*part, **_part(own, train, len(y)))
             parts.append(self._said(fitted, at_places(X, held_out), held_out))
         self.estimator_ = clone(self.estimator).fit(X, y, **routed.fit)
         places = np.concatenate([part.places for part in parts])
         first = np.sort(np.unique(places, return_index=True)[1])
-        outputs = np.concatenate([part.outputs for part in parts])
-        predicted = np.concatenate([part.predicted for part in parts])
+        outputs = np.concatenate([part.outputs for part in parts])[first]
+        predicted = np.concatenate([part.predicted for part in parts])[first]
         places = places[first]
-        if groups is not None:
-            groups = groups[places]
-            if (kinds := _kinds(groups)) < FEWEST:
-                groups, few = None, kinds
-        return HeldOut(outputs[first], predicted[first], places, groups, few)
+        known = "the splitter does not keep them together" if split else ""
+        if not split and groups is not None:
+            groups, known = _for_gain(groups[places], routed)
+        return HeldOut(outputs, predicted, places, None if split else groups, known)
+
+    def _said_before(
+        self,
+        X: Any,  # noqa: N803
+        count: int,
+        groups: Array | None,
+        known: str,
+    ) -> HeldOut:
+        """Return what the estimator, fitted before, says of N examples.
+
+        Raises:
+            ValueError: if groups that nothing else is given for are too few.
+        """
+        check_is_fitted(self.estimator)
+        self.estimator_ = self.estimator
+        # With routing, an outer splitter may have been meant.
+        if known and not get_config()["enable_metadata_routing"]:
+            raise ValueError(f"groups must be of {FEWEST} kinds or more: {known}")
+        said = self._said(self.estimator_, X, np.arange(count))
+        return replace(said, groups=groups, known=known)
 
     def _said(self, fitted: Any, X: Any, places: Any) -> HeldOut:  # noqa: N803
         places = np.asarray(places)
@@ -224,29 +251,33 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         self,
         held: HeldOut,
         targets: Array,
-        scored: LabelMetric | None,
+        routed: Routed,
         columns: dict[str, Any],
         *,
         spared: int = 0,
     ) -> Tuned:
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
-        metric = self.metric
+        metric, scored = self.metric, LabelMetric.of(self.metric)
+        own, *bounded = routed.given
         if held.groups is not None:
             columns, given["clusters"] = {**columns, CLUSTERS: held.groups}, CLUSTERS
         if scored is not None:
-            metric = self._metric(scored, given.pop("higher_is_better", None))
+            metric = self._metric(scored, given.pop("higher_is_better", None), own)
         return tune(
             held.outputs,
             targets,
             metric,
             columns=columns,
             queries=self.queries - spared,
-            constraints=[self._bound(bound) for bound in self.constraints or ()],
+            constraints=[
+                self._bound(bound, columns)
+                for bound, columns in zip(self.constraints or (), bounded, strict=True)
+            ],
             outputs=self.kind,
             **given,
         )
 
-    def _bound(self, bound: Bound) -> Bound:
+    def _bound(self, bound: Bound, columns: Mapping[str, str]) -> Bound:
         """Return a bound on a metric of (y_true, y_pred) as one of outputs."""
         scored = LabelMetric.of(bound.metric)
         if scored is None and isinstance(bound.metric, str):
@@ -255,7 +286,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         if scored is None:
             return bound
         least = bound.sense == "at least"
-        return replace(bound, metric=self._metric(scored, least))
+        return replace(bound, metric=self._metric(scored, least, columns))
 
     def _of_estimator(self, method: str, X: Any) -> Array:  # noqa: N803
         check_is_fitted(self, "estimator_")
@@ -263,26 +294,35 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         return found
 
 
-def _kinds(groups: Array) -> int:
-    return len(set(map(str, groups.tolist())))
+def _for_gain(groups: Array | None, routed: Routed) -> tuple[Array | None, str]:
+    """Return groups if the gain is estimated by them, or else why it is not.
 
-
-def _for_gain(groups: Array | None, routed: Routed) -> Array | None:
-    """Return groups beside a fitted estimator, if the gain is estimated by them.
-
-    A metric may take a few as well, which are no new ones then.
-
-    Raises:
-        ValueError: if they are too few, and no metric takes them.
+    Groups that a metric looks at one by one are no new ones on other data.
     """
-    if groups is None or (count := _kinds(groups)) >= FEWEST:
-        return groups
-    if GROUPS in routed.score:
-        return None
-    raise ValueError(
-        f"groups must name at least {FEWEST} groups, as the gain on new ones is "
-        f"estimated from them, got {count}"
-    )
+    if groups is None:
+        return None, ""
+    count = len(np.unique(groups))
+    if routed.shared and count < FEWEST_SEEN:
+        return None, ""
+    if count < FEWEST:
+        return None, f"{count} are too few to tell of new ones"
+    return groups, ""
+
+
+def _part(params: dict[str, Any], places: Any, count: int) -> dict[str, Any]:
+    """Return arguments with those that have a value for each of N examples cut."""
+    return {
+        name: at_places(values, places) if _length(values) == count else values
+        for name, values in params.items()
+    }
+
+
+def _length(values: Any) -> int | None:
+    """Return the length of a list, array, frame or matrix; None of anything else."""
+    shape = getattr(values, "shape", ())
+    if isinstance(values, list | tuple):
+        shape = (len(values),)
+    return shape[0] if shape else None
 
 
 def _check_lengths(params: dict[str, Any], count: int) -> None:

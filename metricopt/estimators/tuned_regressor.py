@@ -75,11 +75,13 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             X: examples, [N, ...], in any form that the regressor takes.
             y: true values, shape [N].
             sample_weight: weights of examples, for the regressor and for a metric that
-                takes them; with metadata routing, for whoever requests them.
-            **params: further values of the examples, for the metric by the names of its
-                parameters; with metadata routing, for whoever requests them, too. If
-                the splitter gets `groups`, or `fit` with cv="prefit", the gain is
-                estimated for new groups, of which it takes ten or more.
+                takes them; see `params` for metadata routing.
+            **params: further values of the examples, for metrics by the names of their
+                parameters; with metadata routing, for whoever requests them, and for
+                functions by the names of their parameters. Where the splitter gets
+                `groups`, or `fit` does with cv="prefit", the gain is estimated for new
+                groups if ten or more are held out; up to ten that a metric gets, too,
+                are no new ones.
 
         Raises:
             ValueError: if true or predicted values are not one number for each example,
@@ -94,17 +96,17 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         X, y = indexable(X, y)  # noqa: N806
         y = column_or_1d(y, warn=True, dtype=float)
         assert_all_finite(y, input_name="y")
-        scored = LabelMetric.of(self.metric)
         if sample_weight is not None:
             params = {**params, "sample_weight": sample_weight}
         routed = self._routed(params)
         held = self._held_out(X, y, routed)
-        columns = cut(routed.score, held.places)
-        found = self._tuned(held, y[held.places], scored, columns)
+        columns = cut(routed.columns, held.places)
+        found = self._tuned(held, y[held.places], routed, columns)
         scales = found.scales
         self.scale_ = 1.0 if scales is None else float(scales[0])
         self.shift_ = float(found.offsets[0])
-        self._adopted(found, held)
+        self._adopted(found)
+        self._say_of_groups(held)
         return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -125,5 +127,10 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             )
         return found.reshape(-1)
 
-    def _metric(self, scored: LabelMetric, higher_is_better: bool | None) -> Metric:
-        return scored.of_values(higher_is_better)
+    def _metric(
+        self,
+        scored: LabelMetric,
+        higher_is_better: bool | None,
+        columns: Mapping[str, str],
+    ) -> Metric:
+        return scored.of_values(higher_is_better, columns)

@@ -13,13 +13,21 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import DataError
-from metricopt.reading.columns import Columns, columns_of, groups_of, levels
+from metricopt.reading.columns import (
+    MOST_GROUPS,
+    Columns,
+    columns_of,
+    groups_of,
+    levels,
+)
 from metricopt.reading.inputs import tensors_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.sampling import Split
 
 FEWEST = 10
 """Fewest clusters on which a gain is estimated."""
+FEWEST_SEEN = max(FEWEST, MOST_GROUPS + 1)
+"""Fewest if the metric sees them, too: it may look at `MOST_GROUPS` one by one."""
 FEWEST_OF_GROUP = 5
 """Fewest in a group that the metric looks at: one sample in 150 then leaves it out."""
 MISSING = {"nan", "None", "<NA>", "NaT"}

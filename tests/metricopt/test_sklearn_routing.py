@@ -1,5 +1,7 @@
 """Arguments of `fit` beside X and y, with metadata routing and without."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,12 +9,13 @@ import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, f1_score, make_scorer
-from sklearn.model_selection import GroupKFold
+from sklearn.metrics import accuracy_score, f1_score, get_scorer, make_scorer
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.model_selection._split import GroupsConsumerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from metricopt import ConfigError, at_least
+from metricopt import ConfigError, at_least, make_metric
 from metricopt.estimators import metric_tuned
 from metricopt.sklearn import MetricTunedClassifier, MetricTunedRegressor
 
@@ -72,7 +75,12 @@ def prefit(metric="f1", *, queries=6, **settings):
 
 
 def clusters(settings):
-    return settings["columns"][settings["clusters"]].tolist()
+    """The groups that belong together, by their first examples."""
+    numbers = settings["columns"][settings["clusters"]].tolist()
+    return [numbers.index(each) for each in numbers]
+
+
+OWN = [20 * each for each in PATIENTS.tolist()]
 
 
 def of_groups(y_true, y_pred, groups=None):
@@ -106,7 +114,7 @@ def test_groups_beside_a_fitted_classifier_are_clusters(routing):
 )
 def test_groups_come_in_every_form(given, form):
     whole = given(prefit(), groups=form(PATIENTS))
-    assert [int(each) for each in clusters(whole)] == PATIENTS.tolist()
+    assert clusters(whole) == OWN
 
 
 def test_an_estimator_that_would_take_groups_is_fitted(given, routing):
@@ -114,7 +122,7 @@ def test_an_estimator_that_would_take_groups_is_fitted(given, routing):
     if routing:
         fitted.set_fit_request(groups=True)
     tuned = MetricTunedClassifier(fitted, cv="prefit", queries=8)
-    assert clusters(given(tuned, groups=PATIENTS)) == PATIENTS.tolist()
+    assert clusters(given(tuned, groups=PATIENTS)) == OWN
 
 
 def test_what_groups_are_called_is_nothing_to_the_metric(routing):
@@ -130,13 +138,13 @@ def test_what_groups_are_called_is_nothing_to_the_metric(routing):
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        (SEX, "at least 10 groups, as the gain on new ones .* got 2"),
+        (SEX, "of 10 kinds or more: 2 are too few to tell of new ones"),
         (PATIENTS[1:], "one value for each of the 400 examples of X, .* \\[399\\]"),
         (np.stack([SEX, PATIENTS], 1), "got values of shape \\[400, 2\\]"),
         (np.where(SEX == 1, np.nan, PATIENTS), "got none for 200 of 400"),
     ],
 )
-def test_groups_that_say_nothing_of_new_ones_are_refused(routing, groups, said):
+def test_groups_that_say_nothing_of_new_ones_are_refused(groups, said):
     with pytest.raises(ValueError, match=said):
         prefit().fit(INPUTS, LABELS, groups=groups)
 
@@ -146,7 +154,8 @@ def test_a_metric_may_take_groups_of_the_examples(given, routing):
     few = given(tuned, groups=SEX)
     assert few["columns"]["groups"].tolist() == SEX.tolist() and "clusters" not in few
     both = given(tuned, groups=PATIENTS)
-    assert both["columns"]["groups"].tolist() == clusters(both) == PATIENTS.tolist()
+    assert both["columns"]["groups"].tolist() == PATIENTS.tolist()
+    assert clusters(both) == OWN
     bounded = prefit(constraints=[at_least(of_groups, 0.1)])
     assert given(bounded, groups=SEX)["columns"]["groups"].tolist() == SEX.tolist()
 
@@ -199,7 +208,7 @@ def test_groups_pass_through_a_pipeline():
 
 
 def test_what_nobody_takes_is_refused():
-    with pytest.raises(ValueError, match="the metric takes no sample_weight"):
+    with pytest.raises(ValueError, match="no metric takes sample_weight"):
         prefit(of_money, options=OPTIONS).fit(INPUTS, LABELS, sample_weight=SEX)
     with pytest.raises(ConfigError, match="options cannot hold offsets_by"):
         prefit(options={"offsets_by": "groups"}).fit(INPUTS, LABELS, groups=PATIENTS)
@@ -211,3 +220,90 @@ def test_weights_reach_the_metric_of_a_fitted_classifier():
     found = tuned.fit(INPUTS, LABELS, sample_weight=weights)
     own = f1_score(LABELS, Fitted().predict(INPUTS), sample_weight=weights)
     assert found.metric_before_ == pytest.approx(own)
+
+
+def test_scorers_that_request_different_values_get_their_own():
+    of_sex, of_patients = (
+        of_groups(LABELS, Fitted().predict(INPUTS), groups)
+        for groups in (SEX, PATIENTS)
+    )
+    assert of_sex != of_patients
+    named = {"groups": PATIENTS, "sex": SEX}
+    with sklearn.config_context(enable_metadata_routing=True):
+        sex, own = (requested(of_groups, groups=name) for name in ("sex", True))
+        for metric, other, value in ((sex, own, of_sex), (own, sex, of_patients)):
+            tuned = prefit(metric, constraints=[at_least(other, 0.0)])
+            tuned.fit(INPUTS, LABELS, **named)
+            assert tuned.metric_before_ == pytest.approx(value)
+        weighs = get_scorer("recall").set_score_request(sample_weight="money")
+        tuned = prefit(f1_score, constraints=[at_least(weighs, 0.0)])
+        tuned.fit(INPUTS, LABELS, money=1 + 9 * SEX)
+    plain = f1_score(LABELS, Fitted().predict(INPUTS))
+    assert tuned.metric_before_ == pytest.approx(plain)
+
+
+def test_a_scorer_gets_what_it_requests_over_what_it_was_made_with():
+    def kept(y_true, y_pred, **more):
+        return more.get("money", np.zeros(1)).max() / 100
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = make_scorer(kept, money=np.ones(1))
+        with pytest.warns(UserWarning, match="will be overridden by passed metadata"):
+            scorer = scorer.set_score_request(money=True)
+        found = prefit(scorer).fit(INPUTS, LABELS, money=50 * SEX)
+    assert found.metric_before_ == 0.5
+
+
+def test_metrics_of_ours_get_their_columns(routing):
+    @partial(make_metric, higher_is_better=True)
+    def right(outputs, targets, money):
+        return float(((outputs > 0).numpy() == targets.numpy())[money > 1].mean())
+
+    found = prefit(right).fit(INPUTS, LABELS, money=1.0 + SEX)
+    chosen = (Fitted().predict(INPUTS) == LABELS)[SEX == 1]
+    assert found.metric_before_ == pytest.approx(chosen.mean())
+    with pytest.raises(ConfigError, match="also needs 'money': pass it to fit"):
+        prefit(right).fit(INPUTS, LABELS)
+
+
+@pytest.mark.parametrize("count", [9, 10, 11])
+def test_a_metric_looks_at_up_to_ten_groups(given, routing, count):
+    settings = given(prefit(of_groups, options=OPTIONS), groups=PATIENTS % count)
+    assert ("clusters" in settings) == (count > 10)
+
+
+def test_groups_of_a_metric_alone_may_be_anything(given):
+    arms = np.where(SEX == 1, "None", "aspirin")
+    settings = given(prefit(of_groups, options=OPTIONS), groups=arms)
+    assert set(settings["columns"]["groups"]) == {"None", "aspirin"}
+
+
+class Random(GroupsConsumerMixin, KFold):
+    """A splitter that gets groups and does not keep them together."""
+
+    def split(self, X, y, groups):  # noqa: N803
+        return super().split(X, y)
+
+
+@pytest.mark.parametrize("cv", [Random(2), LeaveOneGroupOut()])
+def test_what_the_gain_is_on_is_told_where_it_is_not_on_new_groups(cv):
+    groups = np.arange(400) % (20 if isinstance(cv, Random) else 3)
+    tuned = MetricTunedClassifier(LogisticRegression(), "f1", cv=cv, queries=20)
+    with sklearn.config_context(enable_metadata_routing=True):
+        tuned.fit(INPUTS[:, :3], LABELS, groups=groups)
+    assert "new values" not in tuned.report_
+    told = "That is on other examples of these groups" in tuned.report_
+    assert told == (tuned.expected_ is not None)
+
+
+def test_the_estimator_gets_what_is_no_value_for_each_example():
+    class Asked(Fitted):
+        def fit(self, X, y, rounds=None, weights=None):  # noqa: N803
+            self.given_ = rounds, len(weights), len(y)
+            return self
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Asked().set_fit_request(rounds=True, weights=True)
+        tuned = MetricTunedClassifier(estimator, "f1", cv=2, queries=6)
+        tuned.fit(INPUTS, LABELS, rounds=[5, 6], weights=SEX.tolist())
+    assert tuned.estimator_.given_ == ([5, 6], 400, 400)
