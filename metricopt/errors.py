@@ -109,6 +109,13 @@ def require_kind(name: str, value: object, kind: Any, expected: str) -> None:
     raise ConfigError(f"{name} must be {expected}, got {got}")
 
 
+def require_given(owner: str, settings: Mapping[str, Any], *optional: str) -> None:
+    """Raise ConfigError if one of the settings is None, but for those optional."""
+    for name, value in settings.items():
+        if value is None and name not in optional:
+            raise ConfigError(f"{owner} needs {name}, got None")
+
+
 def require_whole(name: str, value: object) -> int:
     """Return a whole number, numpy's too; raise ConfigError for others, and bools."""
     try:

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError, require_kind
+from metricopt.errors import ConfigError, LossError, ShapeError, require_kind
 from metricopt.fewshot.episodes import Episodes
 from metricopt.fewshot.examples import are_classes, check_targets, tried_loss
 from metricopt.fewshot.meta_learner import MetaLearner
@@ -29,7 +29,8 @@ class EpisodeChecks:
 
         Raises:
             ConfigError: if they are something else, the network or the loss raises, or
-                episodes differ in the number of their classes.
+                episodes differ in the number of their classes; a LossError if the loss
+                has no gradient.
             ShapeError: if the four tensors do not go together, targets that are numbers
                 do not fit the outputs, or the loss is no scalar.
             DataError: if a target is no class, or the loss before any step is not
@@ -37,6 +38,8 @@ class EpisodeChecks:
         """
         expected = "what the function of numbers returns"
         require_kind(expected, episodes, Episodes, "Episodes(...)")
+        for each in episodes.tensors():
+            require_kind("each part of Episodes", each, Tensor, "a tensor")
         episodes = episodes.to(next(self._learner.parameters()).device)
         for name in ("support", "query"):
             _check_shapes(name, count, *getattr(episodes, name))
@@ -48,7 +51,7 @@ class EpisodeChecks:
             self._check_ways(episodes)
         return episodes
 
-    @torch.no_grad()
+    @torch.enable_grad()
     def _tried(self, episodes: Episodes) -> tuple[int, ...]:
         """Return the shape [...] of the outputs of one example; try the loss, too."""
         learner = self._learner
@@ -57,7 +60,14 @@ class EpisodeChecks:
         with globally_seeded(0, support[0].device):
             phi_0 = learner.geometry(learner.z_0())
             predict = partial(learner.predict, phi_0)
-            outputs, _ = tried_loss(predict, learner.loss, support)
+            outputs, loss = tried_loss(predict, learner.loss, support)
+        if not loss.requires_grad and any(
+            each.requires_grad for each in phi_0.values()
+        ):
+            raise LossError(
+                "the loss must depend on the weights, got one without a gradient: look "
+                "for `detach`, `no_grad` or `argmax` in the network and the loss"
+            )
         return tuple(outputs.shape[1:])
 
     def _check_ways(self, episodes: Episodes) -> None:

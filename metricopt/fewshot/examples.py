@@ -96,10 +96,13 @@ def check_targets(targets: Tensor, outputs: Sequence[int]) -> None:
     """
     if are_classes(targets):
         _check_classes(targets, outputs)
-    elif targets.ndim == 1 and tuple(outputs) == (1,):
+        return
+    own, other = tuple(outputs), tuple(targets.shape[1:])
+    if own != other and [n for n in own if n > 1] == [n for n in other if n > 1]:
         # [n] against [n, 1] would be compared all with all.
+        expected = ", ".join(map(str, ("n", *own)))
         raise ShapeError(
-            "targets of one output must have its shape [n, 1], got "
+            f"targets must have the shape of the outputs [{expected}], got "
             f"{list(targets.shape)}"
         )
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from metricopt.checkpoints.gradient_norms import GradientNorms
 from metricopt.checkpoints.identity import identity_of
@@ -131,7 +132,9 @@ class _Run:
         # What earlier versions did not know stands behind what they did.
         known = f"{settings}, {own}, episodes {first}, options {options}"
         weighted = identity_of(learner.loss, weights=True)
-        return f"{known}, start {start_of(learner)}, loss {weighted}"
+        known = f"{known}, start {start_of(learner)}, loss {weighted}"
+        network, validated = _form_of(learner.network), self.score is not None
+        return f"{known}, network {network}, validated {validated}"
 
     @property
     def trained(self) -> MetaLearner:
@@ -231,6 +234,20 @@ class _Run:
             self.kept,
             self.seconds,
         )
+
+
+def _form_of(network: nn.Module) -> str:
+    """Return what tells a network from one with other layers, or options of torch's.
+
+    Attributes of modules of the user are none: they may be logs.
+    """
+    layers = [
+        f"{name} {type(layer).__qualname__} {identity_of(layer) if own else ''}"
+        for name, layer in network.named_modules()
+        for own in [type(layer).__module__.startswith("torch.nn.")]
+        if not (own and [*layer.children()])
+    ]
+    return identity_of(" ".join(layers))
 
 
 def _number(score: Any) -> float:

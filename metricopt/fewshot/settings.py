@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 
 from metricopt.errors import (
-    ConfigError,
     require_choice,
     require_counts,
+    require_given,
     require_ranges,
 )
 from metricopt.fewshot.meta_learner import MetaLearner
@@ -37,7 +37,8 @@ class MetaTraining:
             with each of them, so that the rate of the start may be too much for them.
         schedule: course of the rate. "constant"; "cosine": down to 0; "steps": divided
             by 10 after each third of the iterations.
-        weight_decay: factor of the squared meta-parameters in the meta-loss.
+        weight_decay: factor of half the squared meta-parameters, whose gradient is
+            added to the clipped meta-gradient; no loss that is reported has them.
         clip: largest norm of the whole meta-gradient; longer ones are scaled down.
         validate_every: iterations between two validations; the last one is validated
             in any case.
@@ -62,9 +63,7 @@ class MetaTraining:
     save_every: float = 10.0
 
     def __post_init__(self) -> None:
-        absent = [name for name, value in vars(self).items() if value is None]
-        if absent:
-            raise ConfigError(f"meta-training needs {absent[0]}, got None")
+        require_given("meta-training", vars(self))
         counts = ("iterations", "episodes", "validate_every")
         require_counts("meta-training", vars(self), *counts)
         require_ranges(

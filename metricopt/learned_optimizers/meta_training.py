@@ -6,7 +6,8 @@ the training goes back to its best weights if it diverges.
 
 import math
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -64,7 +65,8 @@ def train_optimizer(
 
     Raises:
         ConfigError: if the checkpoint is of another training, the tasks have no metric
-            and one is asked for, or their starts are of half precision or integers.
+            and one is asked for, their starts are of half precision or integers, or
+            some weights of the optimizer are frozen.
         LossError: if the losses of tasks are not differentiable, or the objective of
             the held-out tasks is not finite before training.
         ShapeError: if the tasks are not as many as their numbers, or do not give a
@@ -72,8 +74,19 @@ def train_optimizer(
         DataError: if the checkpoint is damaged.
         DivergedError: if the meta-gradient is not finite over and over.
     """
+    settings = OptimizerTraining() if settings is None else settings
     require_kind("optimizer", optimizer, LearnedOptimizer, "a LearnedOptimizer")
-    run = _Run(optimizer, tasks, settings or OptimizerTraining(), held_out)
+    require_kind("tasks", tasks, Callable, "a function from numbers to InnerTasks")
+    require_kind("settings", settings, OptimizerTraining, "OptimizerTraining(...)")
+    if held_out is not None:
+        require_kind("held_out", held_out, InnerTasks, "InnerTasks, made")
+    asked = {each.requires_grad for each in optimizer.parameters()}
+    if len(asked) > 1:
+        raise ConfigError(
+            "train_optimizer trains all weights of an optimizer, got some with "
+            "requires_grad=False, which would be trained, too"
+        )
+    run = _Run(optimizer, tasks, settings, held_out)
     run_to_end(run, checkpoint, show=show)
     return run.finish()
 
@@ -166,6 +179,8 @@ class _Run:
         batch, self.first = self.first, None
         if batch is None or iteration:
             batch = self._drawn(numbers)
+        if not iteration and settings.objective.loss_term == "log-ratio":
+            self._warn_below_zero(batch)
         noise = make_generator("optimizer noise", settings.seed, iteration)
         self.gradient.begin(batch, length, noise)
         total = 0.0
@@ -180,6 +195,18 @@ class _Run:
         last = self.done == settings.iterations
         if last or self.done % settings.validate_every == 0:
             self._validate()
+
+    @torch.no_grad()
+    def _warn_below_zero(self, batch: InnerTasks) -> None:
+        """Warn of losses whose logarithm would be taken, though they are below 0."""
+        with globally_seeded(0, self.weights[0].device):
+            losses = batch.losses(batch.starts().detach()[None], 0)
+        if below := int((losses < 0).sum()):
+            warnings.warn(
+                f"{below} of {losses.numel()} losses are below 0 at phi_0 and count "
+                'as 0, as logarithms are taken: use Objective(loss_term="sum")',
+                stacklevel=5,
+            )
 
     def _update(self, gradient: Tensor) -> None:
         """Take a step of Adam on a meta-gradient, unless it is not finite."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metricopt.errors import require_choice, require_ranges
+from metricopt.errors import require_choice, require_given, require_ranges
 
 LEAST_COST = 1e-3
 """Smallest cost that a change is taken relative to."""
@@ -82,6 +82,7 @@ class Objective:
     detached: bool = False
 
     def __post_init__(self) -> None:
+        require_given("the objective", vars(self), "sharpness")
         require_choice("loss_term", self.loss_term, LossTerm)
         require_ranges(
             "the objective",

@@ -8,6 +8,7 @@ from metricopt.errors import (
     ConfigError,
     require_choice,
     require_counts,
+    require_given,
     require_kind,
     require_ranges,
 )
@@ -93,6 +94,7 @@ class OptimizerTraining:
             )
 
     def _check_ranges(self) -> None:
+        require_given("meta-training", vars(self), "window")
         counts = ("iterations", "tasks", "pairs", "first_steps", "window")
         require_counts("meta-training", vars(self), *counts, "validate_every")
         require_ranges(

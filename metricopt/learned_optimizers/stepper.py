@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ConfigError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer, Seen
 
 FROZEN, LOSS, COST, BEFORE = "frozen at", "seen loss", "seen cost", "phi before"
@@ -35,11 +35,12 @@ class LearnedStepper(torch.optim.Optimizer):
         learned: the optimizer; its weights are not changed.
 
     Raises:
-        ConfigError: if there is more than one parameter.
+        ConfigError: if there is more than one parameter, or no learned optimizer.
         ShapeError: if phi is neither [d] nor [R, d].
     """
 
     def __init__(self, params: Iterable[Any], learned: LearnedOptimizer) -> None:
+        require_kind("learned", learned, LearnedOptimizer, "a LearnedOptimizer")
         super().__init__(params, {})
         found = [each for group in self.param_groups for each in group["params"]]
         if len(found) != 1:

@@ -16,6 +16,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.fewshot import Episodes, MetaLearner, query_outputs
+from metricopt.fewshot.examples import check_targets
 from metricopt.geometry import (
     BlockDiagonal,
     BlockIAF,
@@ -286,3 +287,14 @@ def test_episodes_to_answer_are_checked_too(batching):
     wrong = Episodes(found.support_inputs, found.support_targets + 1, *found.query)
     with pytest.raises(DataError, match=re.escape("in [0, 2] for outputs [n, 3], got")):
         query_outputs(blob_learner(), wrong, batching=batching)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "targets"), [((), (1,)), ((1,), ()), ((2,), (2, 1)), ((2,), (1, 2))]
+)
+def test_targets_that_would_be_compared_all_with_all_are_refused(outputs, targets):
+    with pytest.raises(ShapeError, match="targets must have the shape of the outputs"):
+        check_targets(torch.zeros(5, *targets), outputs)
+    check_targets(torch.zeros(5, *outputs), outputs)
+    # As a likelihood has them: a mean and a deviation of one number.
+    check_targets(torch.zeros(5, 1), (2,))

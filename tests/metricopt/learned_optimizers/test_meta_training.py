@@ -185,7 +185,7 @@ def test_a_training_without_any_step_is_an_error():
 
     asked = settings(estimator="through-steps", deviation=0.0, objective=LOSS_ALONE)
     with pytest.raises(DivergedError, match="not finite 6 times in a row, up to it"):
-        train_optimizer(mlp(inputs=LOSS_INPUTS), rough, asked)
+        train_optimizer(mlp(inputs=LOSS_INPUTS + SCALE_INPUTS), rough, asked)
 
 
 class Hopeless(Bare):
@@ -198,7 +198,7 @@ class Hopeless(Bare):
 def test_losses_that_are_no_numbers_from_the_start_are_said_to_be():
     asked = settings(objective=LOSS_ALONE)
     with pytest.raises(DivergedError, match="not finite at phi_0, before any step"):
-        train_optimizer(mlp(inputs=LOSS_INPUTS), Hopeless, asked)
+        train_optimizer(mlp(inputs=LOSS_INPUTS + SCALE_INPUTS), Hopeless, asked)
     text = "held-out tasks must be finite before training, got nan"
     with pytest.raises(LossError, match=text):
         train_optimizer(
@@ -216,7 +216,7 @@ class Overflowing(Bare):
 def test_strategies_are_no_advice_to_who_uses_them():
     asked = settings(objective=Objective(metric_weight=0, loss_term="sum"))
     with pytest.raises(DivergedError) as caught:
-        train_optimizer(mlp(inputs=LOSS_INPUTS), Overflowing, asked)
+        train_optimizer(mlp(inputs=LOSS_INPUTS + SCALE_INPUTS), Overflowing, asked)
     assert str(caught.value).endswith(
         "6 times in a row, up to iteration 5: use a smaller scale of steps, or a "
         "shorter horizon"
@@ -357,3 +357,38 @@ def test_tasks_of_no_use_are_refused(tasks, error, message):
 def test_a_setting_out_of_its_range_is_named(changes, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         OptimizerTraining(**changes)
+
+
+class Rewards(Bare):
+    """Quadratics whose losses are below 0."""
+
+    def losses(self, phi, step):
+        return super().losses(phi, step) - 100
+
+
+def test_losses_below_zero_are_warned_of_where_logarithms_are_taken():
+    learned = mlp(inputs=LOSS_INPUTS + SCALE_INPUTS)
+    with pytest.warns(UserWarning, match="2 of 2 losses are below 0 at phi_0"):
+        train_optimizer(learned, Rewards, settings(iterations=1, objective=LOSS_ALONE))
+    summed = Objective(metric_weight=0, loss_term="sum")
+    found = train_optimizer(learned, Rewards, settings(iterations=1, objective=summed))
+    assert found.gradient_norms[0] > 0
+
+
+def test_what_is_no_training_is_refused():
+    frozen = mlp(inputs=LOSS_INPUTS)
+    next(frozen.parameters()).requires_grad_(False)
+    for optimizer, given, said in (
+        (frozen, {}, "trains all weights"),
+        (mlp(), {"tasks": Bare(range(2))}, "a function from numbers to InnerTasks"),
+        (mlp(), {"settings": OptimizerTraining}, r"pass OptimizerTraining\(...\)"),
+        (mlp(), {"held_out": Bare}, "held_out must be InnerTasks, made"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            train_optimizer(optimizer, **{"tasks": Bare, **given})
+    for make in (
+        lambda: OptimizerTraining(rate=None),
+        lambda: Objective(metric_weight=None),
+    ):
+        with pytest.raises(ConfigError, match="got None"):
+            make()

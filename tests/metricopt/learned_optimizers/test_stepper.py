@@ -207,3 +207,8 @@ def test_a_run_longer_than_trained_for_warns_once():
     with pytest.warns(UserWarning, match="for runs of 4 steps, .* on to step 5"):
         stepper.step()
     stepper.step()
+
+
+def test_what_was_loaded_is_no_optimizer_itself():
+    with pytest.raises(ConfigError, match="learned must be a LearnedOptimizer, got"):
+        LearnedStepper([torch.nn.Parameter(torch.zeros(3))], object())
