@@ -4,7 +4,8 @@ The conventions are those of `sklearn.model_selection.TunedThresholdClassifierCV
 several classes and any metric. `import metricopt` does not import this module.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,11 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from metricopt.errors import ConfigError
-from metricopt.estimators.label_metrics import Array, LabelMetric, named
+from metricopt.estimators.label_metrics import Array, LabelMetric, Make, named
 from metricopt.estimators.metric_tuned import MetricTuned, cut
 from metricopt.estimators.tuned_regressor import MetricTunedRegressor
 from metricopt.metrics.aucpr import AveragePrecision
-from metricopt.metrics.base import Metric
 from metricopt.metrics.top_k import TopK
 from metricopt.reading.columns import as_columns, columned
 from metricopt.reading.expected import perfect_outputs
@@ -112,9 +112,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
                 rankings, which stay as they are.
         """
         X, y = self._checked(X, y)  # noqa: N806
-        if sample_weight is not None:
-            params = {**params, "sample_weight": sample_weight}
-        routed = self._routed(params)
+        routed = self._routed({**params, "sample_weight": sample_weight})
         self.classes_ = np.unique(y)
         if self._is_fitted_before:
             check_is_fitted(self.estimator)
@@ -277,13 +275,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         turned: Array = -found if found.ndim == 1 else found[:, order]
         return turned
 
-    def _metric(
-        self,
-        scored: LabelMetric,
-        higher_is_better: bool | None,
-        columns: Mapping[str, str],
-    ) -> Metric:
-        return scored.of_codes(self.classes_, higher_is_better, columns)
+    def _metric(self, scored: LabelMetric) -> Make:
+        return partial(scored.of_codes, self.classes_)
 
 
 def _decided(outputs: Array) -> Array:

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -46,7 +45,9 @@ from metricopt.reading.scorers import (
 from metricopt.reading.taking import Takes
 
 Array = np.ndarray[Any, Any]
-NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+Make = Callable[[bool | None, Mapping[str, str]], Metric]
+"""Makes a metric of outputs, given its direction if nobody else says it, and the column
+that each further parameter gets."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,8 @@ class LabelMetric:
     def of_codes(
         self,
         classes: Array,
-        higher_is_better: bool | None = None,
-        columns: Mapping[str, str] = NO_COLUMNS,
+        higher_is_better: bool | None,
+        columns: Mapping[str, str],
     ) -> Metric:
         """Return the metric of logits and of labels that are places in `classes` [C].
 
@@ -134,8 +135,8 @@ class LabelMetric:
 
     def of_values(
         self,
-        higher_is_better: bool | None = None,
-        columns: Mapping[str, str] = NO_COLUMNS,
+        higher_is_better: bool | None,
+        columns: Mapping[str, str],
     ) -> Metric:
         """Return the metric of predicted values [N] and of true ones; see `of_codes`.
 

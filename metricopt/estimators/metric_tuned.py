@@ -19,11 +19,11 @@ from metricopt.estimate import Estimate
 from metricopt.estimators.label_metrics import (
     Array,
     LabelMetric,
+    Make,
     check_name,
     named,
 )
 from metricopt.estimators.routing import WEIGHTS, Routed, groups_of, route, router_of
-from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
 from metricopt.tasks.clusters import FEWEST, FEWEST_SEEN
@@ -86,13 +86,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         """Return outputs of the kind of a fitted estimator."""
 
     @abstractmethod
-    def _metric(
-        self,
-        scored: LabelMetric,
-        higher_is_better: bool | None,
-        columns: Mapping[str, str],
-    ) -> Metric:
-        """Return a function of (y_true, y_pred) as a metric of outputs."""
+    def _metric(self, scored: LabelMetric) -> Make:
+        """Return what makes a metric of outputs of a function of (y_true, y_pred)."""
 
     def _adopted(self, found: Tuned) -> None:
         """Keep what was found, and what the estimator says of its inputs."""
@@ -262,7 +257,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         if held.groups is not None:
             columns, given["clusters"] = {**columns, CLUSTERS: held.groups}, CLUSTERS
         if scored is not None:
-            metric = self._metric(scored, given.pop("higher_is_better", None), own)
+            metric = self._metric(scored)(given.pop("higher_is_better", None), own)
         return tune(
             held.outputs,
             targets,
@@ -286,7 +281,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         if scored is None:
             return bound
         least = bound.sense == "at least"
-        return replace(bound, metric=self._metric(scored, least, columns))
+        return replace(bound, metric=self._metric(scored)(least, columns))
 
     def _of_estimator(self, method: str, X: Any) -> Array:  # noqa: N803
         check_is_fitted(self, "estimator_")

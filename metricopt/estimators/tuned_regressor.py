@@ -8,9 +8,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from metricopt.estimators.label_metrics import Array, LabelMetric
+from metricopt.estimators.label_metrics import Array, LabelMetric, Make
 from metricopt.estimators.metric_tuned import MetricTuned, cut
-from metricopt.metrics.base import Metric
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
 
@@ -96,9 +95,7 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         X, y = indexable(X, y)  # noqa: N806
         y = column_or_1d(y, warn=True, dtype=float)
         assert_all_finite(y, input_name="y")
-        if sample_weight is not None:
-            params = {**params, "sample_weight": sample_weight}
-        routed = self._routed(params)
+        routed = self._routed({**params, "sample_weight": sample_weight})
         held = self._held_out(X, y, routed)
         columns = cut(routed.columns, held.places)
         found = self._tuned(held, y[held.places], routed, columns)
@@ -127,10 +124,5 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             )
         return found.reshape(-1)
 
-    def _metric(
-        self,
-        scored: LabelMetric,
-        higher_is_better: bool | None,
-        columns: Mapping[str, str],
-    ) -> Metric:
-        return scored.of_values(higher_is_better, columns)
+    def _metric(self, scored: LabelMetric) -> Make:
+        return scored.of_values
