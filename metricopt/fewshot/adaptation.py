@@ -3,13 +3,15 @@
 Episodes are adapted to one by one, or all at once by `vmap`.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.func import vmap
 
 from metricopt.errors import require_choice, require_kind
 from metricopt.fewshot.episodes import Episodes
-from metricopt.fewshot.examples import Examples
+from metricopt.fewshot.examples import Examples, tried_outputs
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.fewshot.settings import Batching
 
@@ -42,7 +44,7 @@ def query_outputs(
 
     def outputs(support: Examples, query: Examples) -> Tensor:
         phi = learner.adapt(*support, steps=steps).phi[-1]
-        return learner.predict(phi, query[0])
+        return tried_outputs(partial(learner.predict, phi), query[0])
 
     if batching == "loop":
         return torch.stack([outputs(*each) for each in episodes.one_by_one()])

@@ -7,7 +7,12 @@ from torch import Tensor
 
 from metricopt.errors import ConfigError, LossError, ShapeError, require_kind
 from metricopt.fewshot.episodes import Episodes
-from metricopt.fewshot.examples import are_classes, check_targets, tried_loss
+from metricopt.fewshot.examples import (
+    are_classes,
+    check_targets,
+    tried_loss,
+    tried_outputs,
+)
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.process.seeding import globally_seeded
 
@@ -55,12 +60,13 @@ class EpisodeChecks:
     def _tried(self, episodes: Episodes) -> tuple[int, ...]:
         """Return the shape [...] of the outputs of one example; try the loss, too."""
         learner = self._learner
-        support, _ = next(episodes.one_by_one())
+        support, query = next(episodes.one_by_one())
         # What the network draws here, the first iteration must not miss.
         with globally_seeded(0, support[0].device):
             phi_0 = learner.geometry(learner.z_0())
             predict = partial(learner.predict, phi_0)
             outputs, loss = tried_loss(predict, learner.loss, support)
+            tried_outputs(predict, query[0])
         if not loss.requires_grad and any(
             each.requires_grad for each in phi_0.values()
         ):

@@ -38,6 +38,22 @@ def check_pair(inputs: Tensor, targets: Tensor) -> None:
         )
 
 
+def tried_outputs(predict: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+    """Return the outputs of a network of which nothing is known.
+
+    Raises:
+        ConfigError: if the network raises.
+    """
+    try:
+        return predict(inputs)
+    except MetricOptError:
+        raise
+    except Exception as error:  # the network is the user's
+        raise ConfigError(
+            f"the network must take {described(inputs)}, but raised {said(error)}"
+        ) from error
+
+
 def tried_loss(
     predict: Callable[[Tensor], Tensor], loss: Loss, examples: Examples
 ) -> tuple[Tensor, Tensor]:
@@ -52,14 +68,7 @@ def tried_loss(
         DataError: if a target is no class, or the loss is not finite.
     """
     inputs, targets = examples
-    try:
-        outputs = predict(inputs)
-    except MetricOptError:
-        raise
-    except Exception as error:  # the network is the user's
-        raise ConfigError(
-            f"the network must take {described(inputs)}, but raised {said(error)}"
-        ) from error
+    outputs = tried_outputs(predict, inputs)
     check_targets(targets, outputs.shape[1:])
     try:
         found = loss(outputs, targets)

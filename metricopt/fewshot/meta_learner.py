@@ -42,7 +42,7 @@ class MetaLearner(nn.Module):
     Args:
         network: from inputs [n, ...] to outputs; copied. Parameters that require no
             gradient stay as they are.
-        loss: from outputs and targets of an episode to a scalar.
+        loss: from outputs and targets of an episode to a scalar; a module is copied.
         geometry: makes the map, for example `metricopt.geometry.BlockIAF`.
         steps: inner steps K, at least 0.
         rate: inner rate alpha, positive.
@@ -76,8 +76,11 @@ class MetaLearner(nn.Module):
         require_kind("loss", loss, Callable, "a function of outputs and targets")
         require_kind("geometry", geometry, Callable, "a function to a MirrorMap")
         self.network = copy.deepcopy(network)
-        self.loss, self.steps, self.rate, self.order = loss, steps, rate, order
+        # Learners that are compared must not train the weights of one loss in turn.
+        self.loss = copy.deepcopy(loss) if isinstance(loss, nn.Module) else loss
+        self.steps, self.rate, self.order = steps, rate, order
         phi_0 = _to_adapt(self.network)
+        self._names = tuple(phi_0)
         self.geometry = geometry(phi_0)
         made = "what the function geometry makes"
         require_kind(made, self.geometry, MirrorMap, "a MirrorMap")
@@ -97,7 +100,7 @@ class MetaLearner(nn.Module):
         Raises:
             DivergedError: if a linear map has become singular.
         """
-        start = _adapted(self.network)
+        start = self._start()
         return self.geometry.inverse(start) if self.geometry.linear else start
 
     def adapt(
@@ -163,14 +166,14 @@ class MetaLearner(nn.Module):
             order=self.order,
         )
 
+    def _start(self) -> Named:
+        """Return what is adapted, also of a learner that was frozen since."""
+        return {name: self.network.get_parameter(name) for name in self._names}
+
     @torch.no_grad()
     def _start_from(self, z_0: Named) -> None:
-        for name, weight in _adapted(self.network).items():
+        for name, weight in self._start().items():
             weight.copy_(z_0[name])
-
-
-def _adapted(network: nn.Module) -> Named:
-    return {n: w for n, w in network.named_parameters() if w.requires_grad}
 
 
 def _to_adapt(network: nn.Module) -> Named:
@@ -187,7 +190,11 @@ def _to_adapt(network: nn.Module) -> Named:
                 "make it with track_running_stats=False, or call "
                 "torch.func.replace_all_batch_norm_modules_(network)"
             )
-    found = {name: weight.detach() for name, weight in _adapted(network).items()}
+    found = {
+        name: weight.detach()
+        for name, weight in network.named_parameters()
+        if weight.requires_grad
+    }
     if not found:
         raise ConfigError("the network needs a parameter that requires a gradient")
     for name, weight in found.items():

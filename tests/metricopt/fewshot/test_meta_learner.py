@@ -156,6 +156,30 @@ def image_episodes(count=3):
     return images[:, :4], labels[:, :4], images[:, 4:], labels[:, 4:]
 
 
+def test_a_learner_frozen_after_its_training_adapts_as_before():
+    learner = line_learner()
+    ((support, _),) = lines([0]).one_by_one()
+    expected = learner.adapt(*support).phi[-1]
+    frozen = learner.requires_grad_(False).adapt(*support).phi[-1]
+    assert all(torch.equal(frozen[name], phi) for name, phi in expected.items())
+
+
+def test_a_loss_with_weights_is_copied():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, outputs, targets):
+            return self.scale * nn.functional.mse_loss(outputs, targets)
+
+    loss = Scaled()
+    first, second = (MetaLearner(perceptron(1, 1), loss) for _ in range(2))
+    with torch.no_grad():
+        first.loss.scale += 1
+    assert (first.loss.scale, second.loss.scale, loss.scale) == (2, 1, 1)
+
+
 def test_norms_see_the_batch_alone_in_a_loop_and_all_at_once():
     network = convolution(track_running_stats=False)
     learner = MetaLearner(network, nn.functional.cross_entropy, iaf, rate=0.1)

@@ -4,7 +4,13 @@ import pytest
 from torch import nn
 
 from metricopt.errors import ConfigError, LossError
-from metricopt.fewshot import Episodes, MetaLearner, MetaTraining, meta_train
+from metricopt.fewshot import (
+    Episodes,
+    MetaLearner,
+    MetaTraining,
+    meta_train,
+    query_outputs,
+)
 from tests.metricopt.fewshot.drawn_episodes import line_learner, lines, perceptron
 
 SHORT = MetaTraining(iterations=2, episodes=2, validate_every=1, save_every=0)
@@ -25,6 +31,25 @@ def test_parts_of_episodes_that_are_no_tensors_are_refused():
 
     with pytest.raises(ConfigError, match="each part of Episodes must be a tensor"):
         meta_train(line_learner(), arrays, SHORT)
+
+
+def test_a_query_that_the_network_does_not_take_is_named():
+    norm = nn.BatchNorm1d(6, track_running_stats=False)
+    learner = MetaLearner(
+        nn.Sequential(nn.Linear(1, 6), norm, nn.Linear(6, 1)), nn.functional.mse_loss
+    )
+
+    def of_one(numbers):
+        a, b, c, d = lines(numbers).tensors()
+        return Episodes(a, b, c[:, :1], d[:, :1])
+
+    said = (
+        r"the network must take float32 \[1, 1\], but raised ValueError: Expected more"
+    )
+    with pytest.raises(ConfigError, match=said):
+        meta_train(learner, of_one, SHORT)
+    with pytest.raises(ConfigError, match=said):
+        query_outputs(learner, of_one([1, 2]))
 
 
 def with_layer(layer):
