@@ -83,6 +83,24 @@ class LearnedOptimizer(nn.Module, ABC):
         observed = max(OBSERVED_LEAST, math.ceil(self.horizon / OBSERVED_SHARE))
         return math.ceil(self.horizon / observed)
 
+    def check_precision(self, phi: Tensor, name: str) -> None:
+        """Check that phi has the type of the weights.
+
+        Args:
+            phi: what is to be stepped.
+            name: what messages call it.
+
+        Raises:
+            ConfigError: if it has another one.
+        """
+        own = next((each.dtype for each in self.parameters()), phi.dtype)
+        if phi.dtype != own:
+            kinds = [str(each).removeprefix("torch.") for each in (own, phi.dtype)]
+            raise ConfigError(
+                f"{name} must be {kinds[0]} like the weights of the learned optimizer, "
+                f"got {kinds[1]}: call optimizer.to(torch.{kinds[1]})"
+            )
+
     def warn_beyond(self, steps: int) -> None:
         """Warn that a run of so many steps is longer than the horizon, if it is."""
         if steps > self.horizon:

@@ -142,7 +142,7 @@ class _Run:
 
     def _drawn(self, numbers: Sequence[int]) -> InnerTasks:
         batch = self.tasks(numbers)
-        _check(batch, len(numbers))
+        _check(self.optimizer, batch, len(numbers))
         return batch
 
     def _digest_of(self, tasks: InnerTasks) -> str:
@@ -312,7 +312,7 @@ class _Run:
         )
 
 
-def _check(tasks: InnerTasks, count: int) -> None:
+def _check(optimizer: LearnedOptimizer, tasks: InnerTasks, count: int) -> None:
     require_kind("tasks", tasks, InnerTasks, "InnerTasks from the function of numbers")
     starts = tasks.starts()
     shape = list(starts.shape)
@@ -323,3 +323,4 @@ def _check(tasks: InnerTasks, count: int) -> None:
     if starts.dtype not in (torch.float32, torch.float64):
         kind = str(starts.dtype).removeprefix("torch.")
         raise ConfigError(f"the starts of tasks must be float32 or float64, got {kind}")
+    optimizer.check_precision(starts, "the starts of tasks")

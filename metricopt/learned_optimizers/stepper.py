@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, ShapeError, require_kind
+from metricopt.errors import ConfigError, DataError, ShapeError, require_kind
 from metricopt.learned_optimizers.contract import LearnedOptimizer, Seen
 
 FROZEN, LOSS, COST, BEFORE = "frozen at", "seen loss", "seen cost", "phi before"
@@ -35,7 +35,8 @@ class LearnedStepper(torch.optim.Optimizer):
         learned: the optimizer; its weights are not changed.
 
     Raises:
-        ConfigError: if there is more than one parameter, or no learned optimizer.
+        ConfigError: if there is more than one parameter, or no learned optimizer, or
+            one of another precision.
         ShapeError: if phi is neither [d] nor [R, d].
     """
 
@@ -53,6 +54,7 @@ class LearnedStepper(torch.optim.Optimizer):
             raise ShapeError(
                 f"phi must have shape [d] or [R, d], got {tuple(self.phi.shape)}"
             )
+        learned.check_precision(self.phi, "phi")
         self.learned, self._loss_shown = learned, False
         nan = torch.full_like(self.phi.detach()[..., 0], torch.nan)
         self.state[self.phi] = {
@@ -95,6 +97,7 @@ class LearnedStepper(torch.optim.Optimizer):
 
         Raises:
             ShapeError: if there is not one number for every row.
+            DataError: if a metric is out of range.
         """
         for name, value in ((LOSS, loss), (COST, metric)):
             if value is None:
@@ -105,6 +108,11 @@ class LearnedStepper(torch.optim.Optimizer):
                     f"{name.removeprefix('seen ')} must have shape "
                     f"{list(self.phi.shape[:-1])}, one number for every row of phi, "
                     f"got {list(shown.shape)}"
+                )
+            if name == COST and ((shown < 0) | (shown > 1)).any():
+                raise DataError(
+                    "metric must be a cost in [0, 1], lower is better, got "
+                    f"{shown.min().item():g} to {shown.max().item():g}"
                 )
             self.state[self.phi][name] = shown
             self._loss_shown |= name == LOSS

@@ -323,6 +323,11 @@ def test_a_checkpoint_draws_nothing_that_a_training_draws(tmp_path):
             ConfigError,
             "the starts of tasks must be float32 or float64, got float16",
         ),
+        (
+            lambda n: Quadratics(n, dtype=torch.float64),
+            ConfigError,
+            "the starts of tasks must be float32 like the weights of the learned",
+        ),
     ],
 )
 def test_tasks_of_no_use_are_refused(tasks, error, message):

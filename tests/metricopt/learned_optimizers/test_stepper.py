@@ -7,7 +7,7 @@ import torch
 
 from metricopt.algorithm1.optimizer import MetricOptimizer
 from metricopt.algorithm1.value_function import ValueFunction
-from metricopt.errors import ConfigError, ShapeError
+from metricopt.errors import ConfigError, DataError, ShapeError
 from metricopt.learned_optimizers import LearnedStepper, MetricOptMLP, Unroll
 from tests.metricopt.drawn import seeded
 from tests.metricopt.learned_optimizers.quadratics import SIZE, Descent, Noisy
@@ -130,6 +130,17 @@ def test_a_row_that_diverges_goes_back_to_its_last_finite_phi():
             lambda phi: LearnedStepper([phi], learned()).see(loss=torch.ones(2)),
             ShapeError,
             "loss must have shape [], one number for every row of phi, got [2]",
+        ),
+        (
+            lambda phi: LearnedStepper([phi], learned()).see(metric=93.0),
+            DataError,
+            "metric must be a cost in [0, 1], lower is better, got 93 to 93",
+        ),
+        (
+            lambda phi: LearnedStepper([phi], learned().double()),
+            ConfigError,
+            "phi must be float64 like the weights of the learned optimizer, got float32"
+            ": call optimizer.to(torch.float32)",
         ),
         (
             lambda phi: LearnedStepper([phi], learned()).step(),
