@@ -192,6 +192,8 @@ class Tuned:
             raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
         require_finite("outputs", given)
         _require_kind(given, meaning.link, axis)
+        # Offsets are no whole numbers, even where predictions are.
+        given = given if given.is_floating_point() else given.double()
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()

@@ -109,9 +109,6 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the scaled and shifted prediction of every example, shape [N]."""
         check_is_fitted(self, "shift_")
-        predicted: Array = self.estimator_.predict(X)
-        if (self.scale_, self.shift_) == (1.0, 0.0):
-            return predicted
         return self._outputs(self.estimator_, X) * self.scale_ + self.shift_
 
     def _outputs(self, fitted: Any, X: Any) -> Array:  # noqa: N803

@@ -99,26 +99,36 @@ class LabelRankingStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the rankings, if wanted with smooth steps."""
-        return self._of_scores(outputs, targets, weights, smooth=smooth)
+        pairs = outputs.flatten(1)[..., None]
+        return self._of_scores(outputs, pairs, targets, weights, smooth=smooth)
 
     def pooled(
         self, views: Tensor, targets: Tensor, weights: Tensor | None, folds: Tensor
     ) -> Groups:
         """Return the groups of the rankings within folds, laid upon each other."""
         levels = _levels(views, folds)
-        return self._of_scores(levels, targets, weights, smooth=False)
+        # Pairs are ranked across labels, whose own levels do not say which is higher.
+        own = folds.repeat_interleave(views.shape[-1])
+        pairs = _levels(views.flatten(1)[..., None], own)
+        return self._of_scores(levels, pairs, targets, weights, smooth=False)
 
     def _of_scores(
-        self, scores: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
+        self,
+        scores: Tensor,
+        pairs: Tensor,
+        targets: Tensor,
+        weights: Tensor | None,
+        *,
+        smooth: bool,
     ) -> Groups:
-        """Return the groups of scores [B, N, K]."""
+        """Return the groups of scores [B, N, K], and of all pairs, [B, N K, 1]."""
         positive = targets.to(scores)
         found = _ranked_groups({"output": scores}, positive.T, weights, smooth)
         spread = (
             None if weights is None else weights.repeat_interleave(scores.shape[-1], 1)
         )
-        pairs = {"pair": scores.flatten(1)[..., None]}
-        whole = _ranked_groups(pairs, positive.flatten()[None], spread, smooth)
+        views, of_all = {"pair": pairs}, positive.flatten()[None]
+        whole = _ranked_groups(views, of_all, spread, smooth)
         return found | {name: each for name, each in whole.items() if "pair" in name}
 
 

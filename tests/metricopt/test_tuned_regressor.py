@@ -111,6 +111,24 @@ def test_predictions_that_nothing_improves_are_those_of_the_regressor():
     assert np.array_equal(found.predict(inputs), plain)
 
 
+class OneColumn(Ridge):
+    """Predicts [N, 1], as regressors of several outputs do."""
+
+    def predict(self, X):  # noqa: N803
+        return super().predict(X)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings", "gains"), [("r2", {}, False), (shortfall, LOW, True)]
+)
+def test_predictions_are_a_vector_whatever_was_gained(metric, settings, gains):
+    (inputs, values), _ = diabetes()
+    found = MetricTunedRegressor(OneColumn(alpha=0.1), metric, queries=14, **settings)
+    found.fit(inputs, values)
+    assert ((found.scale_, found.shift_) != (1.0, 0.0)) == gains
+    assert found.predict(inputs).shape == values.shape
+
+
 def test_a_search_in_a_pipeline_and_a_copy_by_joblib(tmp_path):
     train, (inputs, _) = diabetes()
     scorer = make_scorer(shortfall, greater_is_better=False)

@@ -157,6 +157,18 @@ def test_networks_of_folds_are_ranked_within_their_folds():
         torch.testing.assert_close(values, other[name])
 
 
+def test_pairs_of_one_network_keep_their_order_across_labels():
+    outputs, targets = drawn()
+    apart = outputs + 3.0 * torch.arange(LABELS)  # no label compares with another
+    kind, weights = LabelRankingStatistics(), torch.ones(ROWS, N)
+    exact = kind.exact(apart, targets)
+    pooled = kind.pooled(apart, targets, weights, torch.zeros(N, dtype=torch.long))
+    for name, values in exact.items():
+        torch.testing.assert_close(pooled[name], values, check_dtype=False)
+    before = kind.exact(outputs, targets)["recalls by pair"]
+    assert (before - exact["recalls by pair"]).max() > 0.1
+
+
 def test_only_these_kinds_read_labels():
     kinds = [STATISTICS.get(name)() for name in STATISTICS]
     read = {kind.name for kind in kinds if kind.reads == "labels"}
