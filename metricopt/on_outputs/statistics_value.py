@@ -129,9 +129,13 @@ class StatisticsValueFunction:
         )
         self._centre = {name: values[0].double() for name, values in groups.items()}
         self._points = self._offsets(groups, grid)
+        moved = {
+            name: self._points[name][1:].square().sum(1).mean() for name in grid.groups
+        }
+        # What no query moved may differ on other examples, by any number of its scales.
         self._scale = {
-            name: self._points[name][1:].square().sum(1).mean().clamp_min(SMALL)
-            for name in grid.groups
+            name: torch.where(each > SMALL, each, torch.inf)
+            for name, each in moved.items()
         }
         pairs = max(1, len(costs) * (len(costs) - 1))
         self._distance = {

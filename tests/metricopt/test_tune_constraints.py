@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_predict
 
 import metricopt
 from metricopt import at_least, at_most
@@ -27,6 +30,29 @@ def test_a_large_sample_confirms_the_bounds():
     point = found.at(0)
     assert point.metric_after >= found.metric_after
     assert point.front is found.front
+
+
+def test_a_bound_far_from_the_untouched_values_is_met():
+    """Bootstrap samples differ in statistics that no shift of predictions moves."""
+    inputs, values = load_diabetes(return_X_y=True)
+    predicted = cross_val_predict(Ridge(), inputs, values, cv=3)
+
+    def over(outputs, targets):
+        return (outputs > targets).double().mean()
+
+    found = metricopt.tune(
+        predicted,
+        values,
+        "neg_mean_absolute_error",
+        constraints=[at_least(over, 0.7)],
+        queries=20,
+        progress=False,
+    )
+    assert found.evidence.met_before == (0.0,)
+    assert found.feasible["over at least 0.7"] > 0.95
+    assert found.bounds[0].after == pytest.approx(
+        (found.predict(predicted) > values).mean()
+    )
 
 
 def test_a_front_of_metrics_without_bounds():

@@ -55,6 +55,15 @@ def one_minus_f(outputs, targets):
     return 1 - F1().values(outputs, targets)
 
 
+def test_what_no_query_moved_leaves_predictions_for_other_examples_sure():
+    value, known, costs, held_out, _ = fitted(worst_class, CLASSES, 10)
+    families = [Family(("still", *known), STATISTICS.near)]
+    still = torch.full((10, 2), 0.3)
+    value = StatisticsValueFunction({"still": still, **known}, costs, families)
+    moved = {"still": torch.full((50, 2), 0.4), **held_out}
+    assert value.predict(moved)[1].max() < 3 * costs.std()
+
+
 @pytest.mark.parametrize(
     ("cost", "classes", "points", "error"),
     [
