@@ -8,7 +8,7 @@ from torch import Tensor
 
 from benchmarks.arms.contract import ARMS, ArmKind
 from benchmarks.problems.choices import Chosen, OnEpisodes
-from benchmarks.problems.episodes.course import inner_course
+from benchmarks.problems.episodes.course import InnerCourse
 from benchmarks.problems.episodes.pipeline import EpisodesPipeline
 from benchmarks.runs.codec import decode
 from benchmarks.runs.notes import META_PARAMETERS, TRAINED_STEPS
@@ -39,7 +39,7 @@ def run_learner(spec: RunSpec, pipeline: EpisodesPipeline, metric: Metric) -> Ch
     learner = theta.network
     steps = learner.steps if settings.steps is None else settings.steps
     outputs = partial(pipeline.learner_spec.outputs, learner, steps=steps)
-    course = partial(inner_course, learner, steps)
+    course = InnerCourse(learner, steps) if spec.pictured else None
     notes = {name: theta.facts[name] for name in NOTED} | {TRAINED_STEPS: learner.steps}
     seconds = {META_TRAINING: float(theta.facts["seconds"])}
     return Chosen(OnEpisodes(outputs, course), notes=notes, seconds=seconds)

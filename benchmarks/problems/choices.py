@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -65,18 +65,28 @@ class Shifted:
     rows: ClassVar[int] = 1
 
 
+class Course(Protocol):
+    """What adapts to episodes and keeps how it went."""
+
+    def outputs(self, episodes: Any, /) -> Tensor:
+        """Return the outputs on the queries of B episodes, [B, Q, ...]."""
+
+    def notes(self) -> dict[str, Any]:
+        """Return notes of how it adapted to all episodes so far."""
+
+
 @dataclass(frozen=True)
 class OnEpisodes:
     """A learner of few-shot tasks, which adapts to each of them.
 
     Attributes:
         outputs: returns the outputs on the queries of B episodes, [B, Q, ...].
-        course: returns notes of how it adapts to some batches of episodes; None where
-            it takes no steps.
+        course: adapts to the episodes to test in the place of `outputs`, and keeps
+            notes of how; None where nothing is to be kept.
     """
 
     outputs: Callable[[Any], Tensor]
-    course: Callable[[Iterable[Any]], dict[str, Any]] | None = None
+    course: Course | None = None
     rows: ClassVar[int] = 1
 
 

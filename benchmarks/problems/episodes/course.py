@@ -1,6 +1,5 @@
 """How a learner adapts to new tasks, step by step."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,58 +19,58 @@ from metricopt.fewshot.examples import Examples
 from metricopt.fewshot.meta_learner import MetaLearner
 from metricopt.geometry.parameters import dot
 
-LOOKED_AT = (*range(11), 15, 20, 30, 40, 60, 80, 100)
+LOOKED_AT = (*range(7), 8, 10, 15, 20, 30, 50, 75, 100)
 """Steps after which queries are answered: each time costs a forward pass of all."""
 
 
-@torch.no_grad()
-def inner_course(
-    learner: MetaLearner, steps: int, batches: Iterable[Episodes]
-) -> dict[str, Any]:
-    """Return notes of support loss, gradient norm and query accuracy over inner steps.
-
-    Losses and norms are medians over the episodes: one that diverges would be all of a
-    mean. Where half of them diverge, the number is no number.
+class InnerCourse:
+    """Adapts to episodes, and keeps what it went through on the way.
 
     Args:
         learner: the learner.
         steps: last inner step.
-        batches: new episodes.
     """
-    looked_at = [step for step in LOOKED_AT if step <= steps]
-    place = next(learner.parameters()).device
-    found = [
-        _of_episode(learner, steps, looked_at, episode)
-        for episodes in batches
-        for episode in episodes.to(place).one_by_one()
-    ]
-    losses, norms, right = (torch.stack(each) for each in zip(*found, strict=True))
-    return {
-        INNER_STEPS: list(range(steps + 1)),
-        SUPPORT_LOSS: _rounded(_median(losses)),
-        GRADIENT_NORM: _rounded(_median(norms)),
-        QUERY_STEPS: looked_at,
-        QUERY_ACCURACY: _rounded(right.mean(0)),
-    }
 
+    def __init__(self, learner: MetaLearner, steps: int) -> None:
+        self._learner, self._steps = learner, steps
+        self._looked_at = sorted({s for s in LOOKED_AT if s < steps} | {steps})
+        self._found: list[tuple[Tensor, Tensor, Tensor]] = []
 
-def _of_episode(
-    learner: MetaLearner,
-    steps: int,
-    looked_at: list[int],
-    episode: tuple[Examples, Examples],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return losses and norms at steps 0 to K, and the share of right queries."""
-    support, (inputs, targets) = episode
-    # One step more than asked for: a path ends without the loss at its end.
-    path = learner.adapt(*support, steps=steps + 1)
-    norms = [dot(gradient, gradient).sqrt() for gradient in path.gradients]
-    metric = metric_of(Unit(ACCURACY))
-    right = [
-        metric.value(learner.predict(path.phi[step], inputs), targets)
-        for step in looked_at
-    ]
-    return torch.stack(path.losses), torch.stack(norms), torch.tensor(right)
+    @torch.no_grad()
+    def outputs(self, episodes: Episodes) -> Tensor:
+        """Return the outputs on the queries after the last step, [B, Q, C]."""
+        place = next(self._learner.parameters()).device
+        every = episodes.to(place).one_by_one()
+        return torch.stack([self._adapted(*episode) for episode in every])
+
+    def notes(self) -> dict[str, Any]:
+        """Return support loss, gradient norm and query accuracy over inner steps.
+
+        Losses and norms are medians over all episodes so far: one that diverges would
+        be all of a mean. Where half of them diverge, the number is no number.
+        """
+        losses, norms, right = map(torch.stack, zip(*self._found, strict=True))
+        return {
+            INNER_STEPS: list(range(self._steps + 1)),
+            SUPPORT_LOSS: _rounded(_median(losses)),
+            GRADIENT_NORM: _rounded(_median(norms)),
+            QUERY_STEPS: self._looked_at,
+            QUERY_ACCURACY: _rounded(right.mean(0)),
+        }
+
+    def _adapted(self, support: Examples, query: Examples) -> Tensor:
+        """Return the outputs on one query, and keep its losses and norms."""
+        # One step more than asked for: a path ends without the loss at its end.
+        path = self._learner.adapt(*support, steps=self._steps + 1)
+        norms = [dot(gradient, gradient).sqrt() for gradient in path.gradients]
+        inputs, targets = query
+        answers = [
+            self._learner.predict(path.phi[step], inputs) for step in self._looked_at
+        ]
+        metric = metric_of(Unit(ACCURACY))
+        right = torch.tensor([metric.value(each, targets) for each in answers])
+        self._found.append((torch.stack(path.losses), torch.stack(norms), right))
+        return answers[-1]
 
 
 def _median(values: Tensor) -> Tensor:

@@ -97,7 +97,8 @@ class EpisodesPipeline(Pipeline):
         for episodes in self._batches(split):
             for choice, values in zip(choices, found, strict=True):
                 assert isinstance(choice, OnEpisodes)
-                outputs = choice.outputs(episodes).cpu()
+                tested = choice.course if split == "test" else None
+                outputs = (tested or choice).outputs(episodes).cpu()
                 pairs = [*zip(outputs, episodes.query_targets, strict=True)]
                 for name, metric in metrics.items():
                     values[name] += [metric.value(*pair) for pair in pairs]
@@ -109,15 +110,14 @@ class EpisodesPipeline(Pipeline):
     def _batches(self, split: str) -> Iterator[Episodes]:
         if split == "test":
             return self.source.tests(AT_ONCE)
-        return validation(self.source, self.settings.training.validated)
+        # No more than are tested: after many steps, they would cost more than these.
+        most = self.settings.training.validated
+        return validation(self.source, min(most, self.source.test_episodes))
 
     def pictured(self, choice: Choice) -> dict[str, Any]:
-        """Return notes of how a learner adapts to the episodes to test."""
+        """Return notes of how a learner adapted to the episodes of its test."""
         assert isinstance(choice, OnEpisodes)
-        self.check_open("test")
-        if choice.course is None:
-            return {}
-        return choice.course(self.source.tests(AT_ONCE))
+        return {} if choice.course is None else choice.course.notes()
 
 
 @PIPELINES.register("few-shot-images")

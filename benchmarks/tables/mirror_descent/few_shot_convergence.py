@@ -25,7 +25,7 @@ from benchmarks.tables.registry import EXPERIMENTS, Experiment
 from benchmarks.tables.table import Table, experiment_of, table
 
 STEPS = 100
-TESTS = {"paper": 600, "local": 50, "smoke": 2}
+TESTS = {"paper": 600, "local": 30, "smoke": 2}
 """New tasks by tier."""
 ROWS = tuple(row for row in LEARNED if row != WIDER)
 """A hundred steps of the wider network take as long as those of all others."""
