@@ -14,6 +14,7 @@ from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
 from metricopt.adapters.output_offsets import (
     OutputOffsets,
+    Standard,
     Unmodulated,
 )
 from metricopt.adapters.output_offsets import columns as columns_of
@@ -175,10 +176,22 @@ def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
     count = 1 if first.ndim == 1 else columns_of(first, meaning)
     if groups is None:
         inner, scaled = Unmodulated(network, one), count <= DIRECT_LIMIT
-        return OutputOffsets(inner, one, meaning, count, scaled=scaled)
+        return OutputOffsets(
+            inner, one, meaning, count, scaled=scaled, standard=_standard(given, count)
+        )
     number = len(groups.names)
     shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)
     return GroupOffsets(shifted)
+
+
+def _standard(given: Given, columns: int) -> Standard | None:
+    """Return the standard of predicted values; None for scores."""
+    if given.meaning.truth != "numbers":
+        return None
+    outputs, targets = given.observe.batch(slice(None)), given.observe.targets
+    pair = (tensors_of(outputs)[0], tensors_of(targets)[0])
+    apart = (each.movedim(1, -1) if each.ndim > 1 else each for each in pair)
+    return Standard.of(*(each.reshape(-1, columns) for each in apart))
 
 
 def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOptions:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import ConfigError, DataError, ShapeError, described
 from metricopt.estimate import Estimate
 from metricopt.finetuned import Finetuned, Spent
@@ -48,16 +49,19 @@ class Tuned:
 
         Where groups have their own, [G, C], in the order of `groups.names`.
         """
-        phi = self.found.phi
-        if self.groups is None:
-            return phi[self.found.adapter.parts["offsets"]]
+        phi, adapter = self.found.phi, self.found.adapter
+        if isinstance(adapter, OutputOffsets):
+            return adapter.affine(phi)[0]
+        assert self.groups is not None
         return phi.view(len(self.groups.names), -1)
 
     @property
     def scales(self) -> Tensor | None:
         """What outputs are multiplied by before, [C]; None for more than 256."""
-        place = self.found.adapter.parts.get("scales")
-        return None if place is None else self.found.phi[place].exp()
+        adapter = self.found.adapter
+        if isinstance(adapter, OutputOffsets):
+            return adapter.affine(self.found.phi)[1]
+        return None
 
     @property
     def metric_before(self) -> float:

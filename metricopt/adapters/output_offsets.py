@@ -8,7 +8,7 @@ regression lack.
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,13 +34,35 @@ from metricopt.reading.outputs import (
 _CHECKED_EXAMPLES = 4
 
 
+class Standard(NamedTuple):
+    """What predicted values are measured from, and in: a scale leaves the centre alone.
+
+    Attributes:
+        centre: median of every output, shape [C].
+        unit: half of the distance between the quartiles of its targets, or 1 if they
+            are alike, [C]. Predictions may hardly differ.
+    """
+
+    centre: Tensor
+    unit: Tensor
+
+    @classmethod
+    def of(cls, outputs: Tensor, targets: Tensor) -> "Standard":
+        """Return the standard of predicted values and their targets, [N, C] each."""
+        ordered, count = targets.to(outputs).sort(0).values, len(targets)
+        unit = (ordered[3 * count // 4] - ordered[count // 4]) / 2
+        unit = unit.where(unit > 0, torch.ones_like(unit))
+        return cls(outputs.median(0).values, unit)
+
+
 class OutputOffsets(NetworkAdapter):
     """Another adapter, with one offset for every output beside it.
 
     phi holds the parameters of the other adapter, then the C offsets, in the units of
     the outputs. Where outputs are probabilities, their logits are shifted, so that they
     stay probabilities. If `scaled`, C logarithms of scales follow: an output is scaled,
-    then shifted. Scales that are alike are a temperature.
+    then shifted. Scales that are alike are a temperature. Predicted values may have a
+    `Standard`: far from 0, a scale would be a shift, first of all.
 
     Args:
         inner: the other adapter.
@@ -48,6 +70,7 @@ class OutputOffsets(NetworkAdapter):
         meaning: what outputs are, and where their classes are.
         outputs: number of outputs C; None to run the network on one example.
         scaled: whether there are scales.
+        standard: centre and unit of predicted values; None for 0 and 1.
 
     Raises:
         ConfigError: if the network does not return one tensor.
@@ -61,8 +84,9 @@ class OutputOffsets(NetworkAdapter):
         outputs: int | None = None,
         *,
         scaled: bool = False,
+        standard: Standard | None = None,
     ) -> None:
-        self.inner, self.meaning = inner, meaning
+        self.inner, self.meaning, self.standard = inner, meaning, standard
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
         if outputs is None:
@@ -131,13 +155,25 @@ class OutputOffsets(NetworkAdapter):
 
     def merged(self, phi: Tensor) -> nn.Module:
         """Return a copy of the network with phi in its weights, where they take it."""
-        phi, size = phi.detach(), self.inner.size
+        phi = phi.detach()
         with self.detached():
-            network = self.inner.merged(phi[:size])
-        offsets, scales = phi[size:].view(self._kinds, -1), None
-        if self._kinds == 2:
-            scales = offsets[1].exp()
-        return with_offsets(network, offsets[0], self.meaning, scales)
+            network = self.inner.merged(phi[: self.inner.size])
+        offsets, scales = self.affine(phi)
+        return with_offsets(network, offsets, self.meaning, scales)
+
+    def affine(self, phi: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return what is added to outputs, [C], and what multiplies them before.
+
+        Of logits, where outputs are probabilities.
+        """
+        offsets, *logarithms = phi[self.inner.size :].view(self._kinds, -1)
+        if not logarithms:
+            return offsets, None
+        scales = logarithms[0].exp()
+        if self.standard is not None:
+            centre, unit = (each.to(offsets).double() for each in self.standard)
+            offsets = (offsets * unit + centre * (1 - scales.double())).to(offsets)
+        return offsets, scales
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -150,6 +186,9 @@ class OutputOffsets(NetworkAdapter):
             shifted["link"] = self.meaning.link
         if self._kinds == 2:
             shifted["scales"] = "yes"
+        if self.standard is not None:
+            for name, values in self.standard._asdict().items():
+                shifted[name] = " ".join(f"{value:.9g}" for value in values.tolist())
         return inner | shifted
 
     def _shared(self, features: Features, phi: Tensor) -> Tensor:
@@ -164,7 +203,7 @@ class OutputOffsets(NetworkAdapter):
 
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
         """Return logits [B or 1, n, ...] with the offsets of every row, and scales."""
-        return _shifted(self._form.inward(outputs, leading=2), offsets)
+        return _shifted(self._form.inward(outputs, leading=2), offsets, self.standard)
 
     def _parts_of(self, phi: Tensor) -> tuple[Tensor, Tensor]:
         if phi.ndim != 2 or phi.shape[1] != self.size or not len(phi):
@@ -210,7 +249,9 @@ def _places(start: int, outputs: int, kinds: int) -> dict[str, slice]:
     return dict(zip(names, map(slice, ends, ends[1:]), strict=True))
 
 
-def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
+def _shifted(
+    outputs: Outputs, offsets: Tensor, standard: Standard | None = None
+) -> Tensor:
     """Return outputs [B or 1, N, C, ...] with offsets [B, C] added.
 
     Offsets [B, 2 C] hold logarithms of scales, too.
@@ -222,7 +263,13 @@ def _shifted(outputs: Outputs, offsets: Tensor) -> Tensor:
         # An infinite output is that of a masked class: it has no gradient by a scale.
         masked = outputs.isinf()
         finite = outputs.masked_fill(masked, 0.0)
-        scaled = finite * scales.exp().view(shape).to(outputs)
+        factors = scales.exp().view(shape).to(outputs)
+        if standard is None:
+            scaled = finite * factors
+        else:
+            centre = standard.centre.view([1, *shape[1:]]).to(outputs)
+            scaled = (finite - centre) * factors + centre
+            offsets = offsets * standard.unit.to(offsets)
         outputs = torch.where(masked, outputs, scaled)
     return outputs + offsets.view(shape).to(outputs)
 

@@ -17,8 +17,11 @@ LEADING = 0.05
 EXAMPLES = 1_000
 MOST = 64
 """Most statistics whose slopes are computed, one by one."""
-SHIFTS = 20
-"""Shifts of predicted values from which a descent may start."""
+SHIFTS = 21
+"""Shifts of predicted values from which a descent may start; none at all is one."""
+MOST_SCALED = 3.0
+"""Most that a unit moves the logarithm of a scale of predicted values. Values that
+hardly differ need a scale of 10, but the statistics say nothing of that at 1."""
 TEMPERATURES = (0.25, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0)
 """Temperatures from which a descent may start."""
 APART = 8
@@ -78,6 +81,8 @@ def coordinates(
         # As far as the statistic goes that the part moves most.
         steepest = slopes[:, place].norm(dim=1).max()
         scale[place] = 1 / steepest if steepest > SMALL else 0.0
+    if statistics.kind.reads == "values" and "scales" in statistics.parts:
+        scale[statistics.parts["scales"]].clamp_(max=MOST_SCALED)
     left, values, right = torch.linalg.svd(slopes * scale, full_matrices=False)
     kept = values > LEADING * values[0]
     return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])
@@ -91,12 +96,14 @@ def descend(
     rate: float,
     steps: int,
     anneal: bool = False,
+    steepest: float = math.inf,
 ) -> Iterator[Tensor]:
     """Yield phi [B, d] after every step of Adam on an objective, [B, d] to [B].
 
     Rows are independent. The rate is in coordinates of the scale [d]; phi stays as it
     is where the scale is 0, and where the objective has no slope at all. If annealed,
-    the rate falls to 0 like a cosine.
+    the rate falls to 0 like a cosine. Slopes of a row are clipped at the norm
+    `steepest`.
     """
     moved = torch.zeros_like(start, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=rate, eps=SMALL)
@@ -106,10 +113,18 @@ def descend(
         cost = objective(start + moved * scale).sum()
         if cost.requires_grad:
             cost.backward()
+            _clip(moved.grad, steepest)
         optimizer.step()
         if anneal:
             rates.step()
         yield (start + moved.detach() * scale).detach()
+
+
+def _clip(slopes: Tensor | None, steepest: float) -> None:
+    """Clip the norm of the slopes of every row, [B, d]."""
+    assert slopes is not None
+    norms = slopes.norm(dim=1, keepdim=True).clamp_min(SMALL)
+    slopes.mul_((steepest / norms).clamp_max(1))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class CrossFitting:
             not only the gain before it has paid for the choice of a descent.
         second: whether the best phi that was queried is checked on parts of the observe
             split where what was cross-fitted is refuted, or not known well enough.
+        steepest: most that a coordinate changes the cost by in a step; more is clipped.
     """
 
     folds: int = 5
@@ -78,6 +79,7 @@ class CrossFitting:
     level: float = 2 / 3
     claims: bool = False
     second: bool = False
+    steepest: float = math.inf
 
     def asking(self, level: float) -> "CrossFitting":
         """Return the same for a user who wants a gain of so many standard errors."""
@@ -246,6 +248,7 @@ class _CrossFit:
             rate=settings.rate,
             steps=settings.steps,
             anneal=True,
+            steepest=settings.steepest,
         )
         yield self._look(0, start)
         average = start

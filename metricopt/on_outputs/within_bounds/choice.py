@@ -24,8 +24,11 @@ from metricopt.on_outputs.within_bounds.offsets import OffsetsWithin
 from metricopt.on_outputs.within_bounds.preference import KEPT, LEAST_KEPT, Preference
 from metricopt.on_outputs.within_bounds.sweeps import is_swept
 
-WITHOUT_OFFSETS = (0.0, 0.2, 0.5)
-"""Margins where no offsets are swept, in spreads of what was observed."""
+WITHOUT_OFFSETS = (0.0, 2.0, 4.0)
+"""Margins where no offsets are swept, in standard errors of the untouched network."""
+STEEPEST = 3.0
+"""Largest slope of a descent: costs are from 0 to 1, and only what an excess is charged
+with is steeper. After one step across a bound, Adam would go on for long."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,7 @@ class Choice:
         )
         offsets = self._offsets()
         if offsets is None:
-            spread = self._search.each[:, 1:].std(0, correction=0)
-            margins = (k * spread for k in WITHOUT_OFFSETS)
+            margins = (k * untouched.errors for k in WITHOUT_OFFSETS)
             held = [each for margin in margins for each in self._descended(margin)]
             best = self._best(held, Preference(untouched, self._bounds))
             return Chosen(best, untouched, self._front_of_queried())
@@ -120,7 +122,8 @@ class Choice:
         found = self._found
         if any(not reach.is_cheap for reach in found) and self._offsets() is not None:
             found = [reach for reach in found if not reach.is_cheap]
-        settings, generator = self._settings, self._generator
+        settings = replace(self._settings, steepest=STEEPEST)
+        generator = self._generator
         folds, is_late = self._elsewhere.folds, self._is_late
         for each in followed(value, found, settings, folds, generator, is_late):
             best, statistics = each.best, each.best.reach.statistics
