@@ -189,7 +189,8 @@ def _standard(given: Given, columns: int) -> Standard | None:
     if given.meaning.truth != "numbers":
         return None
     outputs, targets = given.observe.batch(slice(None)), given.observe.targets
-    pair = (tensors_of(outputs)[0], tensors_of(targets)[0])
+    assert isinstance(targets, Tensor)
+    pair = (tensors_of(outputs)[0], targets)
     apart = (each.movedim(1, -1) if each.ndim > 1 else each for each in pair)
     return Standard.of(*(each.reshape(-1, columns) for each in apart))
 
