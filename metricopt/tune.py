@@ -173,11 +173,12 @@ def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
     network, meaning = nn.Identity(), given.meaning
     one = given.observe.batch(slice(1))
     first = tensors_of(one)[0]
-    count = 1 if first.ndim == 1 else columns_of(first, meaning)
+    first = first[:, None] if first.ndim == 1 else first
+    count = columns_of(first, meaning)
     if groups is None:
         inner, scaled = Unmodulated(network, one), count <= DIRECT_LIMIT
         return OutputOffsets(
-            inner, one, meaning, count, scaled=scaled, standard=_standard(given, count)
+            inner, one, meaning, first, scaled=scaled, standard=_standard(given, count)
         )
     number = len(groups.names)
     shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)

@@ -77,7 +77,7 @@ def auto_adapter(
     embeddings = isinstance(first, Tensor) and are_embeddings(first)
     if offsets and 1 <= count <= MOST_OFFSETS and not embeddings:
         scaled = count <= DIRECT_LIMIT
-        return OutputOffsets(inner, example_input, meaning, count, scaled=scaled)
+        return OutputOffsets(inner, example_input, meaning, first, scaled=scaled)
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "

@@ -68,7 +68,8 @@ class OutputOffsets(NetworkAdapter):
         inner: the other adapter.
         example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
-        outputs: number of outputs C; None to run the network on one example.
+        outputs: what the network returns for some examples, [n, C, ...]; None to run
+            it on one.
         scaled: whether there are scales.
         standard: centre and unit of predicted values; None for 0 and 1.
 
@@ -81,7 +82,7 @@ class OutputOffsets(NetworkAdapter):
         inner: NetworkAdapter,
         example_input: Inputs,
         meaning: Meaning = PLAIN,
-        outputs: int | None = None,
+        outputs: Outputs | None = None,
         *,
         scaled: bool = False,
         standard: Standard | None = None,
@@ -90,9 +91,9 @@ class OutputOffsets(NetworkAdapter):
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
         if outputs is None:
-            one = untouched_outputs(inner, selected(example_input, slice(1)))
-            outputs = columns(one, meaning)
-        self.outputs = outputs
+            outputs = untouched_outputs(inner, selected(example_input, slice(1)))
+        self.outputs = columns(outputs, meaning)
+        self._dims = outputs.ndim if isinstance(outputs, Tensor) else 0
         if not self.outputs:
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"
@@ -145,6 +146,8 @@ class OutputOffsets(NetworkAdapter):
             apart = 1 if self.outputs == 1 else 0
             flat = outputs.reshape(1) if outputs.ndim == 0 else outputs
             flat = flat.unsqueeze(apart) if flat.ndim == 1 else flat
+            # Of dense outputs, the channels are second, behind the examples.
+            flat = flat[None] if flat.ndim == self._dims - 1 else flat
             moved = self._moved(flat[None], phi[None, self.inner.size :])
             back = self._form.outward(moved, leading=2)
             assert isinstance(back, Tensor)

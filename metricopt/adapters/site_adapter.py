@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from metricopt.adapters.applied.changed import Change
+from metricopt.adapters.applied.changed import Change, also_of_one
 from metricopt.adapters.applied.folding import folded, replaced, unwrapped
 from metricopt.adapters.base import Features, NetworkAdapter
 from metricopt.adapters.batched import BatchedNetwork, batch_network
@@ -123,7 +123,7 @@ class SiteAdapter(NetworkAdapter):
         """Return the sites, and how phi [d] modulates their outputs."""
         changes = site_changes(self.sites, lambda: self._modulation(phi.unsqueeze(0)))
         return [
-            (site.module, change)
+            (site.module, also_of_one(change, site.dims, site.channels))
             for site, change in zip(self.sites, changes, strict=True)
         ]
 

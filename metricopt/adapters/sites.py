@@ -41,12 +41,14 @@ class Site:
         channels: number of channels C of its output.
         channel_dim: axis of the channels in the output: 1, or -1 for layers that
             keep them last.
+        dims: number of axes of the output, examples included; 0 where not known.
     """
 
     name: str
     module: nn.Module
     channels: int
     channel_dim: int
+    dims: int = 0
 
 
 def record_run(network: nn.Module, inputs: Inputs) -> RecordedRun:
@@ -151,7 +153,7 @@ def _site(name: str, module: nn.Module, shapes: Shapes) -> Site:
     if shape is None or len(shape) < 2:
         got = "no tensor" if shape is None else f"shape {shape}"
         raise ConfigError(f"site {name!r} must give [N, C, ...], got {got}")
-    return Site(name, module, shape[axis], axis)
+    return Site(name, module, shape[axis], axis, len(shape))
 
 
 def _channel_dim(module: nn.Module) -> int:

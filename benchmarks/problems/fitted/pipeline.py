@@ -123,11 +123,11 @@ class FittedPipeline(NetworkPipeline):
     @cached_property
     def adapter(self) -> NetworkAdapter:
         """Offsets of the outputs, of every group its own where there are groups."""
-        count, network = self._logits["test"].shape[1], nn.Identity()
-        one = self.splits.observe.batch(slice(1))
+        network, one = nn.Identity(), self.splits.observe.batch(slice(1))
         if self.table.groups is None:
-            return OutputOffsets(Unmodulated(network, one), one, outputs=count)
+            return OutputOffsets(Unmodulated(network, one), one)
         number = int(self.table.groups.max()) + 1
+        count = self._logits["test"].shape[1]
         return GroupOffsets(ShiftedByGroup(network, groups=number, outputs=count))
 
     @property

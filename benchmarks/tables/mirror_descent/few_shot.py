@@ -20,6 +20,7 @@ from benchmarks.tables.mirror_descent.learners import (
     CLIP_NOTE,
     FIELDS,
     LIKE_FOR_LIKE,
+    MENDED_NOTE,
     RATE_NOTE,
     WIDER_NOTE,
     caption,
@@ -60,6 +61,7 @@ def few_shot(tier: str) -> Table:
         over_tasks=OverTasks(GEOMETRIES, AGAINST),
         notes=(
             LIKE_FOR_LIKE,
+            MENDED_NOTE,
             RATE_NOTE,
             WIDER_NOTE,
             CLIP_NOTE,

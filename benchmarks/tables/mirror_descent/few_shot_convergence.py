@@ -16,6 +16,7 @@ from benchmarks.runs.spec import RunSpec, Unit
 from benchmarks.tables.mirror_descent.learners import (
     FIELDS,
     LIKE_FOR_LIKE,
+    MENDED_NOTE,
     RATE_NOTE,
     caption,
     label,
@@ -31,6 +32,7 @@ ROWS = tuple(row for row in LEARNED if row != WIDER)
 """A hundred steps of the wider network take as long as those of all others."""
 NOTES = (
     LIKE_FOR_LIKE,
+    MENDED_NOTE,
     RATE_NOTE,
     "Learners are those of `few-shot`, meta-trained for 5 inner steps. Nothing trained "
     "them for later steps.",

@@ -33,6 +33,12 @@ RATE_NOTE = (
     "blockIAF mended and the exact potential got .01, in all columns and at all tiers. "
     "blockIAF as released has 1, as in its code."
 )
+MENDED_NOTE = (
+    "blockIAF is the map of the poster, Zhang, Li, Giannakis, ICASSP 2024. As released "
+    "by its authors, its scale is an exponential, and most heads of its network never "
+    "move from what they are at first. Mended, the scale is bounded, 2 sigmoid, every "
+    "layer is a block of its own, and all heads learn."
+)
 WIDER_NOTE = (
     "The wider MAML has more channels, so that it has as many weights as blockIAF has "
     "meta-parameters, within 5 %: it tells capacity from geometry."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar, NoReturn
 
-from torch import nn
+from torch import Tensor, nn
 
 from metricopt.errors import ConfigError
 
@@ -56,6 +56,21 @@ class Changed(nn.Module):
             "a network that an adapter is applied to cannot be pickled: pickle "
             "what merge() of the result returns"
         )
+
+
+def also_of_one(change: Change, dims: int, channels: int) -> Change:
+    """Return a change that takes the output of one example without its batch, too.
+
+    With a batch, the output has so many axes, and so many channels second.
+    """
+
+    def changed(output: Any) -> Any:
+        one = isinstance(output, Tensor) and output.ndim == dims - 1
+        if one and output.ndim > 1 and len(output) == channels:
+            return change(output[None])[0]
+        return change(output)
+
+    return changed
 
 
 def is_changed(network: nn.Module) -> bool:

@@ -74,3 +74,27 @@ def test_a_network_without_convolutions_gets_biases():
 def test_up_to_1024_outputs_get_offsets(outputs, offset):
     adapter = metricopt.auto_adapter(nn.Linear(4, outputs), torch.randn(2, 4))
     assert ("offsets" in adapter.parts) == offset
+
+
+class OfOne(nn.Module):
+    """A class of every image, or of every pixel."""
+
+    def __init__(self, *, dense: bool) -> None:
+        super().__init__()
+        self.features, self.dense = nn.Conv2d(3, 6, 3, padding=1), dense
+        self.classes = nn.Conv2d(6, 6, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        outputs = self.classes(torch.relu(self.features(images)))
+        return outputs if self.dense else outputs.mean((-2, -1))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_one_image_without_a_batch_is_changed_as_in_one(dense):
+    network, images = OfOne(dense=dense), torch.randn(4, 3, 6, 6)
+    adapter = metricopt.auto_adapter(network, images)
+    plain = network(images)
+    adapter.attach(0.3 * torch.randn(adapter.size))
+    # As many rows as channels: these must not be taken for them.
+    torch.testing.assert_close(network(images[0]), network(images)[0])
+    assert not torch.allclose(network(images), plain)
