@@ -173,22 +173,25 @@ def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
     network, meaning = nn.Identity(), given.meaning
     one = given.observe.batch(slice(1))
     first = tensors_of(one)[0]
-    first = first[:, None] if first.ndim == 1 else first
-    count = columns_of(first, meaning)
+    count = 1 if first.ndim == 1 else columns_of(first, meaning)
     if groups is None:
-        inner, scaled = Unmodulated(network, one), count <= DIRECT_LIMIT
         return OutputOffsets(
-            inner, one, meaning, first, scaled=scaled, standard=_standard(given, count)
+            Unmodulated(network, one),
+            one,
+            meaning,
+            count,
+            dims=max(2, first.ndim),
+            scaled=count <= DIRECT_LIMIT and _scaled(given, count),
         )
     number = len(groups.names)
     shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)
     return GroupOffsets(shifted)
 
 
-def _standard(given: Given, columns: int) -> Standard | None:
-    """Return the standard of predicted values; None for scores."""
+def _scaled(given: Given, columns: int) -> bool | Standard:
+    """Return the standard that predicted values are scaled by; scores have none."""
     if given.meaning.truth != "numbers":
-        return None
+        return True
     outputs, targets = given.observe.batch(slice(None)), given.observe.targets
     assert isinstance(targets, Tensor)
     pair = (tensors_of(outputs)[0], targets)

@@ -103,7 +103,7 @@ ROOMS = {
     "tasks.row_losses adapters metrics finetuned options journal given call "
     "confirmed_call",
     "metricopt.tuned": "errors estimate reading.columns reading.inputs "
-    "reading.outputs methods finetuned",
+    "reading.outputs adapters methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
     "metrics methods on_outputs finetuned options given confirmed_call finetune tuned",

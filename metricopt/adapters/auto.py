@@ -77,7 +77,10 @@ def auto_adapter(
     embeddings = isinstance(first, Tensor) and are_embeddings(first)
     if offsets and 1 <= count <= MOST_OFFSETS and not embeddings:
         scaled = count <= DIRECT_LIMIT
-        return OutputOffsets(inner, example_input, meaning, first, scaled=scaled)
+        dims = first.ndim if isinstance(first, Tensor) else 0
+        return OutputOffsets(
+            inner, example_input, meaning, count, dims=dims, scaled=scaled
+        )
     if not inner.size:
         raise ConfigError(
             f"{type(network).__name__} has no layer that can be modulated, so it needs "

@@ -68,10 +68,10 @@ class OutputOffsets(NetworkAdapter):
         inner: the other adapter.
         example_input: network inputs, each [N, ...]; one example is enough.
         meaning: what outputs are, and where their classes are.
-        outputs: what the network returns for some examples, [n, C, ...]; None to run
-            it on one.
-        scaled: whether there are scales.
-        standard: centre and unit of predicted values; None for 0 and 1.
+        outputs: number of outputs C; None to run the network on one example.
+        dims: axes of what the network returns, that of the examples included; where
+            `outputs` is None, what it returned has so many.
+        scaled: whether there are scales; a `Standard` for those of predicted values.
 
     Raises:
         ConfigError: if the network does not return one tensor.
@@ -82,18 +82,20 @@ class OutputOffsets(NetworkAdapter):
         inner: NetworkAdapter,
         example_input: Inputs,
         meaning: Meaning = PLAIN,
-        outputs: Outputs | None = None,
+        outputs: int | None = None,
         *,
-        scaled: bool = False,
-        standard: Standard | None = None,
+        dims: int = 2,
+        scaled: bool | Standard = False,
     ) -> None:
-        self.inner, self.meaning, self.standard = inner, meaning, standard
+        self.inner, self.meaning = inner, meaning
+        self.standard = scaled if isinstance(scaled, Standard) else None
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
         if outputs is None:
-            outputs = untouched_outputs(inner, selected(example_input, slice(1)))
-        self.outputs = columns(outputs, meaning)
-        self._dims = outputs.ndim if isinstance(outputs, Tensor) else 0
+            one = untouched_outputs(inner, selected(example_input, slice(1)))
+            outputs = columns(one, meaning)
+            dims = one.ndim if isinstance(one, Tensor) else dims
+        self.outputs, self._dims = outputs, dims
         if not self.outputs:
             raise ConfigError(
                 "output offsets need a network that returns one tensor, got a tuple"

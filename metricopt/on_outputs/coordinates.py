@@ -88,34 +88,45 @@ def coordinates(
     return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How a descent goes.
+
+    Attributes:
+        rate: learning rate of Adam, in coordinates.
+        steps: how many there are.
+        anneal: whether the rate falls to 0 like a cosine.
+        steepest: norm at which the slopes of a row are clipped.
+    """
+
+    rate: float
+    steps: int
+    anneal: bool = False
+    steepest: float = math.inf
+
+
 def descend(
     objective: Callable[[Tensor], Tensor],
     start: Tensor,
     scale: Tensor,
-    *,
-    rate: float,
-    steps: int,
-    anneal: bool = False,
-    steepest: float = math.inf,
+    pace: Pace,
 ) -> Iterator[Tensor]:
     """Yield phi [B, d] after every step of Adam on an objective, [B, d] to [B].
 
-    Rows are independent. The rate is in coordinates of the scale [d]; phi stays as it
-    is where the scale is 0, and where the objective has no slope at all. If annealed,
-    the rate falls to 0 like a cosine. Slopes of a row are clipped at the norm
-    `steepest`.
+    Rows are independent. Coordinates are those of the scale [d]; phi stays as it is
+    where the scale is 0, and where the objective has no slope at all.
     """
     moved = torch.zeros_like(start, requires_grad=True)
-    optimizer = torch.optim.Adam([moved], lr=rate, eps=SMALL)
-    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
+    optimizer = torch.optim.Adam([moved], lr=pace.rate, eps=SMALL)
+    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, pace.steps)
+    for _ in range(pace.steps):
         optimizer.zero_grad()
         cost = objective(start + moved * scale).sum()
         if cost.requires_grad:
             cost.backward()
-            _clip(moved.grad, steepest)
+            _clip(moved.grad, pace.steepest)
         optimizer.step()
-        if anneal:
+        if pace.anneal:
             rates.step()
         yield (start + moved.detach() * scale).detach()
 

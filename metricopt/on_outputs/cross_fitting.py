@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from metricopt.methods.attempts import Attempt
-from metricopt.on_outputs.coordinates import Reach, descend
+from metricopt.on_outputs.coordinates import Pace, Reach, descend
 from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
 from metricopt.on_outputs.folds import bootstrap, folds_of
 from metricopt.on_outputs.looks import (
@@ -241,15 +241,10 @@ class _CrossFit:
         settings, reach = self.settings, self.reach
         start = self._start()
         objective = _Objective(self, start, generator)
-        path = descend(
-            objective,
-            start,
-            reach.scale,
-            rate=settings.rate,
-            steps=settings.steps,
-            anneal=True,
-            steepest=settings.steepest,
+        pace = Pace(
+            settings.rate, settings.steps, anneal=True, steepest=settings.steepest
         )
+        path = descend(objective, start, reach.scale, pace)
         yield self._look(0, start)
         average = start
         for step, moved in enumerate(path, 1):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from metricopt.methods.known import KnownStatistics
 from metricopt.metrics.constrained import constrained_cost
-from metricopt.on_outputs.coordinates import Coordinates, descend
+from metricopt.on_outputs.coordinates import Coordinates, Pace, descend
 from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
 from metricopt.on_outputs.handed_over import HandedOver
 from metricopt.on_outputs.statistics_value import Explained, explain
@@ -391,8 +391,7 @@ class OutputsSearch:
             outside = (moved - 1).clamp_min(0).square().sum(1)
             return mean - self._kappa * deviation + PENALTY * self._spread * outside
 
-        path = descend(
-            promise, start, self.along.scale, rate=settings.step, steps=settings.steps
-        )
+        pace = Pace(settings.step, settings.steps)
+        path = descend(promise, start, self.along.scale, pace)
         *_, last = path
         return last

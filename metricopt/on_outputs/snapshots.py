@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from metricopt.errors import ConfigError, DivergedError
-from metricopt.on_outputs.coordinates import Coordinates, descend
+from metricopt.on_outputs.coordinates import Coordinates, Pace, descend
 from metricopt.tasks.task import Task
 
 
@@ -58,8 +58,7 @@ def snapshots(
             lambda phi, other=other: other.losses(phi, generator),  # type: ignore[misc]
             start,
             along.scale,
-            rate=settings.rate,
-            steps=settings.marks[-1],
+            Pace(settings.rate, settings.marks[-1]),
         )
         try:
             visited = list(takewhile(lambda _: not task.is_late(), path))
