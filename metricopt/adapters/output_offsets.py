@@ -169,15 +169,17 @@ class OutputOffsets(NetworkAdapter):
     def affine(self, phi: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what is added to outputs, [C], and what multiplies them before.
 
-        Of logits, where outputs are probabilities.
+        Of logits, where outputs are probabilities. Of predicted values they are
+        float64: far from 0, the two nearly cancel.
         """
         offsets, *logarithms = phi[self.inner.size :].view(self._kinds, -1)
         if not logarithms:
             return offsets, None
         scales = logarithms[0].exp()
         if self.standard is not None:
-            centre, unit = (each.to(offsets).double() for each in self.standard)
-            offsets = (offsets * unit + centre * (1 - scales.double())).to(offsets)
+            centre, unit = (each.to(phi.device).double() for each in self.standard)
+            scales = scales.double()
+            offsets = offsets.double() * unit + centre * (1 - scales)
         return offsets, scales
 
     def describe(self) -> dict[str, str]:

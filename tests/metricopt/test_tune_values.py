@@ -34,7 +34,7 @@ def test_values_far_from_zero_gain_what_others_do(halves):
     assert found.scales.item() == pytest.approx(10, rel=0.2)
     shifted = found.shifted(others + 1_000)
     assert shifted == pytest.approx(
-        (others + 1_000) * found.scales.item() + found.offsets.item(), rel=1e-4
+        (others + 1_000) * found.scales.item() + found.offsets.item(), rel=1e-9
     )
     before = mean_absolute_error(other_truth, others)
     after = mean_absolute_error(other_truth + 1_000, shifted)
