@@ -117,6 +117,7 @@ class EpisodesPipeline(Pipeline):
     def pictured(self, choice: Choice) -> dict[str, Any]:
         """Return notes of how a learner adapted to the episodes of its test."""
         assert isinstance(choice, OnEpisodes)
+        self.check_open("test")
         return {} if choice.course is None else choice.course.notes()
 
 

@@ -27,8 +27,8 @@ from metricopt.on_outputs.within_bounds.sweeps import is_swept
 WITHOUT_OFFSETS = (0.0, 2.0, 4.0)
 """Margins where no offsets are swept, in standard errors of the untouched network."""
 STEEPEST = 3.0
-"""Largest slope of a descent: costs are from 0 to 1, and only what an excess is charged
-with is steeper. After one step across a bound, Adam would go on for long."""
+"""Largest slope of a descent within bounds, in cost by coordinate. An excess is charged
+so steeply that Adam would go on for long after one step across a bound."""
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,12 @@ def test_tests_are_sealed_while_an_arm_runs():
     metrics = {"task-accuracy": TaskAccuracy()}
     with pipeline.sealed():
         assert pipeline.evaluate([choice], "observe", metrics)
-        with pytest.raises(SealedError, match="read once, by the runner"):
-            pipeline.evaluate([choice], "test", metrics)
+        for read in (
+            lambda: pipeline.evaluate([choice], "test", metrics),
+            lambda: pipeline.pictured(choice),
+        ):
+            with pytest.raises(SealedError, match="read once, by the runner"):
+                read()
 
 
 def test_a_plan_counts_the_images_that_the_cache_keeps():
