@@ -62,7 +62,8 @@ class OutputOffsets(NetworkAdapter):
     the outputs. Where outputs are probabilities, their logits are shifted, so that they
     stay probabilities. If `scaled`, C logarithms of scales follow: an output is scaled,
     then shifted. Scales that are alike are a temperature. Predicted values may have a
-    `Standard`: far from 0, a scale would be a shift, first of all.
+    `Standard`, in whose units offsets are then: far from 0, a scale would be a shift,
+    first of all.
 
     Args:
         inner: the other adapter.

@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score, mean_absolute_error
 
 import metricopt
 from metricopt import FinetuneOptions, tune
+from metricopt.adapters.output_offsets import Standard
 from metricopt.methods.attempts import Obvious
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
@@ -82,7 +83,8 @@ def test_one_shift_of_predicted_values_is_as_good_as_the_best_of_twenty():
     found = tune(outputs, truth, "neg_mean_absolute_error", **QUICK)
     said = by_name(found)["one shift"]
     (shift,) = (each.phi for each in found.found.attempts)
-    moved = outputs + shift[0].item()
+    unit = Standard.of(torch.tensor(outputs), torch.tensor(truth)).unit
+    moved = outputs + (shift[0] * unit).item()
     assert shift[1] == 0
     assert said.value == pytest.approx(-mean_absolute_error(truth, moved), rel=0.01)
     assert said.value > found.metric_before

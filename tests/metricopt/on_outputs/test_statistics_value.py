@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from metricopt.metrics.counted import F1, WorstClassError
-from metricopt.on_outputs.coordinates import descend
+from metricopt.on_outputs.coordinates import Pace, descend
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction, _Explanations
 from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.contract import Family
@@ -136,9 +136,8 @@ def test_kernels_without_a_weight_say_nothing(
 
 def test_a_descent_stays_where_the_cost_has_no_slope():
     start = torch.randn(2, 3, generator=seeded())
-    flat = descend(
-        lambda phi: torch.ones(len(phi)), start, torch.ones(3), rate=1, steps=3
-    )
+    alike, scale = lambda phi: torch.ones(len(phi)), torch.ones(3)
+    flat = descend(alike, start, scale, Pace(rate=1, steps=3))
     assert all(torch.equal(phi, start) for phi in flat)
 
 
