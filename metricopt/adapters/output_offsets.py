@@ -165,7 +165,7 @@ class OutputOffsets(NetworkAdapter):
         with self.detached():
             network = self.inner.merged(phi[: self.inner.size])
         offsets, scales = self.affine(phi)
-        return with_offsets(network, offsets, self.meaning, scales)
+        return with_offsets(network, offsets, self.meaning, self._dims, scales)
 
     def affine(self, phi: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what is added to outputs, [C], and what multiplies them before.

@@ -136,7 +136,7 @@ class SiteAdapter(NetworkAdapter):
         for place, (site, layer) in enumerate(zip(self.sites, layers, strict=True)):
             factors, shift = modulation.factors, modulation.shifts[place][0]
             factor = None if factors is None else factors[place][0]
-            new = folded(layer, factor, shift, site.channel_dim)
+            new = folded(layer, factor, shift, site.channel_dim, site.dims)
             network = replaced(network, layer, new)
         return unwrapped(network)
 

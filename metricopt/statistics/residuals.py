@@ -117,7 +117,7 @@ class _Residuals:
             "relative sizes": [size / unit],
             "symmetric": [size / (self.values.abs() + self.targets.abs() + SMALL)],
             "logs": [logs.square()],
-            "deviances": [values / self.spread, *_deviances(values, targets)],
+            "deviances": [residuals, *_deviances(values, targets)],
         }
         groups = {}
         for name, kinds in means.items():
@@ -190,6 +190,10 @@ TIE = 1e-9
 
 
 def _deviances(values: Tensor, targets: Tensor) -> list[Tensor]:
-    """Return terms of the deviances of Poisson and gamma in which values matter."""
-    logs = values.clamp_min(SMALL).log()
-    return [targets.clamp_min(0) * logs, logs, targets / values.clamp_min(SMALL)]
+    """Return terms of the deviances of Poisson and gamma, 0 where values are targets.
+
+    That of Poisson needs the residual beside the first, that of gamma the other two.
+    """
+    values, positive = values.clamp_min(SMALL), targets.clamp_min(SMALL)
+    logs = values.log() - positive.log()
+    return [targets.clamp_min(0) * logs, logs, targets / values - 1]

@@ -11,6 +11,7 @@ from torch import nn
 
 from metricopt import ConfigError, DynamicBias, FiLM, Meaning, auto_adapter, load_phi
 from metricopt.adapters.applied.folding import folded
+from metricopt.adapters.output_offsets import OutputOffsets
 from tests.robustness.heads import HEADS, network, run
 from tests.robustness.test_apply import IMAGES, INPUTS, QUICK, images_model, improve
 
@@ -191,6 +192,20 @@ def test_the_untouched_phi_merges_to_an_equal_model():
     assert all(map(torch.equal, *states))
 
 
+@pytest.mark.parametrize("link", [None, "softmax"])
+@torch.no_grad()
+def test_a_merged_model_takes_one_image_without_a_batch(link):
+    last = nn.Tanh() if link is None else nn.Softmax(-3)
+    model = nn.Sequential(nn.Conv2d(1, 5, 3), nn.Tanh(), last)
+    few, meaning = IMAGES[:4], Meaning(layout="channels", link=link)
+    adapter = OutputOffsets(FiLM(model, few, sites=["1"]), few, meaning)
+    phi = torch.linspace(-1, 1, adapter.size)
+    merged = adapter.merged(phi)
+    expected = adapter.predict(adapter.encode(few), phi[None])[0]
+    assert_close(merged(few), expected)
+    assert_close(merged(few[1]), expected[1])
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("axes", [[6], [4, 6]])
 def test_layer_norms_take_scales_and_shifts_of_the_last_axis(axes, bias):
@@ -201,7 +216,7 @@ def test_layer_norms_take_scales_and_shifts_of_the_last_axis(axes, bias):
     inputs = torch.randn(5, 4, 6, generator=generator)
     factor, shift = torch.rand(2, 6, generator=generator)
     expected = layer(inputs) * factor + shift
-    merged = folded(copy.deepcopy(layer), factor, shift, -1)
+    merged = folded(copy.deepcopy(layer), factor, shift, -1, 3)
     assert type(merged) is nn.LayerNorm and merged.bias.shape == tuple(axes)
     assert_close(merged(inputs), expected)
 

@@ -15,7 +15,10 @@ from metricopt.reading.outputs import logits_of, with_logits
 
 
 class ChannelAffine(nn.Module):
-    """Multiplies and shifts every channel, by [C] each, in the axis 1 or -1."""
+    """Multiplies and shifts every channel, by [C] each.
+
+    The axis of the channels is counted from the last: one example may come alone.
+    """
 
     factor: Tensor
     shift: Tensor
@@ -37,16 +40,16 @@ class ChannelAffine(nn.Module):
 class ProbabilityShift(nn.Module):
     """Shifts the logits of probabilities, or of their logarithms, by offsets [C].
 
-    They are multiplied by scales [C] before.
+    They are multiplied by scales [C] before. The axis of the classes is counted from
+    the last.
     """
 
     offsets: Tensor
     scales: Tensor
 
-    def __init__(self, offsets: Tensor, scales: Tensor, meaning: Meaning) -> None:
+    def __init__(self, offsets: Tensor, scales: Tensor, link: str, axis: int) -> None:
         super().__init__()
-        self.axis = -1 if meaning.layout == "tokens" or meaning.flat else 1
-        self.link = str(meaning.link)
+        self.link, self.axis = link, axis
         limits = torch.finfo(offsets.dtype)
         self.least, self.most = limits.tiny, 1 - limits.eps / 2
         self.register_buffer("offsets", offsets)
@@ -95,20 +98,20 @@ returns is linear in its weight, up to its bias, channel by channel."""
 
 
 def folded(
-    layer: nn.Module, factor: Tensor | None, shift: Tensor, axis: int
+    layer: nn.Module, factor: Tensor | None, shift: Tensor, axis: int, dims: int
 ) -> nn.Module:
     """Return a layer whose outputs are multiplied and shifted, channel by channel.
 
     Factor and shift are [C], a factor of None is 1; the channels are in the axis 1 or
-    -1. The layer is changed in place where its weights can take it, else a plain module
-    is put around it.
+    -1 of outputs with so many axes. The layer is changed in place where its weights can
+    take it, else a plain module is put around it.
     """
     if not shift.any() and (factor is None or bool((factor == 1).all())):
         return layer
     weight: Tensor | None = getattr(layer, "weight", None)
     if AXES.get(type(layer).forward) != axis or weight is None or _is_watched(layer):
         whole = torch.ones_like(shift) if factor is None else factor
-        return nn.Sequential(layer, ChannelAffine(whole, shift, axis))
+        return nn.Sequential(layer, ChannelAffine(whole, shift, _last(axis, dims)))
     scale = torch.ones_like(shift) if factor is None else factor
     bias: Tensor | None = getattr(layer, "bias", None)
     moved = shift.double()
@@ -128,12 +131,14 @@ def with_offsets(
     network: nn.Module,
     offsets: Tensor,
     meaning: Meaning,
+    dims: int,
     scales: Tensor | None = None,
 ) -> nn.Module:
     """Return a network with an offset [C] for every class of its outputs.
 
-    Logits, or values, are multiplied by scales [C] before, if there are any. The
-    network is changed in place where its last layer can take them.
+    Outputs have so many axes. Logits, or values, are multiplied by scales [C] before,
+    if there are any. The network is changed in place where its last layer can take
+    them.
     """
     if not offsets.any() and (scales is None or bool((scales == 1).all())):
         return network
@@ -143,15 +148,16 @@ def with_offsets(
         own = AXES.get(type(layer).forward)
         axis = own if own is not None and meaning.layout == "rows" else axis
     factors = torch.ones_like(offsets) if scales is None else scales
+    if layer is not None and meaning.link is None:
+        return replaced(network, layer, folded(layer, scales, offsets, axis, dims))
+    last = _last(axis, dims)
     shift = (
-        ChannelAffine(factors, offsets, axis)
+        ChannelAffine(factors, offsets, last)
         if meaning.link is None
-        else ProbabilityShift(offsets, factors, meaning)
+        else ProbabilityShift(offsets, factors, meaning.link, last)
     )
     if layer is None:
         return Followed(network, shift)
-    if meaning.link is None:
-        return replaced(network, layer, folded(layer, scales, offsets, axis))
     return replaced(network, layer, nn.Sequential(layer, shift))
 
 
@@ -178,6 +184,11 @@ def unwrapped(network: nn.Module) -> nn.Module:
         if isinstance(module, DistributedDataParallel):
             network = replaced(network, module, module.module)
     return network
+
+
+def _last(axis: int, dims: int) -> int:
+    """Return an axis, 1 or -1, of outputs with so many axes, counted from the last."""
+    return axis if axis < 0 else axis - dims
 
 
 def _last_layer(network: nn.Module) -> nn.Module | None:

@@ -81,17 +81,16 @@ def test_what_is_explained_is_that_of_scikit_learn():
 
 
 @pytest.mark.parametrize("power", [1, 2], ids=["Poisson", "gamma"])
-def test_deviances_are_linear_in_their_terms(power):
+def test_deviances_are_sums_of_their_terms(power):
     values, targets = drawn()
     kind = kind_of(targets)
     terms = kind.exact(values, targets)["deviances"]
     deviance = partial(metrics.mean_tweedie_deviance, power=power)
     expected = scored(deviance, values, targets)
-    y = targets.clamp_min(1e-300)
     if power == 1:
-        found = 2 * ((y * y.log() - y).mean() + terms[:, 0] * kind.spread - terms[:, 1])
+        found = 2 * (terms[:, 0] * kind.spread - terms[:, 1])
     else:
-        found = 2 * (-(y.log() + 1).mean() + terms[:, 2] + terms[:, 3])
+        found = 2 * (terms[:, 2] + terms[:, 3])
     torch.testing.assert_close(found, expected, **CLOSE)
 
 
