@@ -234,6 +234,9 @@ def _read(
     meaning = _meaning(held, split.targets, black_box, options.outputs)
     if meaning.truth == "numbers":
         require_finite("targets", truth)
+        # Squared errors overflow in half precision.
+        wide = held.to(torch.promote_types(held.dtype, torch.float32))
+        split = as_split((wide, truth, own_columns), name="observe", device=CPU)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
     loss = _ProperLoss(meaning)

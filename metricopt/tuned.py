@@ -128,8 +128,9 @@ class Tuned:
     def shifted(self, outputs: Any, groups: object = None) -> Any:
         """Return outputs [N, ...] with the offsets, in the same form.
 
-        Probabilities stay probabilities. Arrays of numpy come back as arrays. Groups
-        [N] are needed where these have offsets of their own, and only there.
+        Probabilities stay probabilities. Arrays of numpy come back as arrays, values of
+        half precision as float32. Groups [N] are needed where these have offsets of
+        their own, and only there.
 
         Raises:
             ConfigError: if groups are needed and missing, or the other way round.
@@ -193,11 +194,14 @@ class Tuned:
         )
         if given is None or not fits:
             form = "[N]" if meaning.flat else f"[N, {count}]"
-            raise ShapeError(f"outputs must be {form}, got {described(outputs)}")
+            got = described(outputs if given is None else given)
+            raise ShapeError(f"outputs must be {form}, got {got}")
         require_finite("outputs", given)
         _require_kind(given, meaning.link, axis)
         # Offsets are no whole numbers, even where predictions are.
         given = given if given.is_floating_point() else given.double()
+        if meaning.truth == "numbers":
+            given = given.to(torch.promote_types(given.dtype, torch.float32))
         return given[:, None] if meaning.flat else given
 
     @torch.no_grad()

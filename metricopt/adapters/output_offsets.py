@@ -49,8 +49,9 @@ class Standard(NamedTuple):
     @classmethod
     def of(cls, outputs: Tensor, targets: Tensor) -> "Standard":
         """Return the standard of predicted values and their targets, [N, C] each."""
-        ordered, count = targets.to(outputs).sort(0).values, len(targets)
-        unit = (ordered[3 * count // 4] - ordered[count // 4]) / 2
+        ordered, count = targets.to(outputs.device).sort(0).values, len(targets)
+        # As numbers: targets may be whole, or beyond what half precision holds.
+        unit = (ordered[3 * count // 4] - ordered[count // 4]).double() / 2
         unit = unit.where(unit > 0, torch.ones_like(unit))
         return cls(outputs.median(0).values, unit)
 

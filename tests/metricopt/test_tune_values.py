@@ -1,5 +1,8 @@
 """`tune` on predicted values: far from 0, hardly different, and with a bound."""
 
+import re
+
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_diabetes
@@ -7,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error
 from sklearn.model_selection import cross_val_predict
 
-from metricopt import at_least, tune
+from metricopt import ShapeError, at_least, tune
 
 
 def mean_error(true, predicted):
@@ -44,8 +47,9 @@ def test_values_far_from_zero_gain_what_others_do(halves):
         assert network(inputs).numpy() == pytest.approx(shifted)
 
 
-def test_a_bound_in_units_of_the_values_costs_no_more_than_it_has_to(halves):
-    (own, truth), (others, other_truth) = halves(3.0)
+@pytest.mark.parametrize("more", [0, 100_000])
+def test_a_bound_in_units_of_the_values_costs_no_more_than_it_has_to(halves, more):
+    (own, truth), (others, other_truth) = more + np.array(halves(3.0))
     bound = at_least(mean_error, 10.0)
     found = tune(own, truth, mean_absolute_error, constraints=[bound], queries=14)
     shifted = found.shifted(others)
@@ -53,3 +57,15 @@ def test_a_bound_in_units_of_the_values_costs_no_more_than_it_has_to(halves):
     # As it is, with a shift alone that meets the bound, it is 57.
     assert mean_absolute_error(truth, found.shifted(own)) < 53
     assert mean_error(other_truth, shifted) > 8
+
+
+def test_values_of_half_precision_have_errors_beyond_its_squares(halves):
+    (own, truth), _ = halves(30.0)
+    own = (20 * own).astype(np.float16)
+    found = tune(own, 20 * truth, mean_absolute_error, queries=14)
+    shifted = found.shifted(own)
+    assert shifted.dtype == np.float32
+    assert mean_absolute_error(20 * truth, shifted) == pytest.approx(found.metric_after)
+    assert found.metric_after < 0.9 * found.metric_before
+    with pytest.raises(ShapeError, match=re.escape("[N], got float16 [221, 1]")):
+        found.shifted(own[:, None])
