@@ -12,12 +12,9 @@ from torch.nn import functional
 from metricopt.adapters.auto import DIRECT_LIMIT
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
-from metricopt.adapters.output_offsets import (
-    OutputOffsets,
-    Standard,
-    Unmodulated,
-)
+from metricopt.adapters.output_offsets import OutputOffsets, Unmodulated
 from metricopt.adapters.output_offsets import columns as columns_of
+from metricopt.adapters.standard import Standard
 from metricopt.confirmed_call import CONFIRMING
 from metricopt.errors import ConfigError, DataError, described, require_kind
 from metricopt.finetune import DEFAULTS, asked_metric, improved

@@ -8,7 +8,7 @@ regression lack.
 
 import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.group_offsets import GroupOffsets
+from metricopt.adapters.standard import Standard
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
@@ -32,28 +33,6 @@ from metricopt.reading.outputs import (
 )
 
 _CHECKED_EXAMPLES = 4
-
-
-class Standard(NamedTuple):
-    """What predicted values are measured from, and in: a scale leaves the centre alone.
-
-    Attributes:
-        centre: median of every output, shape [C].
-        unit: half of the distance between the quartiles of its targets, or 1 if they
-            are alike, [C]. Predictions may hardly differ.
-    """
-
-    centre: Tensor
-    unit: Tensor
-
-    @classmethod
-    def of(cls, outputs: Tensor, targets: Tensor) -> "Standard":
-        """Return the standard of predicted values and their targets, [N, C] each."""
-        ordered, count = targets.to(outputs.device).sort(0).values, len(targets)
-        # As numbers: targets may be whole, or beyond what half precision holds.
-        unit = (ordered[3 * count // 4] - ordered[count // 4]).double() / 2
-        unit = unit.where(unit > 0, torch.ones_like(unit))
-        return cls(outputs.median(0).values, unit)
 
 
 class OutputOffsets(NetworkAdapter):

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, mean_absolute_error
 
 import metricopt
 from metricopt import FinetuneOptions, tune
-from metricopt.adapters.output_offsets import Standard
+from metricopt.adapters.standard import Standard
 from metricopt.methods.attempts import Obvious
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
