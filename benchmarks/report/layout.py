@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 from benchmarks.report.columns import Column, Reading
@@ -151,12 +152,12 @@ class TableLayout:
         for column in self.columns:
             self._check_unit(column)
 
-    @property
+    @cached_property
     def row_names(self) -> tuple[str, ...]:
         """Names of all rows."""
         return tuple(row.name for row in self.rows)
 
-    @property
+    @cached_property
     def entries(self) -> dict[str, str]:
         """Label of each entry, a row with its variants of other budgets, by name."""
         plain = (row for row in self.rows if row.variant_of not in self.row_names)

@@ -13,7 +13,6 @@ from benchmarks.runs.codec import (
     canonical,
     content_digest,
     decode,
-    digest_of,
 )
 from benchmarks.runs.spec import RunSpec
 from metricopt.errors import ConfigError, DataError
@@ -178,8 +177,7 @@ class RunRecord:
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         content["trace"] = [vars(point) for point in self.trace]
-        spec = self.spec.to_json()
-        content["spec"] = {**spec, "digest": digest_of(spec)}
+        content["spec"] = {**self.spec.to_json(), FIELD: self.spec.digest}
         return {"schema": SCHEMA, **content}
 
     @classmethod
@@ -199,10 +197,12 @@ class RunRecord:
                     f"the record has schema {schema!r}, and this code reads schema "
                     f"{SCHEMA} alone; read it with the version that wrote it"
                 )
-            # 1e999 is read as infinite, and half a surrogate pair cannot be written.
-            canonical(content).encode()
             _check_complete(content)
-            own = {k: v for k, v in content.items() if k not in ("schema", FIELD)}
+            written = content.pop(FIELD)
+            # 1e999 is read as infinite, and half a surrogate pair cannot be written.
+            canonical(written).encode()
+            found = content_digest(content)
+            own = {k: v for k, v in content.items() if k != "schema"}
             spec = dict(content["spec"])
             digest = spec.pop(FIELD)
             if not isinstance(digest, str):
@@ -217,11 +217,10 @@ class RunRecord:
                 f"the record was written for the spec {digest[:8]}, "
                 f"but holds the spec {record.spec.digest[:8]}"
             )
-        found = content_digest({k: v for k, v in content.items() if k != FIELD})
-        if content[FIELD] != found:
+        if written != found:
             raise AlteredError(
                 f"the record was altered: its content has the digest {found[:SHORT]}, "
-                f"but it was written with {str(content[FIELD])[:SHORT]}"
+                f"but it was written with {str(written)[:SHORT]}"
             )
         return record
 

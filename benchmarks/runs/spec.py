@@ -160,10 +160,14 @@ class RunSpec:
         readable = re.sub(r"[^A-Za-z0-9._-]+", "-", readable)[:100].lstrip(".-")
         return Path(self.experiment, self.tier, f"{readable}-{self.digest[:8]}")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+    @cached_property
+    def _json(self) -> dict[str, Any]:
         content: dict[str, Any] = encode(self)
         return content
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return dict(self._json)
 
 
 def check_unique(specs: Iterable[RunSpec]) -> None:

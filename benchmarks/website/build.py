@@ -106,12 +106,13 @@ class Site:
         return found
 
     def _files_of(self, report: Report) -> Files:
-        cells = report.cells_shown
+        frame = long_table(report.cells_shown)
+        lines = cell_lines(frame)
         return {
             f"{report.name}.html": self._table(report),
-            f"data/{report.name}.js": _assigned("table", page_data(report)),
-            f"data/{report.name}.csv": to_csv(long_table(cells)),
-            f"data/{report.name}.jsonl": json_lines(cell_lines(cells)),
+            f"data/{report.name}.js": _assigned("table", page_data(report, lines)),
+            f"data/{report.name}.csv": to_csv(frame),
+            f"data/{report.name}.jsonl": json_lines(lines),
             f"data/runs/{report.name}.js": runs_script(report),
         }
 

@@ -2,25 +2,27 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import stats
 from benchmarks.report.cells import Cell
 from benchmarks.report.curves import Curve, of_place, of_row, query_curve
-from benchmarks.report.tables import long_table
 from benchmarks.runs.record import RunRecord
 from benchmarks.website.reports import Report, place_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DIGITS = 6
 """Significant digits of the points of a curve."""
 
 
-def cell_lines(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def cell_lines(table: "DataFrame") -> list[dict[str, Any]]:
     """Return the lines of `table.csv`, each as numbers and texts by name.
 
     Numbers are those that the file prints; a name without a value is None.
     """
-    frame = long_table(cells).astype(object)
+    frame = table.astype(object)
     frame = frame.where(frame.notna(), None)
     return [
         {str(name): _printed(value) for name, value in line.items()}
@@ -41,9 +43,9 @@ def compact(content: Any) -> str:
     )
 
 
-def page_data(report: Report) -> dict[str, Any]:
-    """Return what the scripts of the page of a table read."""
-    layout, cells = report.layout, report.cells or tuple(report.own_cells.values())
+def page_data(report: Report, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the scripts of the page of a table read, with the lines of cells."""
+    layout, cells = report.layout, report.cells_shown
     return {
         "blocks": {block.name: block.label for block in layout.blocks},
         "columns": {
@@ -56,7 +58,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "names": [*DRAWN, "own"],
         "cells": [
             [*(line[name] for name in DRAWN), _own(report, cell)]
-            for line, cell in zip(cell_lines(cells), cells, strict=True)
+            for line, cell in zip(lines, cells, strict=True)
         ],
         "curves": [*_curves(report, report.records), *_curves(report, report.own, 1)],
     }

@@ -179,9 +179,10 @@ VERDICTS = (BETTER, EQUAL, NOT_SHOWN, WORSE)
 def _compare(reports: Sequence[Report], standings: Mapping[str, Standing]) -> None:
     """Fill in how rows do at every budget, and where they win and lose."""
     spots: dict[str, list[Spot]] = defaultdict(list)
+    compared = list(_compared(reports))
     for budget in BUDGETS:
         found: dict[str, dict[str, list[tuple[int, int, float]]]] = {}
-        for report, column, match in _matches(reports, budget):
+        for report, column, match in _matches(compared, budget):
             costs = sorted(match.costs.values())
             for entry, cost in match.costs.items():
                 line = (costs.index(cost) + 1, len(costs), cost - match.best)
@@ -215,18 +216,28 @@ def _spot(
     return Spot(report.name, fragment(block, entry, name), title, regret)
 
 
+Compared = tuple[Report, tuple[str, str, str], Place]
+"""A report, names of a block and a column and its heading, and what is in it."""
+
+
 def _matches(
-    reports: Sequence[Report], budget: int
+    compared: Sequence[Compared], budget: int
 ) -> Iterator[tuple[Report, tuple[str, str, str], Match]]:
-    """Yield every column in which rows are compared, with their costs."""
+    """Yield the columns in which enough rows have a cost within a budget."""
+    for report, column, place in compared:
+        if place.entries(budget):
+            (match,) = matches([place], budget)
+            if len(match.costs) >= LEAST:
+                yield report, column, match
+
+
+def _compared(reports: Sequence[Report]) -> Iterator[Compared]:
+    """Yield every column in which rows are compared."""
     for report in reports:
         for block in report.layout.blocks:
             for column, place in _places(report, block.name):
-                if place.entries(budget):
-                    (match,) = matches([place], budget)
-                    if len(match.costs) >= LEAST:
-                        heading = f"{place.reading.column.heading}, {block.label}"
-                        yield report, (block.name, column, heading), match
+                heading = f"{place.reading.column.heading}, {block.label}"
+                yield report, (block.name, column, heading), place
 
 
 def _places(report: Report, block: str) -> Iterator[tuple[str, Place]]:
