@@ -349,7 +349,7 @@ def test_a_log_loss_that_a_temperature_brings_within_its_bound_gets_one(floor):
         return log_loss(y_true, y_prob if floor is None else y_prob.clip(floor))
 
     found = metricopt.tune(
-        shares, labels, "f1", constraints=[at_most(bounded, 0.25)], progress=False
+        shares, labels, "f1", constraints=[at_most(bounded, 0.25)], queries=30
     )
     (bound,) = found.bounds
     assert bound.before > 0.5 and bound.after < 0.25
