@@ -71,7 +71,7 @@ ROOMS = {
     "metricopt.methods": "errors estimate files registry process metrics statistics "
     "tasks learned_optimizers algorithm1",
     "metricopt.algorithm1.meta_preparation": "errors gaussian_processes tasks "
-    "algorithm1 methods",
+    "tasks algorithm1 methods",
     "metricopt.algorithm1.guided_method": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
     "metricopt.algorithm_s1": "errors process gaussian_processes tasks "
@@ -82,8 +82,8 @@ ROOMS = {
     "algorithm1.guided_method methods",
     "metricopt.algorithm1.metricopt_literal": "tasks algorithm1 "
     "algorithm1.meta_preparation methods",
-    "metricopt.on_outputs": "errors estimate reading.outputs metrics statistics tasks "
-    "algorithm1 methods",
+    "metricopt.on_outputs": "errors estimate process reading.outputs metrics "
+    "statistics tasks algorithm1 methods",
     "metricopt.algorithm_s1.supervision": "errors tasks algorithm_s1 on_outputs",
     "metricopt.finetuned": "errors estimate figures reading.inputs reading.meaning "
     "adapters metrics methods",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from metricopt.process.light_optimizers import LightAdam
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 LEADING = 0.05
@@ -117,7 +118,7 @@ def descend(
     where the scale is 0, and where the objective has no slope at all.
     """
     moved = torch.zeros_like(start, requires_grad=True)
-    optimizer = torch.optim.Adam([moved], lr=pace.rate, eps=SMALL)
+    optimizer = LightAdam([moved], lr=pace.rate, eps=SMALL)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, pace.steps)
     for _ in range(pace.steps):
         optimizer.zero_grad()

@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from metricopt.on_outputs.statistics_value import CostOfStatistics
+from metricopt.process.light_optimizers import LightLBFGS
 from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.contract import SeveralStatistics, Statistics
 from metricopt.statistics.many_classes import MANY
@@ -116,9 +117,7 @@ def calibrated(outputs: Tensor, targets: Tensor, weights: Tensor) -> Calibrated:
     rows, _, classes = outputs.shape
     logs = outputs.new_zeros(rows, 1, 1, requires_grad=True)
     shift = outputs.new_zeros(rows, 1, classes, requires_grad=True)
-    search = torch.optim.LBFGS(
-        [logs, shift], max_iter=40, line_search_fn="strong_wolfe"
-    )
+    search = LightLBFGS([logs, shift], max_iter=40, line_search_fn="strong_wolfe")
     share = weights / weights.sum(1, keepdim=True)
     places = targets[None, :, None].expand(rows, -1, 1)
 
@@ -131,7 +130,7 @@ def calibrated(outputs: Tensor, targets: Tensor, weights: Tensor) -> Calibrated:
         return found.detach()
 
     with torch.enable_grad():
-        search.step(loss)
+        search.step(loss)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         scaled = outputs * logs.exp() + shift
         scale, moved = logs.exp().flatten(), shift.detach()[:, 0]
