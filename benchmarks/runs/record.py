@@ -177,7 +177,7 @@ class RunRecord:
     def _content(self) -> dict[str, Any]:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         content["trace"] = [vars(point) for point in self.trace]
-        content["spec"] = {**self.spec.to_json(), FIELD: self.spec.digest}
+        content["spec"] = {**self.spec.content, FIELD: self.spec.digest}
         return {"schema": SCHEMA, **content}
 
     @classmethod

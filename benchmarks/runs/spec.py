@@ -139,7 +139,7 @@ class RunSpec:
     @cached_property
     def digest(self) -> str:
         """Identity of the run: sha256 of its canonical JSON, 64 hex digits."""
-        return digest_of(self.to_json())
+        return digest_of(self.content)
 
     @property
     def cell(self) -> tuple[str, str, str, str, str, int]:
@@ -161,13 +161,14 @@ class RunSpec:
         return Path(self.experiment, self.tier, f"{readable}-{self.digest[:8]}")
 
     @cached_property
-    def _json(self) -> dict[str, Any]:
-        content: dict[str, Any] = encode(self)
-        return content
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values, which all callers share: none may change them."""
+        return self.to_json()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return dict(self._json)
+        content: dict[str, Any] = encode(self)
+        return content
 
 
 def check_unique(specs: Iterable[RunSpec]) -> None:

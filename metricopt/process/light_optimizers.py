@@ -1,7 +1,7 @@
 """Optimizers of torch that do not load its compiler, which takes seconds.
 
-torch loads it where a group of parameters is added, gradients are reset, or Adam takes
-a step, to be left out there. A first call of `tune` would wait for that.
+torch loads its compiler to tell it to keep out where a group of parameters is added,
+gradients are reset, or Adam takes a step. A first call of `tune` would wait for that.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from torch.optim import LBFGS, Adam, Optimizer
 
 
 class _Light(Optimizer):
-    """An optimizer that is never compiled."""
+    """An optimizer without what torch tells its compiler."""
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; see torch."""

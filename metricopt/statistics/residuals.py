@@ -192,8 +192,9 @@ TIE = 1e-9
 def _deviances(values: Tensor, targets: Tensor) -> list[Tensor]:
     """Return terms of the deviances of Poisson and gamma, 0 where values are targets.
 
-    That of Poisson needs the residual beside the first, that of gamma the other two.
+    The deviance of Poisson needs the residual and the first of these, that of gamma
+    the other two.
     """
     values, positive = values.clamp_min(SMALL), targets.clamp_min(SMALL)
     logs = values.log() - positive.log()
-    return [targets.clamp_min(0) * logs, logs, targets / values - 1]
+    return [targets.clamp_min(0) * logs, logs, positive / values - 1]

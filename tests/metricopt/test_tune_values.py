@@ -47,7 +47,7 @@ def test_values_far_from_zero_gain_what_others_do(halves):
         assert network(inputs).numpy() == pytest.approx(shifted)
 
 
-@pytest.mark.parametrize("more", [0, 100_000])
+@pytest.mark.parametrize("more", [0, 100_000, -100_000])
 def test_a_bound_in_units_of_the_values_costs_no_more_than_it_has_to(halves, more):
     (own, truth), (others, other_truth) = more + np.array(halves(3.0))
     bound = at_least(mean_error, 10.0)
@@ -67,5 +67,7 @@ def test_values_of_half_precision_have_errors_beyond_its_squares(halves):
     assert shifted.dtype == np.float32
     assert mean_absolute_error(20 * truth, shifted) == pytest.approx(found.metric_after)
     assert found.metric_after < 0.9 * found.metric_before
+    merged = found.found.merge()(torch.tensor(own)).float()
+    assert merged.numpy() == pytest.approx(shifted, abs=2.1)  # as far as half can be
     with pytest.raises(ShapeError, match=re.escape("[N], got float16 [221, 1]")):
         found.shifted(own[:, None])

@@ -75,6 +75,9 @@ def case(request):
     return request.param, found, model, inputs, after
 
 
+FLAT = Meaning(flat=True)
+
+
 def assert_close(outputs, expected):
     bound = 1e-6 * max(1.0, expected.abs().max().item())
     torch.testing.assert_close(outputs, expected, rtol=1e-6, atol=bound)
@@ -165,11 +168,11 @@ def test_a_phi_of_images_is_loaded_with_the_options_of_the_call(tmp_path):
             load_phi(tmp_path / "phi.safetensors", adapter)
 
 
-def assert_merges(adapter):
+def assert_merges(adapter, inputs=INPUTS):
     phi = torch.linspace(-1, 1, adapter.size)
     with adapter.attach(phi), torch.no_grad():
-        after = adapter.network(INPUTS)
-    assert_close(adapter.merged(phi)(INPUTS).detach(), after)
+        after = adapter.network(inputs)
+    assert_close(adapter.merged(phi)(inputs).detach(), after)
 
 
 def test_tied_weights_stay_those_of_the_other_layer():
@@ -204,6 +207,37 @@ def test_a_merged_model_takes_one_image_without_a_batch(link):
     expected = adapter.predict(adapter.encode(few), phi[None])[0]
     assert_close(merged(few), expected)
     assert_close(merged(few[1]), expected[1])
+
+
+class Shared(nn.Module):
+    """Calls one activation on images and on their means."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut, self.last = nn.Conv2d(1, 8, 3), nn.Linear(8, 8)
+        self.shared = nn.Tanh()
+
+    def forward(self, images):
+        means = self.shared(self.cut(images)).mean((-2, -1))
+        return self.shared(self.last(means))
+
+
+@torch.no_grad()
+def test_a_site_that_runs_on_outputs_of_several_forms_is_merged():
+    assert_merges(FiLM(Shared(), IMAGES[:4], sites=["shared"]), IMAGES)
+
+
+@torch.no_grad()
+def test_a_merged_row_is_what_an_applied_one_is():
+    model = nn.Sequential(nn.Linear(64, 4), nn.Tanh(), nn.Linear(4, 1), nn.Flatten(0))
+    adapter = OutputOffsets(FiLM(model, INPUTS[:4], sites=["1"]), INPUTS[:4], FLAT)
+    phi = torch.linspace(-1, 1, adapter.size)
+    merged = adapter.merged(phi)
+    with adapter.attach(phi):
+        expected = model(INPUTS[:4])
+        assert_close(model(INPUTS[1]), expected[1:2])
+    assert_close(merged(INPUTS[:4]), expected)
+    assert_close(merged(INPUTS[1]), expected[1:2])
 
 
 @pytest.mark.parametrize("bias", [True, False])

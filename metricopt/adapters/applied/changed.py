@@ -66,7 +66,7 @@ def also_of_one(change: Change, dims: int, channels: int) -> Change:
 
     def changed(output: Any) -> Any:
         one = isinstance(output, Tensor) and output.ndim == dims - 1
-        if one and output.ndim > 1 and len(output) == channels:
+        if one and len(output) == channels:
             return change(output[None])[0]
         return change(output)
 

@@ -14,42 +14,63 @@ from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import logits_of, with_logits
 
 
-class ChannelAffine(nn.Module):
-    """Multiplies and shifts every channel, by [C] each.
+class _ByChannel(nn.Module):
+    """Changes every channel of outputs that have `dims` axes, or one less for one.
 
-    The axis of the channels is counted from the last: one example may come alone.
+    Where one example comes without a batch, its channels are first; else they are in
+    the axis 1 or -1.
     """
+
+    def __init__(self, axis: int, dims: int) -> None:
+        super().__init__()
+        self.axis, self.dims = axis, dims
+
+    def _axis(self, outputs: Tensor, channels: int) -> int:
+        alone = outputs.dim() == self.dims - 1 and outputs.shape[:1] == (channels,)
+        return 0 if alone and self.axis == 1 else self.axis
+
+    def _along(self, each: Tensor, outputs: Tensor) -> Tensor:
+        """Return numbers of the channels [C], to multiply or add to the outputs."""
+        shape = [1] * outputs.dim()
+        if shape:
+            shape[self._axis(outputs, len(each))] = -1
+        return each.view(shape)
+
+
+class ChannelAffine(_ByChannel):
+    """Multiplies and shifts every channel, by [C] each."""
 
     factor: Tensor
     shift: Tensor
 
-    def __init__(self, factor: Tensor, shift: Tensor, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
+    def __init__(self, factor: Tensor, shift: Tensor, axis: int, dims: int) -> None:
+        super().__init__(axis, dims)
         self.register_buffer("factor", factor)
         self.register_buffer("shift", shift)
 
     def forward(self, outputs: Tensor) -> Tensor:
         """Return outputs of the same shape."""
-        shape = [1] * outputs.dim()
-        shape[self.axis] = -1
-        factor = self.factor.view(shape).to(outputs.dtype)
-        return outputs * factor + self.shift.view(shape).to(outputs.dtype)
+        # Half precision may not hold what is multiplied and not yet shifted.
+        precise = torch.promote_types(outputs.dtype, torch.float32)
+        factor = self._along(self.factor, outputs).to(precise)
+        shift = self._along(self.shift, outputs).to(precise)
+        return (outputs.to(precise) * factor + shift).to(outputs.dtype)
 
 
-class ProbabilityShift(nn.Module):
+class ProbabilityShift(_ByChannel):
     """Shifts the logits of probabilities, or of their logarithms, by offsets [C].
 
-    They are multiplied by scales [C] before. The axis of the classes is counted from
-    the last.
+    They are multiplied by scales [C] before.
     """
 
     offsets: Tensor
     scales: Tensor
 
-    def __init__(self, offsets: Tensor, scales: Tensor, link: str, axis: int) -> None:
-        super().__init__()
-        self.link, self.axis = link, axis
+    def __init__(
+        self, offsets: Tensor, scales: Tensor, link: str, axis: int, dims: int
+    ) -> None:
+        super().__init__(axis, dims)
+        self.link = link
         limits = torch.finfo(offsets.dtype)
         self.least, self.most = limits.tiny, 1 - limits.eps / 2
         self.register_buffer("offsets", offsets)
@@ -57,18 +78,18 @@ class ProbabilityShift(nn.Module):
 
     def forward(self, outputs: Tensor) -> Tensor:
         """Return probabilities, or their logarithms, of the same shape."""
+        classes = self._axis(outputs, len(self.offsets))
         if self.link == "log-softmax":
-            return torch.log_softmax(self._moved(outputs), self.axis)
+            return torch.log_softmax(self._moved(outputs), classes)
         if self.link == "softmax":
             logs = outputs.clamp(min=self.least).log()
-            return torch.softmax(self._moved(logs), self.axis)
+            return torch.softmax(self._moved(logs), classes)
         inside = outputs.clamp(self.least, self.most)
         return self._moved(inside.log() - torch.log1p(-inside)).sigmoid()
 
     def _moved(self, logits: Tensor) -> Tensor:
-        shape = [1] * logits.dim()
-        shape[self.axis] = -1
-        return logits * self.scales.view(shape) + self.offsets.view(shape)
+        scales, offsets = (self._along(v, logits) for v in (self.scales, self.offsets))
+        return logits * scales + offsets
 
 
 class Followed(nn.Module):
@@ -103,15 +124,15 @@ def folded(
     """Return a layer whose outputs are multiplied and shifted, channel by channel.
 
     Factor and shift are [C], a factor of None is 1; the channels are in the axis 1 or
-    -1 of outputs with so many axes. The layer is changed in place where its weights can
-    take it, else a plain module is put around it.
+    -1 of outputs with `dims` axes, examples included. The layer is changed in place
+    where its weights can take it, else a plain module is put around it.
     """
     if not shift.any() and (factor is None or bool((factor == 1).all())):
         return layer
     weight: Tensor | None = getattr(layer, "weight", None)
     if AXES.get(type(layer).forward) != axis or weight is None or _is_watched(layer):
         whole = torch.ones_like(shift) if factor is None else factor
-        return nn.Sequential(layer, ChannelAffine(whole, shift, _last(axis, dims)))
+        return nn.Sequential(layer, ChannelAffine(whole, shift, axis, dims))
     scale = torch.ones_like(shift) if factor is None else factor
     bias: Tensor | None = getattr(layer, "bias", None)
     moved = shift.double()
@@ -136,13 +157,13 @@ def with_offsets(
 ) -> nn.Module:
     """Return a network with an offset [C] for every class of its outputs.
 
-    Outputs have so many axes. Logits, or values, are multiplied by scales [C] before,
-    if there are any. The network is changed in place where its last layer can take
-    them.
+    Outputs have `dims` axes, examples included. Logits, or values, are multiplied by
+    scales [C] before, if there are any. The network is changed in place where its last
+    layer can take them.
     """
     if not offsets.any() and (scales is None or bool((scales == 1).all())):
         return network
-    axis = -1 if meaning.layout == "tokens" or meaning.flat else 1
+    axis = 1 if meaning.layout == "channels" else -1
     layer = _last_layer(network)
     if layer is not None:
         own = AXES.get(type(layer).forward)
@@ -150,11 +171,10 @@ def with_offsets(
     factors = torch.ones_like(offsets) if scales is None else scales
     if layer is not None and meaning.link is None:
         return replaced(network, layer, folded(layer, scales, offsets, axis, dims))
-    last = _last(axis, dims)
     shift = (
-        ChannelAffine(factors, offsets, last)
+        ChannelAffine(factors, offsets, axis, dims)
         if meaning.link is None
-        else ProbabilityShift(offsets, factors, meaning.link, last)
+        else ProbabilityShift(offsets, factors, meaning.link, axis, dims)
     )
     if layer is None:
         return Followed(network, shift)
@@ -184,11 +204,6 @@ def unwrapped(network: nn.Module) -> nn.Module:
         if isinstance(module, DistributedDataParallel):
             network = replaced(network, module, module.module)
     return network
-
-
-def _last(axis: int, dims: int) -> int:
-    """Return an axis, 1 or -1, of outputs with so many axes, counted from the last."""
-    return axis if axis < 0 else axis - dims
 
 
 def _last_layer(network: nn.Module) -> nn.Module | None:
