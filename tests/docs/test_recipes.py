@@ -15,7 +15,8 @@ from tests.source_tree import ROOT
 
 RECIPES = ROOT / "docs" / "recipes"
 NOTES = """#!/bin/bash
-printf '%q ' "$@" >>"$NOTES"; echo >>"$NOTES"
+line=$(printf '%q ' "$@")
+echo "$line" >>"$NOTES"  # at once: hosts note theirs at the same time
 while (($#)); do
     if [[ $1 == --store ]]; then mkdir -p "$2" && touch "$2/record"; fi
     shift
