@@ -232,8 +232,9 @@ def _read(
     if meaning.truth == "numbers":
         require_finite("targets", truth)
         # Squared errors overflow in half precision.
-        wide = held.to(torch.promote_types(held.dtype, torch.float32))
-        split = as_split((wide, truth, own_columns), name="observe", device=CPU)
+        wide = held.to(CPU, torch.promote_types(held.dtype, torch.float32))
+        assert isinstance(split, Split)
+        split = Split(wide, split.targets, split.columns)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
     loss = _ProperLoss(meaning)

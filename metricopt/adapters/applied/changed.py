@@ -58,15 +58,22 @@ class Changed(nn.Module):
         )
 
 
+def is_alone(output: Tensor, dims: int, channels: int) -> bool:
+    """Return whether an output is that of one example without its batch.
+
+    With a batch, it has so many axes, and so many channels second.
+    """
+    return output.ndim == dims - 1 and output.shape[:1] == (channels,)
+
+
 def also_of_one(change: Change, dims: int, channels: int) -> Change:
     """Return a change that takes the output of one example without its batch, too.
 
-    With a batch, the output has so many axes, and so many channels second.
+    See `is_alone`.
     """
 
     def changed(output: Any) -> Any:
-        one = isinstance(output, Tensor) and output.ndim == dims - 1
-        if one and len(output) == channels:
+        if isinstance(output, Tensor) and is_alone(output, dims, channels):
             return change(output[None])[0]
         return change(output)
 

@@ -9,6 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.parametrize import is_parametrized
 
+from metricopt.adapters.applied.changed import is_alone
 from metricopt.adapters.network_cut import TRACE_ERRORS, SiteTracer
 from metricopt.reading.meaning import Meaning
 from metricopt.reading.outputs import logits_of, with_logits
@@ -26,8 +27,8 @@ class _ByChannel(nn.Module):
         self.axis, self.dims = axis, dims
 
     def _axis(self, outputs: Tensor, channels: int) -> int:
-        alone = outputs.dim() == self.dims - 1 and outputs.shape[:1] == (channels,)
-        return 0 if alone and self.axis == 1 else self.axis
+        alone = self.axis == 1 and is_alone(outputs, self.dims, channels)
+        return 0 if alone else self.axis
 
     def _along(self, each: Tensor, outputs: Tensor) -> Tensor:
         """Return numbers of the channels [C], to multiply or add to the outputs."""
