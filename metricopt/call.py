@@ -238,7 +238,9 @@ class FinetuneCall:
         place = self.adapter.parts.get("offsets")
         if place is None or not isinstance(outputs, Tensor):
             return None
-        return shift_lines(outputs, place, self.adapter.size)
+        standard = self.adapter.standard
+        unit = None if standard is None else standard.unit
+        return shift_lines(outputs, place, self.adapter.size, unit)
 
     def _untouched(self) -> Finetuned:
         """Return the untouched network, the first query, as a result."""

@@ -14,7 +14,6 @@ from metricopt.adapters.base import NetworkAdapter
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
 from metricopt.adapters.output_offsets import OutputOffsets, Unmodulated
 from metricopt.adapters.output_offsets import columns as columns_of
-from metricopt.adapters.standard import Standard
 from metricopt.confirmed_call import CONFIRMING
 from metricopt.errors import ConfigError, DataError, described, require_kind
 from metricopt.finetune import DEFAULTS, asked_metric, improved
@@ -70,7 +69,8 @@ def tune(
 
     Args:
         outputs: logits, decision values, probabilities or predicted values, [N, C],
-            [N] for two classes, or [N, C, ...]; a tensor or an array. Outputs in [0, 1]
+            [N] for two classes, or [N, C, ...]; a tensor or an array, and a function of
+            your own gets outputs, targets and columns as the same. Outputs in [0, 1]
             are probabilities if targets are zeros and ones or all rows sum to 1, unless
             `outputs="logits"` is set. With `outputs="probabilities"`, sums within .05
             of 1 are rounding.
@@ -178,22 +178,11 @@ def _adapter(given: Given, groups: GroupNames | None) -> NetworkAdapter:
             meaning,
             count,
             dims=max(2, first.ndim),
-            scaled=count <= DIRECT_LIMIT and _scaled(given, count),
+            scaled=count <= DIRECT_LIMIT,
         )
     number = len(groups.names)
     shifted = ShiftedByGroup(network, groups=number, outputs=count, meaning=meaning)
     return GroupOffsets(shifted)
-
-
-def _scaled(given: Given, columns: int) -> bool | Standard:
-    """Return the standard that predicted values are scaled by; scores have none."""
-    if given.meaning.truth != "numbers":
-        return True
-    outputs, targets = given.observe.batch(slice(None)), given.observe.targets
-    assert isinstance(targets, Tensor)
-    pair = (tensors_of(outputs)[0], targets)
-    apart = (each.movedim(1, -1) if each.ndim > 1 else each for each in pair)
-    return Standard.of(*(each.reshape(-1, columns) for each in apart))
 
 
 def _checked(options: FinetuneOptions, settings: dict[str, Any]) -> FinetuneOptions:
@@ -229,6 +218,7 @@ def _read(
     _require_columns(black_box, own_columns)
     split = as_split((held, truth, own_columns), name="observe", device=CPU)
     meaning = _meaning(held, split.targets, black_box, options.outputs)
+    meaning = replace(meaning, arrays=isinstance(outputs, np.ndarray))
     if meaning.truth == "numbers":
         require_finite("targets", truth)
         # Squared errors overflow in half precision.

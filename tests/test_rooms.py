@@ -55,8 +55,8 @@ ROOMS = {
     "metricopt.statistics": "errors registry reading.columns reading.outputs "
     "detection metrics structured",
     "metricopt.reading": "errors registry reading.columns reading.inputs "
-    "reading.outputs reading.meaning tasks.sampling tasks.examples tasks.row_losses "
-    "adapters metrics",
+    "reading.outputs reading.layout reading.meaning tasks.sampling tasks.examples "
+    "tasks.row_losses adapters metrics",
     "metricopt.tasks": "errors registry process reading reading.columns "
     "reading.inputs reading.outputs reading.meaning tasks.sampling tasks.examples "
     "tasks.row_losses adapters detection metrics losses statistics",

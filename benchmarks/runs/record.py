@@ -228,7 +228,9 @@ class RunRecord:
 def _check_complete(content: Mapping[str, Any]) -> None:
     """Check that no field is missing, as one with a default could be."""
     parts = [("a record", RunRecord, content)]
-    parts += [("a trace point", TracePoint, point) for point in content["trace"]]
+    parts += [
+        ("a trace point", TracePoint, point) for point in content.get("trace", ())
+    ]
     for what, kind, part in parts:
         missing = {item.name for item in fields(kind)} - part.keys()
         if missing:

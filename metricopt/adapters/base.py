@@ -11,7 +11,7 @@ from metricopt.adapters.blocks import PhiBlocks, quarters
 from metricopt.errors import ShapeError
 from metricopt.process.keeping import evaluating
 from metricopt.reading.inputs import Inputs
-from metricopt.reading.outputs import Outputs
+from metricopt.reading.outputs import Outputs, Standard
 
 Features = tuple[Tensor, ...]
 """Cached activations at the first site; the first axis of every tensor is N."""
@@ -25,9 +25,12 @@ class Adapter(ABC):
 
     Attributes:
         size: number d of adapter parameters.
+        standard: what offsets of predicted values are in units of, and scales leave
+            alone; None if offsets are in units of the outputs.
     """
 
     size: int
+    standard: Standard | None = None
 
     @property
     def parts(self) -> dict[str, slice]:

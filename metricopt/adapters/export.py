@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from metricopt.adapters.base import NetworkAdapter
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.files import read_own, user_path, write_atomically
+from metricopt.reading.outputs import Standard
 
 _FORMAT = "metricopt-phi-1"
 LISTED = 3
@@ -44,6 +45,9 @@ def save_phi(
 def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
     """Read phi back, for the same adapter on the same theta.
 
+    phi of predicted values may be in units of their spread, as those of `finetune` are.
+    An adapter without a standard gets them in the units of the outputs.
+
     Args:
         path: a file written by `save_phi`.
         adapter: the adapter that phi is for.
@@ -62,6 +66,9 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
             f"{user_path(path)} was not written by save_phi: it holds no phi"
         )
     own = _metadata(adapter)
+    standard = None if adapter.standard is not None else _standard(path, saved)
+    if standard is not None:
+        saved = {key: saved[key] for key in saved if key not in standard._fields}
     for key in own | saved:  # what only the file names is a difference, too
         before, now = saved.get(key), own.get(key)
         if before != now:
@@ -77,8 +84,30 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
             f"{path} must hold finite floating-point numbers, got {phi.dtype} or a "
             "number that is not finite; save phi again"
         )
+    if standard is not None:
+        phi = _in_units_of_outputs(phi, adapter, standard)
     weight = next(adapter.network.parameters(), phi)
     return phi.to(weight.device)
+
+
+def _standard(path: object, saved: Mapping[str, str]) -> Standard | None:
+    """Return the standard of a saved phi, if it has one."""
+    try:
+        return Standard.described(saved)
+    except ValueError as error:
+        raise ConfigError(f"{path} is damaged: {error}; save phi again") from error
+
+
+def _in_units_of_outputs(
+    phi: Tensor, adapter: NetworkAdapter, standard: Standard
+) -> Tensor:
+    """Return phi [d] with the same effect without a standard."""
+    offsets, scales = adapter.parts["offsets"], adapter.parts["scales"]
+    centre, unit = (torch.tensor(each, dtype=torch.float64) for each in standard)
+    moved = phi[offsets] * unit + centre * -torch.expm1(phi[scales].double())
+    found = phi.clone()
+    found[offsets] = moved.to(phi.dtype)
+    return found
 
 
 def fingerprint(network: nn.Module) -> str:

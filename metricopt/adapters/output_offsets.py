@@ -19,12 +19,12 @@ from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.group_offsets import GroupOffsets
-from metricopt.adapters.standard import Standard
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.outputs import (
     Outputs,
+    Standard,
     each,
     joined,
     logits_of,
@@ -41,8 +41,8 @@ class OutputOffsets(NetworkAdapter):
     phi holds the parameters of the other adapter, then the C offsets, in the units of
     the outputs. Where outputs are probabilities, their logits are shifted, so that they
     stay probabilities. If `scaled`, C logarithms of scales follow: an output is scaled,
-    then shifted. Scales that are alike are a temperature. Predicted values may have a
-    `Standard`, in whose units offsets are then: far from 0, a scale would be a shift,
+    then shifted. Scales that are alike are a temperature. Where the meaning of values
+    has a `Standard`, offsets are in its units: far from 0, a scale would be a shift,
     first of all.
 
     Args:
@@ -52,7 +52,7 @@ class OutputOffsets(NetworkAdapter):
         outputs: number of outputs C; None to run the network on one example.
         dims: axes of what the network returns, that of the examples included; where
             `outputs` is None, what it returned has so many.
-        scaled: whether there are scales; a `Standard` for those of predicted values.
+        scaled: whether there are scales.
 
     Raises:
         ConfigError: if the network does not return one tensor.
@@ -66,10 +66,10 @@ class OutputOffsets(NetworkAdapter):
         outputs: int | None = None,
         *,
         dims: int = 2,
-        scaled: bool | Standard = False,
+        scaled: bool = False,
     ) -> None:
         self.inner, self.meaning = inner, meaning
-        self.standard = scaled if isinstance(scaled, Standard) else None
+        self.standard = meaning.standard if scaled else None
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
         if outputs is None:
@@ -158,7 +158,9 @@ class OutputOffsets(NetworkAdapter):
             return offsets, None
         scales = logarithms[0].exp()
         if self.standard is not None:
-            centre, unit = (each.to(phi.device).double() for each in self.standard)
+            centre, unit = (
+                offsets.new_tensor(each, dtype=torch.float64) for each in self.standard
+            )
             scales = scales.double()
             offsets = offsets.double() * unit + centre * (1 - scales)
         return offsets, scales
@@ -175,8 +177,7 @@ class OutputOffsets(NetworkAdapter):
         if self._kinds == 2:
             shifted["scales"] = "yes"
         if self.standard is not None:
-            for name, values in self.standard._asdict().items():
-                shifted[name] = " ".join(f"{value:.9g}" for value in values.tolist())
+            shifted |= self.standard.describe()
         return inner | shifted
 
     def _shared(self, features: Features, phi: Tensor) -> Tensor:
@@ -204,11 +205,15 @@ class OutputOffsets(NetworkAdapter):
 class OffsetsAlone(Adapter):
     """Offsets of C outputs that are known already: no network runs.
 
-    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets`.
+    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets`, where there
+    may be a standard, too.
     """
 
-    def __init__(self, outputs: int, *, scaled: bool = False) -> None:
+    def __init__(
+        self, outputs: int, *, scaled: bool = False, standard: Standard | None = None
+    ) -> None:
         self._outputs, self._kinds = outputs, 2 if scaled else 1
+        self.standard = standard
         self.size = self._kinds * outputs
 
     @property
@@ -222,12 +227,13 @@ class OffsetsAlone(Adapter):
 
     def predict(self, features: Features, phi: Tensor) -> Tensor:
         """Return the outputs under every phi; see `Adapter`."""
-        return _shifted(features[0][None], phi)
+        return _shifted(features[0][None], phi, self.standard)
 
     def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
         """Return the outputs under every phi on its own n examples; see `Adapter`."""
         outputs = features[0]
-        return _shifted(outputs.view(len(phi), -1, *outputs.shape[1:]), phi)
+        rows = outputs.view(len(phi), -1, *outputs.shape[1:])
+        return _shifted(rows, phi, self.standard)
 
 
 def _places(start: int, outputs: int, kinds: int) -> dict[str, slice]:
@@ -255,9 +261,9 @@ def _shifted(
         if standard is None:
             scaled = finite * factors
         else:
-            centre = standard.centre.view([1, *shape[1:]]).to(outputs)
+            centre = outputs.new_tensor(standard.centre).view([1, *shape[1:]])
             scaled = (finite - centre) * factors + centre
-            offsets = offsets * standard.unit.to(offsets)
+            offsets = offsets * offsets.new_tensor(standard.unit)
         outputs = torch.where(masked, outputs, scaled)
     return outputs + offsets.view(shape).to(outputs)
 
@@ -348,7 +354,7 @@ class MeantAdapter(Adapter):
 
     def __init__(self, inner: Adapter, meaning: Meaning) -> None:
         self.inner, self.meaning = inner, meaning
-        self.size = inner.size
+        self.size, self.standard = inner.size, inner.standard
         self._offsets: OutputOffsets | GroupOffsets | None = None
         if isinstance(inner, OutputOffsets | GroupOffsets) and inner.meaning == meaning:
             self._offsets = inner

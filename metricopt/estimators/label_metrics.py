@@ -128,7 +128,7 @@ class LabelMetric:
             ConfigError: if nobody says which direction is better.
         """
 
-        def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
+        def read(outputs: Tensor, targets: Any) -> tuple[Array, Array]:
             return classes[_array(targets)], self._read(outputs, classes)
 
         return self._made(read, higher_is_better, columns)
@@ -144,14 +144,14 @@ class LabelMetric:
             ConfigError: if nobody says which direction is better.
         """
 
-        def read(outputs: Tensor, targets: Tensor) -> tuple[Array, Array]:
+        def read(outputs: Tensor, targets: Any) -> tuple[Array, Array]:
             return _array(targets), _array(outputs)
 
         return self._made(read, higher_is_better, columns)
 
     def _made(
         self,
-        read: Callable[[Tensor, Tensor], tuple[Array, Array]],
+        read: Callable[[Tensor, Any], tuple[Array, Array]],
         higher_is_better: bool | None,
         columns: Mapping[str, str],
     ) -> Metric:
@@ -165,12 +165,12 @@ class LabelMetric:
             )
         better = higher_is_better if better is None else better
 
-        def called(outputs: Tensor, targets: Tensor, **more: Any) -> object:
+        def called(outputs: Any, targets: Any, **more: Any) -> object:
             given = {name: _array(more[column]) for name, column in columns.items()}
             with warnings.catch_warnings():
                 # A metric that is not defined gives no number, which is refused.
                 warnings.filterwarnings("ignore", ".*ill-defined")
-                pair = read(outputs, targets)
+                pair = read(torch.as_tensor(outputs), targets)
                 value = self.function(*pair[:: -1 if self.swapped else 1], **given)
             return value if self.sign > 0 else -value
 

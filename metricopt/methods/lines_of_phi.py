@@ -3,6 +3,8 @@
 What one number can gain is found in a few queries, before any search of all of phi.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,7 +23,9 @@ APART = 4
 """Most outputs that are shifted one at a time."""
 
 
-def shift_lines(outputs: Tensor, place: slice, size: int) -> Tensor:
+def shift_lines(
+    outputs: Tensor, place: slice, size: int, unit: Sequence[float] | None = None
+) -> Tensor:
     """Return lines of phi along which outputs are shifted.
 
     All outputs together, then each, if there are a few. A unit is the standard
@@ -31,12 +35,15 @@ def shift_lines(outputs: Tensor, place: slice, size: int) -> Tensor:
         outputs: untouched outputs of N examples, [N, C, ...].
         place: place of the C offsets in phi.
         size: size d of phi.
+        unit: what each of the C offsets is measured in; None for the units of outputs.
 
     Returns:
         Lines, shape [L, d].
     """
     columns = outputs.transpose(0, 1).flatten(1)
     spread = columns.std(1, correction=0).cpu().float()
+    if unit is not None:
+        spread /= torch.tensor(unit)
     kinds = [spread]
     if 1 < len(spread) <= APART:
         kinds += list(torch.diag(spread))

@@ -14,7 +14,7 @@ from torch import Tensor
 from metricopt.errors import ConfigError, require_choice, require_kind
 from metricopt.metrics.base import METRICS, Metric, ValueRange
 from metricopt.reading.argument_order import TARGETS_FIRST, Order, order_of
-from metricopt.reading.columns import Columns, apart, copied
+from metricopt.reading.columns import Columns, apart, as_array, copied
 from metricopt.reading.expected import ANY, Limits, probabilities, unwrapped
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.other_packages import (
@@ -156,9 +156,11 @@ class CallableMetric(Metric):
 
     def _called(self, outputs: Outputs, targets: Targets, columns: Columns) -> object:
         meaning = self._meaning or PLAIN
-        return self._function(
-            meaning.outward(outputs), meaning.outward_targets(targets), **columns
-        )
+        given: list[Any] = [meaning.outward(outputs), meaning.outward_targets(targets)]
+        if meaning.arrays:
+            given = [as_array(part) for part in given]
+            columns = {name: as_array(part) for name, part in columns.items()}
+        return self._function(*given, **columns)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the classes are in outputs for every pixel or token."""
+"""Where the classes are in outputs for every pixel or token, and what label is none."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -10,6 +10,8 @@ from metricopt.errors import ConfigError
 
 Layout = Literal["rows", "channels", "tokens"]
 """Where the classes of an example are: [N, C], [N, C, ...] or [N, ..., C]."""
+IGNORED = -100
+"""Label that torch's losses and token classifiers leave out by default."""
 
 
 def layout_of(
@@ -39,6 +41,13 @@ def layout_of(
     if all(fit.values()):
         return _settled(outputs, targets[: len(outputs)], loss)
     return next((layout for layout, fits in fit.items() if fits), None)
+
+
+def ignored_label(loss: Any) -> int:
+    """Return the label that a loss leaves out, of torch's default if it names none."""
+    given = getattr(loss, "keywords", {}).get("ignore_index")  # of a `partial`
+    found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
+    return found
 
 
 def _settled(outputs: Tensor, targets: Tensor, loss: Any) -> Layout:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from metricopt.errors import DataError, LossError, MetricOptError, described, said
-from metricopt.reading.meaning import OF_LOGITS, OF_SHARES, ignored_label
+from metricopt.reading.layout import ignored_label
+from metricopt.reading.meaning import OF_LOGITS, OF_SHARES
 from metricopt.reading.outputs import Outputs, Targets
 from metricopt.tasks.row_losses import Loss, RowLosses, loss_name
 

@@ -7,18 +7,19 @@ their form into that of methods, and `outward` turns it back.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
 from metricopt.errors import ConfigError, described, require_choice
-from metricopt.reading.layout import Layout, layout_of
+from metricopt.reading.layout import Layout, ignored_label, layout_of
 from metricopt.reading.outputs import (
     ROUNDED,
     UNIT,
     Outputs,
+    Standard,
     Targets,
     are_embeddings,
     are_logarithms,
@@ -52,6 +53,9 @@ class Meaning:
             targets are no labels.
         column: whether labels were given as [N, 1].
         doubt: what looks wrong with the targets, a sentence; "" if nothing does.
+        arrays: whether outputs were given as an array of numpy, not as a tensor, so
+            that a function of the user's own gets arrays.
+        standard: what predicted values are measured from, and in; None for others.
 
     Raises:
         ConfigError: if `kind`, `truth`, `layout` or `link` is none of those above.
@@ -66,6 +70,8 @@ class Meaning:
     stored: torch.dtype | None = None
     column: bool = False
     doubt: str = ""
+    arrays: bool = False
+    standard: Standard | None = None
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, Kind)
@@ -181,8 +187,6 @@ OF_LOGITS = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MultiLabelSoftMarginL
 """Losses that say what outputs are, even where all of them lie in [0, 1]."""
 OF_SHARES = (nn.BCEWithLogitsLoss, nn.BCELoss)
 """Losses whose targets may be any number in [0, 1]: the share of a label."""
-IGNORED = -100
-"""Label that torch's losses and token classifiers leave out by default."""
 
 
 def meaning_of(
@@ -228,7 +232,7 @@ def meaning_of(
         doubt = _misshapen(targets, columns.shape[1]) if in_column else ""
         return Meaning(given or "raw", flat=flat, doubt=doubt)
     ignored = ignored_label(loss) if layout != "rows" else None
-    classes = columns.shape[-1 if layout == "tokens" else 1]
+    classes = columns.shape[axis := -1 if layout == "tokens" else 1]
     counted = targets if ignored is None else targets[targets != ignored]
     same = targets.ndim == columns.ndim or classes == 1
     numbers = type(loss) in REGRESSION or given == "values"
@@ -239,17 +243,10 @@ def meaning_of(
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
         doubt = MIXED if mixed else _doubt(columns, counted, classes, truth, same)
-        void = _void(counted, classes) if doubt and meaning.is_dense else ""
-        return replace(meaning, doubt=doubt + void)
+        standard = Standard.of(columns, targets, axis) if kind == "values" else None
+        return replace(meaning, doubt=doubt, standard=standard)
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
-
-
-def ignored_label(loss: Any) -> int:
-    """Return the label that a loss leaves out, of torch's default if it names none."""
-    given = getattr(loss, "keywords", {}).get("ignore_index")  # of a `partial`
-    found: int = getattr(loss, "ignore_index", IGNORED) if given is None else given
-    return found
 
 
 def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
@@ -301,13 +298,15 @@ def _doubt(
         return ONE_HOT
     if truth != "other" or same or targets.is_complex() or not targets.numel():
         return ""
+    void = _void(targets, classes) if outputs.ndim > 2 else ""
     if targets.is_floating_point():
-        return _misshapen(targets, classes)
+        found = _misshapen(targets, classes)
+        return found and found + void
     low, high = targets.long().aminmax()
     return (
         f"targets are whole numbers from {low} to {high}, no labels of {classes} "
         f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
-        "own can read them."
+        f"own can read them.{void}"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import fields, is_dataclass
-from typing import Any, Generic, Literal, TypeGuard, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,55 @@ STRUCTURED: tuple[Reads, ...] = ("detections", "poses", "spans", "sentences")
 
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""
+
+
+class Standard(NamedTuple):
+    """What predicted values are measured from, and in: a scale leaves the centre alone.
+
+    Attributes:
+        centre: median of every output, C numbers.
+        unit: half of the distance between the quartiles of its targets, or 1 if they
+            are alike, C numbers. Predictions may hardly differ.
+    """
+
+    centre: tuple[float, ...]
+    unit: tuple[float, ...]
+
+    @classmethod
+    def of(cls, outputs: Tensor, targets: Tensor, axis: int = 1) -> "Standard":
+        """Return the standard of predicted values [n, C, ...] and of targets [N, ...].
+
+        The C outputs lie along an axis, and so do their targets, if they have it.
+        """
+        width, pair = outputs.shape[axis], [outputs, targets]
+        if targets.ndim == outputs.ndim:
+            pair = [part.movedim(axis, -1) for part in pair]
+        outputs, targets = (part.reshape(-1, width) for part in pair)
+        ordered, count = targets.sort(0).values, len(targets)
+        # As numbers: targets may be whole, or beyond what half precision holds.
+        unit = (ordered[3 * count // 4] - ordered[count // 4]).double() / 2
+        unit = unit.where(unit > 0, torch.ones_like(unit))
+        centre = outputs.double().median(0).values
+        return cls(tuple(centre.tolist()), tuple(unit.tolist()))
+
+    def describe(self) -> dict[str, str]:
+        """Return both as texts, by name."""
+        return {
+            name: " ".join(f"{value:.9g}" for value in values)
+            for name, values in self._asdict().items()
+        }
+
+    @classmethod
+    def described(cls, texts: Mapping[str, str]) -> "Standard | None":
+        """Return the standard of texts by name; None where they tell of none.
+
+        Raises:
+            ValueError: if they are no numbers.
+        """
+        if not all(name in texts for name in cls._fields):
+            return None
+        return cls(*(tuple(map(float, texts[name].split())) for name in cls._fields))
+
 
 UNIT = 1e-3
 """How far the length of an embedding, or the sum of probabilities, may be from 1."""

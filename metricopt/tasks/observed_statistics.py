@@ -72,7 +72,8 @@ class ObservedStatistics:
         The network need not run.
         """
         outputs = self.outputs(torch.zeros(1, self.size))[0]
-        adapter = OffsetsAlone(outputs.shape[1], scaled="scales" in self.parts)
+        scaled, standard = "scales" in self.parts, self._judge.adapter.standard
+        adapter = OffsetsAlone(outputs.shape[1], scaled=scaled, standard=standard)
         known = EncodedSplit((outputs,), self._targets)
         return ObservedStatistics(Judge(adapter, known), self.kind, self.clusters)
 

@@ -19,8 +19,9 @@ PINBALL = partial(mean_pinball_loss, alpha=0.9)
 VALUES = Meaning("values", "numbers")
 
 
-def splits(grades=False):
+def splits(grades=False, more=0):
     inputs, targets = load_diabetes(return_X_y=True)
+    targets += more
     if grades:
         targets = np.digitize(targets, (80, 120, 170, 240)).astype(float)
     inputs, targets = torch.tensor(20 * inputs).float(), torch.tensor(targets).float()
@@ -59,8 +60,9 @@ def improved(network, train, observe, metric, **settings):
     )
 
 
-def test_a_loss_of_values_is_at_least_as_good_as_with_twenty_shifts():
-    train, observe, test = splits()
+@pytest.mark.parametrize("more", [0, 10_000])
+def test_a_loss_of_values_is_at_least_as_good_as_with_twenty_shifts(more, tmp_path):
+    train, observe, test = splits(more=more)
     network = trained(train)
     spread = observe.targets.std()
     shifts = torch.linspace(-1.5, 1.5, 20) * spread
@@ -72,6 +74,11 @@ def test_a_loss_of_values_is_at_least_as_good_as_with_twenty_shifts():
     assert "residuals" in found.evidence.reason
     assert found.metric_after <= min(tried) * 1.02
     merged = found.merge()
+    found.save(tmp_path / "phi")
+    for made in (found.adapter, metricopt.auto_adapter(network, train.inputs[:4])):
+        with made.attach(metricopt.load_phi(tmp_path / "phi", made)):
+            again = values(network, test)
+        torch.testing.assert_close(again, values(merged, test))
     after = PINBALL(test.targets, values(merged, test))
     assert after < 0.6 * before
     assert after <= by_hand * 1.02

@@ -257,7 +257,7 @@ def test_a_scorer_gets_what_it_requests_over_what_it_was_made_with():
 def test_metrics_of_ours_get_their_columns(routing):
     @partial(make_metric, higher_is_better=True)
     def right(outputs, targets, money):
-        return float(((outputs > 0).numpy() == targets.numpy())[money > 1].mean())
+        return ((outputs > 0) == targets)[money > 1].mean()
 
     found = prefit(right).fit(INPUTS, LABELS, money=1.0 + SEX)
     chosen = (Fitted().predict(INPUTS) == LABELS)[SEX == 1]

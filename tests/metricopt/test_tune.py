@@ -167,8 +167,8 @@ def test_a_function_of_the_users_gets_outputs_in_their_own_form():
 
     def cost(y_true, y_prob):
         seen.append((float(y_prob.min()), float(y_prob.max()), y_prob.ndim))
-        missed = ((y_prob < 0.5) & (y_true == 1)).float().mean()
-        return missed * 5 + ((y_prob >= 0.5) & (y_true == 0)).float().mean()
+        missed = ((y_prob < 0.5) & (y_true == 1)).mean()
+        return missed * 5 + ((y_prob >= 0.5) & (y_true == 0)).mean()
 
     found = tune(share, labels, cost, higher_is_better=False, **QUICK)
     assert all(low >= 0 and high <= 1 and axes == 1 for low, high, axes in seen)

@@ -277,3 +277,29 @@ def test_an_example_that_is_no_input_is_refused_when_it_is_read() -> None:
         lazy = metricopt.LazySplit(examples)
         with pytest.raises(DataError, match=text):
             lazy.batch(slice(2))
+
+
+@pytest.mark.parametrize("form", [np.asarray, torch.as_tensor])
+def test_a_function_of_known_outputs_gets_the_form_they_were_given_in(
+    form: Any,
+) -> None:
+    """The mean of zeros and ones is one to numpy, and to torch an error."""
+    got = []
+
+    def within(outputs: Any, targets: Any, tolerance: Any) -> Any:
+        got.extend(map(type, (outputs, targets, tolerance)))
+        near = abs(outputs - targets) < tolerance
+        return near.mean() if form is np.asarray else near.double().mean()
+
+    values = torch.linspace(0, 9, 60, dtype=torch.float64)
+    given = form(1.5 * values), form(values)
+    found = metricopt.tune(
+        *given,
+        within,
+        columns={"tolerance": torch.ones(60)},
+        higher_is_better=True,
+        queries=20,
+        progress=False,
+    )
+    assert set(got) == {type(given[0])}
+    assert found.metric_after > 0.9 > found.metric_before

@@ -88,6 +88,7 @@ def test_bad_records(fields, message):
         (lambda c: c.pop("seeds"), "a record lacks seeds"),
         (lambda c: c.update(sedes={}), r"complete record: .*extra fields .*\(sedes\)"),
         (lambda c: c.pop("digest"), "a record lacks digest"),
+        (lambda c: c.pop("trace"), "a record lacks trace"),
         (lambda c: c["trace"][0].pop("step"), "a trace point lacks step"),
         (lambda c: c["trace"][0].update(stp=1), r"extra fields .*\(stp\) .*trace\[0\]"),
         (

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import struct
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from metricopt.adapters.film import FiLM
 from metricopt.adapters.output_offsets import OutputOffsets
 from metricopt.errors import ConfigError, ShapeError
 from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Standard
 from tests.metricopt import adapter_networks as networks
 from tests.metricopt.adapter_networks import IMAGES, resnet
 
@@ -104,6 +106,35 @@ def test_offsets_of_outputs_with_another_meaning_are_refused(tmp_path, meaning, 
     assert torch.equal(load_phi(path, stored), phi)
     save_phi(path, phi, stored)
     assert torch.equal(load_phi(path, plain), phi)
+
+
+def test_phi_in_units_of_a_spread_is_loaded_in_those_of_the_outputs(tmp_path):
+    network, path = networks.mlp(), tmp_path / "phi"
+    inner = DynamicBias(network, size=3)
+    vectors = torch.zeros(2, network[0].in_features)
+    values = Meaning("values", "numbers")
+    plain = OutputOffsets(inner, vectors, values, scaled=True)
+    count = plain.outputs
+    centre, unit = tuple(map(float, range(count))), (2.0,) * count
+    meaning = replace(values, standard=Standard(centre, unit))
+    saved = OutputOffsets(inner, vectors, meaning, scaled=True)
+    phi = torch.linspace(-1, 1, saved.size)
+    save_phi(path, phi, saved)
+    assert torch.equal(load_phi(path, saved), phi)
+    found = load_phi(path, plain)
+    assert torch.equal(found[:3], phi[:3])
+    for ours, theirs in zip(plain.affine(found), saved.affine(phi), strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+    other = replace(values, standard=Standard(centre, (3.0,) * count))
+    with pytest.raises(ConfigError, match=r"saved for unit 2 .* has unit 3 "):
+        load_phi(path, OutputOffsets(inner, vectors, other, scaled=True))
+    save_phi(path, phi, plain)
+    with pytest.raises(ConfigError, match="saved for centre None"):
+        load_phi(path, saved)
+    texts = plain.describe() | {"centre": "x", "unit": "1"}
+    save_file({"phi": phi}, path, metadata=texts)
+    with pytest.raises(ConfigError, match=r"phi is damaged: could not .*'x'; save phi"):
+        load_phi(path, plain)
 
 
 def test_the_home_folder_has_its_short_name(tmp_path, monkeypatch):

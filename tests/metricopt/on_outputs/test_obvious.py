@@ -11,11 +11,11 @@ from sklearn.metrics import f1_score, mean_absolute_error
 
 import metricopt
 from metricopt import FinetuneOptions, tune
-from metricopt.adapters.standard import Standard
 from metricopt.methods.attempts import Obvious
 from metricopt.methods.guided_cma import GuidedCMA
 from metricopt.methods.lines_of_phi import shift_lines
 from metricopt.methods.result import Budget
+from metricopt.reading.outputs import Standard
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
 from tests.metricopt.improving import OBSERVE, improve, macro_f1
@@ -83,7 +83,8 @@ def test_one_shift_of_predicted_values_is_as_good_as_the_best_of_twenty():
     found = tune(outputs, truth, "neg_mean_absolute_error", **QUICK)
     said = by_name(found)["one shift"]
     (shift,) = (each.phi for each in found.found.attempts)
-    unit = Standard.of(torch.tensor(outputs), torch.tensor(truth)).unit
+    pair = (torch.tensor(each)[:, None] for each in (outputs, truth))
+    (unit,) = Standard.of(*pair).unit
     moved = outputs + (shift[0] * unit).item()
     assert shift[1] == 0
     assert said.value == pytest.approx(-mean_absolute_error(truth, moved), rel=0.01)
