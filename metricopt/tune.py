@@ -27,6 +27,7 @@ from metricopt.options import FRAMING_QUERIES, FinetuneOptions
 from metricopt.process.seeding import make_generator
 from metricopt.reading.callables import CallableMetric
 from metricopt.reading.columns import (
+    NO_COLUMNS,
     Columns,
     GroupNames,
     as_columns,
@@ -69,11 +70,11 @@ def tune(
 
     Args:
         outputs: logits, decision values, probabilities or predicted values, [N, C],
-            [N] for two classes, or [N, C, ...]; a tensor or an array, and a function of
-            your own gets outputs, targets and columns as the same. Outputs in [0, 1]
-            are probabilities if targets are zeros and ones or all rows sum to 1, unless
-            `outputs="logits"` is set. With `outputs="probabilities"`, sums within .05
-            of 1 are rounding.
+            [N] for two classes, or [N, C, ...]; a tensor or an array. If they are an
+            array, a function of your own gets arrays: outputs, targets and columns.
+            Outputs in [0, 1] are probabilities if targets are zeros and ones or all
+            rows sum to 1, unless `outputs="logits"` is set. With
+            `outputs="probabilities"`, sums within .05 of 1 are rounding.
         targets: whole numbers [N], zeros and ones [N, K] for several labels, or
             numbers.
         metric: whatever `make_metric` accepts, such as the name of a metric or of a
@@ -97,7 +98,8 @@ def tune(
             offsets observed so far, or None.
     """
     options = _checked(options, settings)
-    given = _read(outputs, targets, columns or {}, metric, options)
+    beside = NO_COLUMNS if columns is None else columns
+    given = _read(outputs, targets, beside, metric, options)
     if offsets_by is not None and offsets_by == options.clusters:
         raise ConfigError(
             f"offsets_by={offsets_by!r} gives offsets to groups that are known, and "
@@ -218,7 +220,6 @@ def _read(
     _require_columns(black_box, own_columns)
     split = as_split((held, truth, own_columns), name="observe", device=CPU)
     meaning = _meaning(held, split.targets, black_box, options.outputs)
-    meaning = replace(meaning, arrays=isinstance(outputs, np.ndarray))
     if meaning.truth == "numbers":
         require_finite("targets", truth)
         # Squared errors overflow in half precision.
@@ -227,7 +228,8 @@ def _read(
         split = Split(wide, split.targets, split.columns)
     if not meaning.are_targets_plain:
         split = relabelled(split, meaning.inward_targets(split.targets))
-    loss = _ProperLoss(meaning)
+    loss = _ProperLoss(meaning)  # which is the same for arrays and tensors
+    meaning = replace(meaning, arrays=isinstance(outputs, np.ndarray))
     return Given(split, split, loss, black_box, meaning, network=False)
 
 

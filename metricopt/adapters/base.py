@@ -25,8 +25,9 @@ class Adapter(ABC):
 
     Attributes:
         size: number d of adapter parameters.
-        standard: what offsets of predicted values are in units of, and scales leave
-            alone; None if offsets are in units of the outputs.
+        standard: where predicted values are scaled about, and the unit of their
+            offsets; None if they are scaled about 0, and offsets have the units of
+            outputs.
     """
 
     size: int

@@ -45,8 +45,9 @@ def save_phi(
 def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
     """Read phi back, for the same adapter on the same theta.
 
-    phi of predicted values may be in units of their spread, as those of `finetune` are.
-    An adapter without a standard gets them in the units of the outputs.
+    `finetune` shifts predicted values in units of the spread of their targets. For an
+    adapter that was made without these, as by `auto_adapter`, they become units of the
+    outputs; of a network of float64, such a phi is float64, too.
 
     Args:
         path: a file written by `save_phi`.
@@ -84,9 +85,10 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
             f"{path} must hold finite floating-point numbers, got {phi.dtype} or a "
             "number that is not finite; save phi again"
         )
-    if standard is not None:
-        phi = _in_units_of_outputs(phi, adapter, standard)
     weight = next(adapter.network.parameters(), phi)
+    if standard is not None:
+        phi = phi.to(torch.promote_types(phi.dtype, weight.dtype))
+        phi = _in_units_of_outputs(phi, adapter, standard)
     return phi.to(weight.device)
 
 

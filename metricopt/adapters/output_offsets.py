@@ -257,12 +257,14 @@ def _shifted(
         # An infinite output is that of a masked class: it has no gradient by a scale.
         masked = outputs.isinf()
         finite = outputs.masked_fill(masked, 0.0)
-        factors = scales.exp().view(shape).to(outputs)
         if standard is None:
-            scaled = finite * factors
+            scaled = finite * scales.exp().view(shape).to(outputs)
         else:
-            centre = outputs.new_tensor(standard.centre).view([1, *shape[1:]])
-            scaled = (finite - centre) * factors + centre
+            # Exact where nothing is scaled, and beyond the range of half precision.
+            wide = finite.to(torch.promote_types(finite.dtype, torch.float32))
+            centre = wide.new_tensor(standard.centre).view([1, *shape[1:]])
+            more = (wide - centre) * scales.expm1().view(shape).to(wide)
+            scaled = (wide + more).to(outputs)
             offsets = offsets * offsets.new_tensor(standard.unit)
         outputs = torch.where(masked, outputs, scaled)
     return outputs + offsets.view(shape).to(outputs)

@@ -155,7 +155,10 @@ def copied(columns: Columns) -> dict[str, Column]:
 
 def as_array(column: Column) -> np.ndarray[Any, Any]:
     """Return a column as an array of numpy."""
-    return column.cpu().numpy() if isinstance(column, Tensor) else column
+    if not isinstance(column, Tensor):
+        return column
+    wide = column.float() if column.dtype == torch.bfloat16 else column  # not of numpy
+    return wide.cpu().numpy()
 
 
 def levels(column: Column) -> tuple[Tensor, list[str]]:

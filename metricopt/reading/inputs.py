@@ -116,7 +116,8 @@ def as_tensor(given: object) -> Tensor | None:
     require_unmasked(given)
     try:
         # Copied only if torch cannot share it: read-only, or backwards.
-        return torch.from_numpy(np.require(given, requirements=["C", "W"]))
+        native = given.dtype.newbyteorder("=")
+        return torch.from_numpy(np.require(given, native, requirements=["C", "W"]))
     except (TypeError, ValueError):
         return None
 

@@ -55,7 +55,8 @@ class Meaning:
         doubt: what looks wrong with the targets, a sentence; "" if nothing does.
         arrays: whether outputs were given as an array of numpy, not as a tensor, so
             that a function of the user's own gets arrays.
-        standard: what predicted values are measured from, and in; None for others.
+        standard: where predicted values are scaled about, and the unit of their shifts;
+            None where outputs are anything else.
 
     Raises:
         ConfigError: if `kind`, `truth`, `layout` or `link` is none of those above.
@@ -243,7 +244,8 @@ def meaning_of(
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
         doubt = MIXED if mixed else _doubt(columns, counted, classes, truth, same)
-        standard = Standard.of(columns, targets, axis) if kind == "values" else None
+        own = kind == "values" and truth == "numbers"  # a target for each output
+        standard = Standard.of(columns, targets, axis) if own else None
         return replace(meaning, doubt=doubt, standard=standard)
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)

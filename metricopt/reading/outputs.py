@@ -39,14 +39,29 @@ STRUCTURED: tuple[Reads, ...] = ("detections", "poses", "spans", "sentences")
 Targets = Tensor | Sequence[Any]
 """One target for each example: a tensor [N, ...], or a sequence of any N objects."""
 
+FAR = 3
+"""Half distances of quartiles from 0 to a median that is far from it."""
+LOOKED_AT = 2**20
+"""Numbers of targets that tell how far apart they are."""
+
+
+def _half_range(values: Tensor) -> Tensor:
+    """Return half of the distance between the quartiles of each column, [C]."""
+    ordered, count = values.sort(0).values, len(values)
+    # As numbers: they may be whole, and too far apart for half precision.
+    upper, lower = (ordered[each * count // 4].double() for each in (3, 1))
+    return (upper - lower) / 2
+
 
 class Standard(NamedTuple):
-    """What predicted values are measured from, and in: a scale leaves the centre alone.
+    """Where predicted values are scaled about, and the unit in which they are shifted.
 
     Attributes:
-        centre: median of every output, C numbers.
-        unit: half of the distance between the quartiles of its targets, or 1 if they
-            are alike, C numbers. Predictions may hardly differ.
+        centre: what scales leave where it is, C numbers: the median of every output,
+            or 0 where outputs spread that far, as amounts of any size do.
+        unit: half of the distance between the quartiles of the targets of an output, C
+            numbers; 1 where both quartiles are the same. Not of the outputs, since
+            predictions may hardly differ.
     """
 
     centre: tuple[float, ...]
@@ -58,15 +73,15 @@ class Standard(NamedTuple):
 
         The C outputs lie along an axis, and so do their targets, if they have it.
         """
+        targets = targets[:: 1 + targets.numel() // LOOKED_AT]
         width, pair = outputs.shape[axis], [outputs, targets]
         if targets.ndim == outputs.ndim:
             pair = [part.movedim(axis, -1) for part in pair]
         outputs, targets = (part.reshape(-1, width) for part in pair)
-        ordered, count = targets.sort(0).values, len(targets)
-        # As numbers: targets may be whole, or beyond what half precision holds.
-        unit = (ordered[3 * count // 4] - ordered[count // 4]).double() / 2
-        unit = unit.where(unit > 0, torch.ones_like(unit))
-        centre = outputs.double().median(0).values
+        unit = _half_range(targets)
+        unit = unit.where((unit > 0) & unit.isfinite(), torch.ones_like(unit))
+        centre = outputs.double().median(0).values.nan_to_num(0.0, 0.0, 0.0)
+        centre = centre.where(centre.abs() > FAR * _half_range(outputs), 0.0)
         return cls(tuple(centre.tolist()), tuple(unit.tolist()))
 
     def describe(self) -> dict[str, str]:

@@ -10,9 +10,10 @@ from sklearn.metrics import cohen_kappa_score, mean_pinball_loss
 from torch import nn
 
 import metricopt
-from metricopt.adapters.output_offsets import OutputOffsets
+from metricopt.adapters.output_offsets import OutputOffsets, Unmodulated
 from metricopt.on_outputs.search import SHIFTS
 from metricopt.reading.meaning import Meaning
+from metricopt.reading.outputs import Standard
 from metricopt.tasks.sampling import Split
 
 PINBALL = partial(mean_pinball_loss, alpha=0.9)
@@ -171,6 +172,36 @@ def test_values_are_scaled_then_shifted(flat, tmp_path):
     unscaled = OutputOffsets(same.inner, few, meaning)
     with pytest.raises(metricopt.ConfigError, match="this adapter has"):
         metricopt.load_phi(tmp_path / "phi", unscaled)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_phi_of_zeros_is_the_untouched_network_at_any_precision(dtype):
+    outputs = torch.tensor([[0.05], [3.0], [500.0], [-6e4]]).to(dtype)
+    meaning = Meaning("values", "numbers", standard=Standard((1e4,), (30.0,)))
+    inner = Unmodulated(nn.Identity(), outputs)
+    adapter = OutputOffsets(inner, outputs, meaning, scaled=True)
+    found = adapter.predict(adapter.encode(outputs), torch.zeros(1, 2))
+    assert torch.equal(found[0], outputs)
+
+
+def test_phi_far_from_zero_is_loaded_as_exactly_as_the_network_computes(tmp_path):
+    outputs = 1e9 + torch.arange(20.0, dtype=torch.float64)[:, None]
+    network = nn.Linear(1, 1, dtype=torch.float64)
+    with torch.no_grad():
+        network.weight.fill_(1.0)
+        network.bias.zero_()
+    meaning = Meaning("values", "numbers", standard=Standard((1e9 + 10,), (5.0,)))
+    saved, plain = (
+        metricopt.auto_adapter(network, outputs, offsets=each)
+        for each in (meaning, VALUES)
+    )
+    phi = torch.zeros(saved.size)
+    phi[-2:] = torch.tensor([0.5, np.log(2.0)])
+    metricopt.save_phi(tmp_path / "phi", phi, saved)
+    loaded = metricopt.load_phi(tmp_path / "phi", plain)
+    found = plain.predict(plain.encode(outputs), loaded[None])[0]
+    expected = 2 * (outputs - 1e9 - 10) + 1e9 + 12.5
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
 def test_a_network_whose_last_layer_takes_no_scale_is_followed_by_it():

@@ -1,9 +1,11 @@
 """Inputs and outputs of every form: reported is what the applied model does."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics as sk
 import torch
@@ -303,3 +305,47 @@ def test_a_function_of_known_outputs_gets_the_form_they_were_given_in(
     )
     assert set(got) == {type(given[0])}
     assert found.metric_after > 0.9 > found.metric_before
+
+
+def share_within(outputs: Any, targets: Any, tolerance: Any) -> float:
+    """Read arrays and tensors alike."""
+    return float((abs(outputs - targets) < tolerance).sum()) / len(targets)
+
+
+def tune_in(form: Any, **settings: Any) -> metricopt.Tuned:
+    """Tune values towards a function of them, of targets and of a column."""
+    values = np.linspace(0, 9, 60)
+    return metricopt.tune(
+        form(1.5 * values),
+        form(values),
+        share_within,
+        columns=pd.DataFrame({"tolerance": np.ones(60)}),
+        higher_is_better=True,
+        **{"queries": 20, "progress": False} | settings,
+    )
+
+
+def test_a_checkpoint_of_arrays_goes_on_with_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    first = tune_in(np.asarray, checkpoint=path)
+    again = tune_in(torch.as_tensor, checkpoint=path)
+    assert again.spent.queries == first.spent.queries
+    assert torch.equal(again.offsets, first.offsets)
+
+
+def test_arrays_may_be_written_backwards() -> None:
+    swapped = tune_in(lambda values: values.astype(">f8"))
+    assert torch.equal(swapped.offsets, tune_in(np.asarray).offsets)
+
+
+def test_targets_of_bfloat16_beside_an_array_are_read() -> None:
+    values = torch.arange(60.0)
+    found = metricopt.tune(
+        (1.5 * values).numpy(),
+        values.bfloat16(),
+        lambda outputs, targets: abs(outputs - targets).mean(),
+        higher_is_better=False,
+        queries=20,
+        progress=False,
+    )
+    assert found.metric_after < found.metric_before

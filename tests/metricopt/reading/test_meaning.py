@@ -9,6 +9,7 @@ from sklearn.metrics import f1_score
 
 from metricopt import ConfigError, DataError, tune
 from metricopt.reading.meaning import meaning_of
+from metricopt.reading.outputs import Standard
 from tests.metricopt.drawn import seeded
 
 LABELS = torch.arange(200) % 4
@@ -119,3 +120,39 @@ def test_later_outputs_may_be_rounded(form, kind):
     assert len(found.predict(outputs[:0])) == 0
     sure = torch.tensor([[1 + 1e-9, 1e-30, 1e-30, 1e-30]]).double()
     assert len(found.predict(sure if form == "softmax" else sure.log())) == 1
+
+
+def test_values_near_zero_are_scaled_about_it_and_those_far_away_about_their_median():
+    normal = torch.randn(2001, 2, generator=seeded(1)).double()
+    amounts = (1.5 * normal).exp()
+    for outputs, more in ((normal, 0), (normal, 100), (-normal, -100)):
+        found = Standard.of(outputs + more, 4 * outputs)
+        assert found.centre == pytest.approx([more] * 2, abs=0.1 if more else 0)
+        assert found.unit == pytest.approx([4 * 0.6745] * 2, rel=0.1)
+    assert Standard.of(amounts, amounts).centre == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        torch.zeros(40),
+        torch.full((40,), torch.inf),
+        torch.arange(40) > 50,
+        torch.tensor([-torch.inf, torch.inf]).repeat(20),
+    ],
+)
+def test_a_unit_is_a_number_above_zero(targets):
+    outputs = torch.tensor([torch.nan, *range(39)])
+    assert Standard.of(outputs[:, None], targets) == ((0.0,), (1.0,))
+    far = torch.tensor([-6e4, 6e4]).repeat(20).half()
+    assert Standard.of(outputs[:, None], far).unit == (60_000.0,)
+
+
+@pytest.mark.parametrize("count", [100, 99])
+def test_several_outputs_for_one_value_have_no_standard(count):
+    """Such as quantiles: which output is for which target only the metric knows."""
+    values = torch.arange(count).double()
+    quantiles = torch.stack([values - 5, values, values + 9], 1)
+    meaning = meaning_of(quantiles, values, loss=None, given="values")
+    assert meaning.standard is None
+    assert meaning_of(values, values, loss=None).standard is not None
