@@ -220,9 +220,8 @@ def meaning_of(
         require_choice("outputs", given, Kind)
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
         return Meaning(given or "raw")
-    outputs = outputs.reshape(1) if outputs.ndim == 0 else outputs
-    flat = outputs.ndim == 1
-    columns = outputs[:, None] if flat else outputs
+    flat = outputs.ndim <= 1
+    columns = outputs.reshape(-1, 1) if flat else outputs
     if given in ("embeddings", "raw"):
         return Meaning(given, flat=flat)
     if given is None and columns.ndim == 2 and are_embeddings(columns):
