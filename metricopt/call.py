@@ -36,9 +36,10 @@ from metricopt.reading.metric import (
     doubts_of_columns,
     doubts_of_failures,
     doubts_of_metric,
+    remedy_of,
 )
 from metricopt.reading.network import FEW, check_finite, first_run
-from metricopt.reading.outputs import each
+from metricopt.reading.outputs import Standard, each
 from metricopt.reading.splits import (
     differing_shares,
     doubts_of_labels,
@@ -82,7 +83,8 @@ class FinetuneCall:
             asked = journalled(self.metric, journal)
         forgiven = options.queries // FORGIVEN
         self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
-        self._forgiving = forgiving(asked, forgiven, options.retries)
+        remedy = remedy_of(given.meaning)
+        self._forgiving = forgiving(asked, forgiven, options.retries, remedy)
         self._watch, self._journal, self._given = watch, journal, given
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
@@ -238,9 +240,9 @@ class FinetuneCall:
         place = self.adapter.parts.get("offsets")
         if place is None or not isinstance(outputs, Tensor):
             return None
-        standard = self.adapter.standard
-        unit = None if standard is None else standard.unit
-        return shift_lines(outputs, place, self.adapter.size, unit)
+        size = self.adapter.size
+        standard = self.adapter.standard or Standard.plain(outputs.shape[1])
+        return shift_lines(standard.seen(outputs), place, size, standard.unit)
 
     def _untouched(self) -> Finetuned:
         """Return the untouched network, the first query, as a result."""
@@ -358,9 +360,8 @@ class FinetuneCall:
 
     def _warnings(self, found: Finetuned, shuffled: float) -> list[str]:
         """Return what is wrong with the metric or the observe split, if anything."""
-        zero = (self.task.phi == 0).all(1)
-        same = from_cost(self.metric, self.task.costs[zero])
-        doubts = doubts_of_failures(self._failures, self.task.measured)
+        same = from_cost(self.metric, self.task.costs[(self.task.phi == 0).all(1)])
+        doubts = doubts_of_failures(self._failures, self.task.measured, self.meaning)
         if not doubts:
             doubts += doubts_of_metric(self.metric.name, same, shuffled)
         clusters = self.options.clusters
@@ -384,8 +385,7 @@ class FinetuneCall:
 
     @property
     def _failures(self) -> list[str]:
-        lists = [part.failures for part in failing(self._forgiving)]
-        return max(lists, key=len)
+        return max((part.failures for part in failing(self._forgiving)), key=len)
 
     @property
     def _values(self) -> Tensor:

@@ -33,8 +33,8 @@ from metricopt.reading.columns import columns_of
 from metricopt.reading.constraints import read_metric
 from metricopt.reading.inputs import call_on_copy, count_of, selected, tensors_of
 from metricopt.reading.loss import require_loss
-from metricopt.reading.meaning import Meaning, meaning_of
-from metricopt.reading.metric import refuse_scores
+from metricopt.reading.meaning import Meaning
+from metricopt.reading.metric import meaning_for, refuse_scores
 from metricopt.reading.network import FEW, checked_network, first_run
 from metricopt.reading.outputs import logits_of
 from metricopt.tasks.clusters import clusters_of, require_clusters
@@ -228,7 +228,9 @@ def _meaning(
     run = first_run(lambda: call_on_copy(model, some), model, few, "observe")
     given, layout = options.outputs, options.layout
     targets = observe.targets
-    return meaning_of(logits_of(run), targets, loss=loss, given=given, layout=layout)
+    return meaning_for(
+        metric, logits_of(run), targets, loss=loss, given=given, layout=layout
+    )
 
 
 @torch.no_grad()

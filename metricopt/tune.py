@@ -35,7 +35,8 @@ from metricopt.reading.columns import (
     levels,
 )
 from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
-from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.meaning import Kind, Meaning
+from metricopt.reading.metric import meaning_for
 from metricopt.reading.network import require_default_cpu
 from metricopt.reading.outputs import are_labels, are_within_unit, require_finite
 from metricopt.tasks.examples import as_split, relabelled
@@ -294,7 +295,7 @@ def _meaning(
     )
     if given is None and binary and are_within_unit(outputs):
         given = "probabilities"
-    meaning = meaning_of(outputs, targets, loss=None, given=given)
+    meaning = meaning_for(metric, outputs, targets, loss=None, given=given)
     if meaning.kind == "embeddings" or metric.reads != "scores":
         remedy = meant_for_labels(metric) or "use finetune with a network"
         raise ConfigError(

@@ -47,6 +47,7 @@ class Tuned:
     def offsets(self) -> Tensor:
         """Offset of every output, [C], in the units of logits or values; 0 for none.
 
+        Those of amounts are added to their logarithms, which scales multiply before.
         Where groups have their own, [G, C], in the order of `groups.names`.
         """
         phi, adapter = self.found.phi, self.found.adapter
@@ -198,6 +199,11 @@ class Tuned:
             raise ShapeError(f"outputs must be {form}, got {got}")
         require_finite("outputs", given)
         _require_kind(given, meaning.link, axis)
+        if meaning.kind == "amounts" and bool((given < 0).any()):
+            raise DataError(
+                "outputs must be amounts of 0 or more, as those the offsets were "
+                f"chosen on, got {_range(given)}"
+            )
         # Offsets are no whole numbers, even where predictions are.
         given = given if given.is_floating_point() else given.double()
         if meaning.truth == "numbers":
@@ -225,6 +231,10 @@ class Tuned:
         return moved[0]
 
 
+def _range(given: Tensor) -> str:
+    return f"{given.min().item():g} to {given.max().item():g}"
+
+
 def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
     """Raise DataError if outputs cannot be what a link returns."""
     if link is None:
@@ -234,11 +244,11 @@ def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
     if are_shares(shares, axis, LATER) if single else are_within_unit(shares):
         return
     form = "logarithms of probabilities" if logarithms else "probabilities in [0, 1]"
-    got = f"{given.min().item():g} to {given.max().item():g}"
+    got = _range(given)
     if single:
         sums = shares.sum(axis)
         form += " that sum to 1"
-        got += f" with the sums {sums.min().item():g} to {sums.max().item():g}"
+        got += f" with the sums {_range(sums)}"
     raise DataError(
         f"outputs must be {form}, as those the offsets were chosen on, got {got}"
     )

@@ -67,9 +67,10 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
             f"{user_path(path)} was not written by save_phi: it holds no phi"
         )
     own = _metadata(adapter)
-    standard = None if adapter.standard is not None else _standard(path, saved)
+    plain = adapter.standard is None or adapter.standard.is_plain
+    standard = _standard(path, saved) if plain else None
     if standard is not None:
-        saved = {key: saved[key] for key in saved if key not in standard._fields}
+        saved = {key: saved[key] for key in saved if key not in ("centre", "unit")}
     for key in own | saved:  # what only the file names is a difference, too
         before, now = saved.get(key), own.get(key)
         if before != now:
@@ -86,9 +87,11 @@ def load_phi(path: str | os.PathLike[str], adapter: NetworkAdapter) -> Tensor:
             "number that is not finite; save phi again"
         )
     weight = next(adapter.network.parameters(), phi)
-    if standard is not None:
-        phi = phi.to(torch.promote_types(phi.dtype, weight.dtype))
-        phi = _in_units_of_outputs(phi, adapter, standard)
+    if standard is not None:  # the same effect without one
+        phi = phi.to(torch.promote_types(phi.dtype, weight.dtype), copy=True)
+        place, scaled = adapter.parts["offsets"], adapter.parts.get("scales")
+        scales = None if scaled is None else phi[scaled].double().exp()
+        phi[place] = standard.affine(phi[place], scales)[0].to(phi)
     return phi.to(weight.device)
 
 
@@ -98,18 +101,6 @@ def _standard(path: object, saved: Mapping[str, str]) -> Standard | None:
         return Standard.described(saved)
     except ValueError as error:
         raise ConfigError(f"{path} is damaged: {error}; save phi again") from error
-
-
-def _in_units_of_outputs(
-    phi: Tensor, adapter: NetworkAdapter, standard: Standard
-) -> Tensor:
-    """Return phi [d] with the same effect without a standard."""
-    offsets, scales = adapter.parts["offsets"], adapter.parts["scales"]
-    centre, unit = (torch.tensor(each, dtype=torch.float64) for each in standard)
-    moved = phi[offsets] * unit + centre * -torch.expm1(phi[scales].double())
-    found = phi.clone()
-    found[offsets] = moved.to(phi.dtype)
-    return found
 
 
 def fingerprint(network: nn.Module) -> str:

@@ -43,7 +43,8 @@ class ShiftedByGroup(nn.Module):
             `nn.Identity` where outputs are known already.
         groups: number of groups G.
         outputs: number of outputs C.
-        meaning: what outputs are; the logits of probabilities are shifted.
+        meaning: what outputs are; the logits of probabilities are shifted, and the
+            logarithms of amounts.
 
     Raises:
         ConfigError: if there is no group or output, or outputs are dense.
@@ -75,9 +76,16 @@ class ShiftedByGroup(nn.Module):
         rows = outputs[:, None] if outputs.ndim == 1 else outputs
         form = replace(self.meaning, flat=False)
         logits = form.inward(rows)
-        moved = form.outward(logits + self.table()[inputs[-1]].to(rows))
+        assert isinstance(logits, Tensor)
+        offsets = self.table()[inputs[-1]].to(rows)
+        moved = form.outward(_moved(logits, offsets, self.meaning))
         assert isinstance(moved, Tensor)
         return moved.view_as(outputs)
+
+
+def _moved(logits: Tensor, offsets: Tensor, meaning: Meaning) -> Tensor:
+    """Return logits or values with offsets; of amounts, logarithms are shifted."""
+    return logits * offsets.exp() if meaning.kind == "amounts" else logits + offsets
 
 
 class GroupOffsets(NetworkAdapter):
@@ -134,14 +142,14 @@ class GroupOffsets(NetworkAdapter):
     def logits(self, features: Features, phi: Tensor) -> Tensor:
         """Return what `predict` does, as logits."""
         logits, groups = features
-        return logits + self._offsets(phi)[:, groups].to(logits)
+        return _moved(logits, self._offsets(phi)[:, groups].to(logits), self.meaning)
 
     def logits_grouped(self, features: Features, phi: Tensor) -> Tensor:
         """Return what `predict_grouped` does, as logits."""
         logits = features[0].view(len(phi), -1, self.outputs)
         own = features[1].view(len(phi), -1)
         rows = torch.arange(len(phi), device=own.device)[:, None]
-        return logits + self._offsets(phi)[rows, own].to(logits)
+        return _moved(logits, self._offsets(phi)[rows, own].to(logits), self.meaning)
 
     def changes(self, phi: Tensor) -> list[tuple[nn.Module, Change]]:
         """Return the table of the network, and that phi is added to it."""

@@ -19,8 +19,9 @@ from metricopt.adapters.base import Adapter, Features, NetworkAdapter
 from metricopt.adapters.batched import MIXED, RANDOM, are_close, outputs_of
 from metricopt.adapters.blocks import PhiBlocks
 from metricopt.adapters.group_offsets import GroupOffsets
+from metricopt.adapters.offsets_alone import places, shifted
 from metricopt.errors import ConfigError, ShapeError
-from metricopt.reading.inputs import Inputs, count_of, selected, tensors_of
+from metricopt.reading.inputs import Inputs, count_of, selected
 from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.outputs import (
     Outputs,
@@ -43,7 +44,8 @@ class OutputOffsets(NetworkAdapter):
     stay probabilities. If `scaled`, C logarithms of scales follow: an output is scaled,
     then shifted. Scales that are alike are a temperature. Where the meaning of values
     has a `Standard`, offsets are in its units: far from 0, a scale would be a shift,
-    first of all.
+    first of all. Of amounts, logarithms are scaled and shifted, so that they stay
+    amounts.
 
     Args:
         inner: the other adapter.
@@ -69,7 +71,6 @@ class OutputOffsets(NetworkAdapter):
         scaled: bool = False,
     ) -> None:
         self.inner, self.meaning = inner, meaning
-        self.standard = meaning.standard if scaled else None
         # An adapter returns [N, 1] for a network that returns [N].
         self._form = replace(meaning, flat=False)
         if outputs is None:
@@ -82,6 +83,11 @@ class OutputOffsets(NetworkAdapter):
                 "output offsets need a network that returns one tensor, got a tuple"
             )
         self._kinds = 2 if scaled else 1
+        if meaning.kind == "amounts":
+            plain = Standard.plain(outputs, logarithms=True)
+            self.standard = meaning.standard or plain
+        elif scaled:
+            self.standard = meaning.standard
         super().__init__(inner.network, inner.size + self._kinds * self.outputs)
 
     @property
@@ -90,12 +96,12 @@ class OutputOffsets(NetworkAdapter):
         size, found = self.inner.size, {}
         if size:
             found["adapter"] = slice(size)
-        return found | _places(size, self.outputs, self._kinds)
+        return found | places(size, self.outputs, self._kinds)
 
     @property
     def blocks(self) -> PhiBlocks:
         """Places in phi of the blocks of the other adapter, then of what is its own."""
-        own = _places(self.inner.size, self.outputs, self._kinds)
+        own = places(self.inner.size, self.outputs, self._kinds)
         return (*self.inner.blocks, tuple(own.values()))
 
     def encode(self, inputs: Inputs) -> Features:
@@ -150,20 +156,15 @@ class OutputOffsets(NetworkAdapter):
     def affine(self, phi: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what is added to outputs, [C], and what multiplies them before.
 
-        Of logits, where outputs are probabilities. Of predicted values they are
-        float64: far from 0, the two nearly cancel.
+        Of logits, where outputs are probabilities, and of logarithms, where they are
+        amounts. Of predicted values they are float64: far from 0, the two nearly
+        cancel.
         """
-        offsets, *logarithms = phi[self.inner.size :].view(self._kinds, -1)
-        if not logarithms:
-            return offsets, None
-        scales = logarithms[0].exp()
-        if self.standard is not None:
-            centre, unit = (
-                offsets.new_tensor(each, dtype=torch.float64) for each in self.standard
-            )
-            scales = scales.double()
-            offsets = offsets.double() * unit + centre * (1 - scales)
-        return offsets, scales
+        offsets, *raised = phi[self.inner.size :].view(self._kinds, -1)
+        scales = raised[0].exp() if raised else None
+        if self.standard is None:
+            return offsets, scales
+        return self.standard.affine(offsets, scales)
 
     def describe(self) -> dict[str, str]:
         """Return the settings that give phi its meaning, apart from theta."""
@@ -192,7 +193,7 @@ class OutputOffsets(NetworkAdapter):
 
     def _moved(self, outputs: Outputs, offsets: Tensor) -> Tensor:
         """Return logits [B or 1, n, ...] with the offsets of every row, and scales."""
-        return _shifted(self._form.inward(outputs, leading=2), offsets, self.standard)
+        return shifted(self._form.inward(outputs, leading=2), offsets, self.standard)
 
     def _parts_of(self, phi: Tensor) -> tuple[Tensor, Tensor]:
         if phi.ndim != 2 or phi.shape[1] != self.size or not len(phi):
@@ -200,74 +201,6 @@ class OutputOffsets(NetworkAdapter):
                 f"phi must have shape [B, {self.size}], B >= 1, got {tuple(phi.shape)}"
             )
         return phi[:, : self.inner.size], phi[:, self.inner.size :]
-
-
-class OffsetsAlone(Adapter):
-    """Offsets of C outputs that are known already: no network runs.
-
-    If `scaled`, logarithms of scales follow in phi, as in `OutputOffsets`, where there
-    may be a standard, too.
-    """
-
-    def __init__(
-        self, outputs: int, *, scaled: bool = False, standard: Standard | None = None
-    ) -> None:
-        self._outputs, self._kinds = outputs, 2 if scaled else 1
-        self.standard = standard
-        self.size = self._kinds * outputs
-
-    @property
-    def parts(self) -> dict[str, slice]:
-        """Places in phi of the offsets and the scales."""
-        return _places(0, self._outputs, self._kinds)
-
-    def encode(self, inputs: Inputs) -> Features:
-        """Return the outputs, shape [N, C, ...], as they are."""
-        return tensors_of(inputs)
-
-    def predict(self, features: Features, phi: Tensor) -> Tensor:
-        """Return the outputs under every phi; see `Adapter`."""
-        return _shifted(features[0][None], phi, self.standard)
-
-    def predict_grouped(self, features: Features, phi: Tensor) -> Tensor:
-        """Return the outputs under every phi on its own n examples; see `Adapter`."""
-        outputs = features[0]
-        rows = outputs.view(len(phi), -1, *outputs.shape[1:])
-        return _shifted(rows, phi, self.standard)
-
-
-def _places(start: int, outputs: int, kinds: int) -> dict[str, slice]:
-    """Return places in phi of the offsets of so many outputs, and of their scales."""
-    ends = range(start, start + (kinds + 1) * outputs, outputs)
-    names = ("offsets", "scales")[:kinds]
-    return dict(zip(names, map(slice, ends, ends[1:]), strict=True))
-
-
-def _shifted(
-    outputs: Outputs, offsets: Tensor, standard: Standard | None = None
-) -> Tensor:
-    """Return outputs [B or 1, N, C, ...] with offsets [B, C] added.
-
-    Offsets [B, 2 C] hold logarithms of scales, too.
-    """
-    assert isinstance(outputs, Tensor)
-    shape = [len(offsets), 1, outputs.shape[2]] + [1] * (outputs.ndim - 3)
-    if offsets.shape[1] > outputs.shape[2]:
-        offsets, scales = offsets.chunk(2, 1)
-        # An infinite output is that of a masked class: it has no gradient by a scale.
-        masked = outputs.isinf()
-        finite = outputs.masked_fill(masked, 0.0)
-        if standard is None:
-            scaled = finite * scales.exp().view(shape).to(outputs)
-        else:
-            # Exact where nothing is scaled, and beyond the range of half precision.
-            wide = finite.to(torch.promote_types(finite.dtype, torch.float32))
-            centre = wide.new_tensor(standard.centre).view([1, *shape[1:]])
-            more = (wide - centre) * scales.expm1().view(shape).to(wide)
-            scaled = (wide + more).to(outputs)
-            offsets = offsets * offsets.new_tensor(standard.unit)
-        outputs = torch.where(masked, outputs, scaled)
-    return outputs + offsets.view(shape).to(outputs)
 
 
 def columns(outputs: Outputs, meaning: Meaning = PLAIN) -> int:
@@ -304,8 +237,8 @@ class Unmodulated(NetworkAdapter):
     def __init__(self, network: nn.Module, example_input: Inputs) -> None:
         super().__init__(network, 0)
         few = selected(example_input, slice(_CHECKED_EXAMPLES))
-        places = torch.arange(count_of(few)).split(1)
-        alone = [self._outputs(selected(few, place)) for place in places]
+        ones = torch.arange(count_of(few)).split(1)
+        alone = [self._outputs(selected(few, one)) for one in ones]
         together = self._outputs(few)
         if not are_close(joined(alone, 0), together):
             steady = are_close(self._outputs(few), together)

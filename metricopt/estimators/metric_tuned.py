@@ -30,7 +30,7 @@ from metricopt.tasks.clusters import FEWEST, FEWEST_SEEN
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
 
-SETTLED = ("outputs", "columns", "queries", "constraints", "clusters", "offsets_by")
+SETTLED = ("columns", "queries", "constraints", "clusters", "offsets_by")
 """Settings of `tune` that are no options; `predict` knows no groups of examples."""
 CLUSTERS = "groups of fit"
 """The column of clusters, called as no parameter of a metric can be."""
@@ -62,6 +62,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     """
 
     kind: ClassVar[Kind]
+    kinds: ClassVar[tuple[Kind, ...]] = ()
     """What `_outputs` returns."""
 
     def __init__(
@@ -133,6 +134,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
         own = [name for name in SETTLED if name in (self.options or {})]
+        said = dict(self.options or {}).get("outputs")
+        own += ["outputs"] if said not in (None, *self.kinds) else []
         if own:
             raise ConfigError(
                 f"options cannot hold {', '.join(own)}, which a "
@@ -268,9 +271,12 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
                 self._bound(bound, columns)
                 for bound, columns in zip(self.constraints or (), bounded, strict=True)
             ],
-            outputs=self.kind,
-            **given,
+            **({"outputs": self._read_as(held.outputs, targets)} | given),
         )
+
+    def _read_as(self, outputs: Array, targets: Array) -> Kind:
+        """Return what outputs are read as, where nobody says it."""
+        return self.kind
 
     def _bound(self, bound: Bound, columns: Mapping[str, str]) -> Bound:
         """Return a bound on a metric of (y_true, y_pred) as one of outputs."""

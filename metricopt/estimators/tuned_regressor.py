@@ -11,7 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from metricopt.estimators.label_metrics import Array, LabelMetric, Make
 from metricopt.estimators.metric_tuned import MetricTuned, cut
 from metricopt.metrics.constrained import Bound
+from metricopt.reading.callables import name_of
 from metricopt.reading.meaning import Kind
+from metricopt.reading.metric import are_amounts
+from metricopt.reading.outputs import VALUES
 
 
 class MetricTunedRegressor(RegressorMixin, MetricTuned):
@@ -19,7 +22,10 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
 
     `fit` collects predictions of examples the regressor was not trained on, finds both
     with a few evaluations of the metric, and trains the regressor on all examples. The
-    scale is 1 and the shift 0 unless there is evidence of a gain on other data.
+    scale is 1 and the shift 0 unless there is evidence of a gain on other data. Where
+    the metric takes no negative predictions, as errors of logarithms and deviances of
+    Poisson and gamma, and there are none, both are those of logarithms; its name, or
+    `options={"outputs": "amounts"}`, says so.
 
     Args:
         estimator: a regressor of one value.
@@ -33,12 +39,13 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
             `at_most(metric, value)`; their metrics are as above.
         queries: most evaluations of the metric.
         options: further settings of `metricopt.tune` by name, such as `seed`, which is
-            0 by default.
+            0 by default, or `outputs`, "values" or "amounts".
 
     Attributes:
         estimator_: the fitted regressor.
-        scale_: what its predictions are multiplied by.
-        shift_: what is added to them then.
+        scale_: what its predictions, or their logarithms, are multiplied by.
+        shift_: what is added then.
+        logarithms_: whether both are of logarithms, so that predictions stay positive.
         expected_: gain to expect on other data, with its interval; None without one.
         metric_before_: metric of the predictions both were chosen on, as they are.
         metric_after_: the same with scale and shift.
@@ -47,6 +54,7 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
     """
 
     kind: ClassVar[Kind] = "values"
+    kinds: ClassVar[tuple[Kind, ...]] = VALUES
 
     def __init__(
         self,
@@ -102,6 +110,7 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
         scales = found.scales
         self.scale_ = 1.0 if scales is None else float(scales[0])
         self.shift_ = float(found.offsets[0])
+        self.logarithms_ = found.found.meaning.kind == "amounts"
         self._adopted(found)
         self._say_of_groups(held)
         return self
@@ -109,7 +118,13 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the scaled and shifted prediction of every example, shape [N]."""
         check_is_fitted(self, "shift_")
-        return self._outputs(self.estimator_, X) * self.scale_ + self.shift_
+        values = self._outputs(self.estimator_, X)
+        if not self.logarithms_:
+            return values * self.scale_ + self.shift_
+        positive = values > 0  # others have no logarithm, and stay
+        logarithms = np.log(values, out=np.zeros_like(values), where=positive)
+        moved = np.exp(logarithms * self.scale_ + self.shift_)
+        return np.where(positive, moved, values)
 
     def _outputs(self, fitted: Any, X: Any) -> Array:  # noqa: N803
         """Return predicted values, [N]."""
@@ -120,6 +135,11 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
                 f"{list(found.shape)}"
             )
         return found.reshape(-1)
+
+    def _read_as(self, outputs: Array, targets: Array) -> Kind:
+        asked = (self.metric, *(bound.metric for bound in self.constraints or ()))
+        names = [name_of(metric) for metric in asked]
+        return "amounts" if are_amounts(outputs, targets, names) else self.kind
 
     def _metric(self, scored: LabelMetric) -> Make:
         return scored.of_values

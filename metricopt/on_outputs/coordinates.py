@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from metricopt.process.light_optimizers import LightAdam
+from metricopt.reading.outputs import VALUES
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
 LEADING = 0.05
@@ -20,9 +21,10 @@ MOST = 64
 """Most statistics whose slopes are computed, one by one."""
 SHIFTS = 21
 """Shifts of predicted values from which a descent may start; none at all is one."""
-MOST_SCALED = 3.0
+MOST_SCALED = {"values": 3.0, "amounts": 1.0}
 """Most that a unit moves the logarithm of a scale of predicted values. Values that
-hardly differ need a scale of 10, but the statistics say nothing of that at 1."""
+hardly differ need a scale of 10, but the statistics say nothing of that at 1. Scales of
+amounts are powers, under which large ones run away."""
 TEMPERATURES = (0.25, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0)
 """Temperatures from which a descent may start."""
 APART = 8
@@ -82,8 +84,9 @@ def coordinates(
         # As far as the statistic goes that the part moves most.
         steepest = slopes[:, place].norm(dim=1).max()
         scale[place] = 1 / steepest if steepest > SMALL else 0.0
-    if statistics.kind.reads == "values" and "scales" in statistics.parts:
-        scale[statistics.parts["scales"]].clamp_(max=MOST_SCALED)
+    most = MOST_SCALED.get(statistics.kind.reads, math.inf)
+    if "scales" in statistics.parts:
+        scale[statistics.parts["scales"]].clamp_(max=most)
     left, values, right = torch.linalg.svd(slopes * scale, full_matrices=False)
     kept = values > LEADING * values[0]
     return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])
@@ -196,7 +199,7 @@ def reaches(
         starts = torch.cat([untouched, candidates[~others.any(1)]])[:, place]
         by_hand = ("", 0)
         if "scales" in parts:
-            values = statistics.kind.reads == "values"
+            values = statistics.kind.reads in VALUES
             more = _shifts(own) if values else _temperatures(own)
             starts = torch.cat([starts, more])
             by_hand = ("one shift" if values else "temperature", len(more))

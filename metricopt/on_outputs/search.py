@@ -19,6 +19,7 @@ from metricopt.on_outputs.exact_offsets import is_decided, swept_offsets
 from metricopt.on_outputs.handed_over import HandedOver
 from metricopt.on_outputs.statistics_value import Explained, explain
 from metricopt.on_outputs.within_bounds.value import explain_each
+from metricopt.reading.outputs import VALUES
 from metricopt.statistics.contract import Groups, anchored
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -290,7 +291,7 @@ class OutputsSearch:
         One shift of all means something for values, and for labels decided one by one.
         """
         best, line = self.phi[self.costs.argmin()], torch.zeros(self.statistics.size)
-        if self.statistics.kind.reads not in ("values", "labels"):
+        if self.statistics.kind.reads not in ("labels", *VALUES):
             return best[None][:0]
         place = self.statistics.parts.get("offsets", slice(0))
         line[place] = self.along.scale[place]

@@ -286,7 +286,7 @@ def _foreign(spec: Any, declared: Declaration) -> CallableMetric | None:
         found = from_torchmetrics(spec)
     else:
         return None
-    _check_no_order(_name(spec), declared)
+    _check_no_order(name_of(spec), declared)
     make = partial(ForeignMetric, least=found.low)
     metric = _declared(make, found.function, spec, declared, found.higher_is_better)
     metric.takes = found.takes
@@ -302,7 +302,7 @@ def _plain(spec: object, declared: Declaration) -> CallableMetric:
             f"compute and reset, or a callable, got {type(spec).__name__} {spec!r}"
         )
     refuse_estimator_scorer(spec)
-    first = (declared.arguments or order_of(spec, _name(spec))) == TARGETS_FIRST
+    first = (declared.arguments or order_of(spec, name_of(spec))) == TARGETS_FIRST
     function = _TargetsFirst(spec) if first else spec
     return _declared(CallableMetric, function, spec, declared, None)
 
@@ -355,7 +355,7 @@ def _declared(
     known: bool | None,
 ) -> CallableMetric:
     """Make a metric of a function, with the direction declared or else `known`."""
-    name = declared.name or _name(spec)
+    name = declared.name or name_of(spec)
     better = known if declared.higher_is_better is None else declared.higher_is_better
     if better is None:
         raise ConfigError(
@@ -369,7 +369,10 @@ def _declared(
     return metric
 
 
-def _name(spec: object) -> str:
+def name_of(spec: object) -> str:
+    """Return the name of what `make_metric` accepts."""
+    if isinstance(spec, str | Metric):
+        return spec if isinstance(spec, str) else spec.name
     inner = unwrapped(spec)
     if is_scorer(inner):
         return scorer_name(inner)

@@ -81,3 +81,15 @@ def _settled(outputs: Tensor, targets: Tensor, loss: Any) -> Layout:
             "FinetuneOptions(layout='channels') or FinetuneOptions(layout='tokens')"
         )
     return "channels" if channels else "tokens"
+
+
+def void_doubt(targets: Tensor, classes: int) -> str:
+    """Return a sentence if all targets but those of one number are labels."""
+    others = targets[(targets < 0) | (targets >= classes)].unique()
+    if len(others) != 1:
+        return ""
+    (void,) = others.tolist()
+    return (
+        f" If {void} marks what is left out, let the loss say so: loss.ignore_index = "
+        f"{void}."
+    )

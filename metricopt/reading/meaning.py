@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
 from metricopt.errors import ConfigError, described, require_choice
-from metricopt.reading.layout import Layout, ignored_label, layout_of
+from metricopt.reading.layout import Layout, ignored_label, layout_of, void_doubt
 from metricopt.reading.outputs import (
     ROUNDED,
     UNIT,
+    VALUES,
     Outputs,
     Standard,
     Targets,
@@ -28,7 +29,13 @@ from metricopt.reading.outputs import (
 )
 
 Kind = Literal[
-    "logits", "probabilities", "log-probabilities", "values", "embeddings", "raw"
+    "logits",
+    "probabilities",
+    "log-probabilities",
+    "values",
+    "amounts",
+    "embeddings",
+    "raw",
 ]
 """What outputs are; "raw" where only the user's own loss and metric can say."""
 Truth = Literal["labels", "multi-label", "numbers", "other"]
@@ -166,6 +173,7 @@ class Meaning:
             "probabilities": f"probabilities ({self.link})",
             "log-probabilities": "logarithms of probabilities",
             "values": "predicted values",
+            "amounts": "amounts, which stay positive (their logarithms are shifted)",
             "embeddings": "embeddings",
             "raw": "whatever the loss and the metric read",
         }[self.kind]
@@ -235,16 +243,16 @@ def meaning_of(
     classes = columns.shape[axis := -1 if layout == "tokens" else 1]
     counted = targets if ignored is None else targets[targets != ignored]
     same = targets.ndim == columns.ndim or classes == 1
-    numbers = type(loss) in REGRESSION or given == "values"
-    shares = same and given != "values" and _are_shares(counted, classes, loss)
+    numbers = type(loss) in REGRESSION or given in VALUES
+    shares = same and given not in VALUES and _are_shares(counted, classes, loss)
     mixed = same and not numbers and _are_mixed(counted, classes)
     truth = "other" if shares or mixed else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, given)
     meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
         doubt = MIXED if mixed else _doubt(columns, counted, classes, truth, same)
-        own = kind == "values" and truth == "numbers"  # a target for each output
-        standard = Standard.of(columns, targets, axis) if own else None
+        own, logs = kind in VALUES and truth == "numbers", kind == "amounts"
+        standard = Standard.of(columns, targets, axis, logs) if own else None
         return replace(meaning, doubt=doubt, standard=standard)
     stored = None if targets.dtype == torch.int64 else targets.dtype
     return replace(meaning, stored=stored, column=targets.ndim == columns.ndim)
@@ -299,7 +307,7 @@ def _doubt(
         return ONE_HOT
     if truth != "other" or same or targets.is_complex() or not targets.numel():
         return ""
-    void = _void(targets, classes) if outputs.ndim > 2 else ""
+    void = void_doubt(targets, classes) if outputs.ndim > 2 else ""
     if targets.is_floating_point():
         found = _misshapen(targets, classes)
         return found and found + void
@@ -325,18 +333,6 @@ def _misshapen(targets: Tensor, classes: int) -> str:
     )
 
 
-def _void(targets: Tensor, classes: int) -> str:
-    """Return a sentence if all targets but those of one number are labels."""
-    others = targets[(targets < 0) | (targets >= classes)].unique()
-    if len(others) != 1:
-        return ""
-    (void,) = others.tolist()
-    return (
-        f" If {void} marks what is left out, let the loss say so: loss.ignore_index = "
-        f"{void}."
-    )
-
-
 def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth:
     """Return what targets are that count, for outputs of `classes` classes.
 
@@ -359,8 +355,8 @@ def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth
 def _kind(
     outputs: Tensor, truth: Truth, layout: Layout, loss: object, given: Kind | None
 ) -> tuple[Kind, Link | None]:
-    if truth == "numbers" and given in (None, "values"):
-        return "values", None
+    if truth == "numbers" and given in (None, *VALUES):
+        return given or "values", None
     if truth == "other":
         return given or "raw", None
     axis = -1 if layout == "tokens" else 1

@@ -1,6 +1,7 @@
 """Checks of a metric before any training, and doubts that come with a result."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,9 +12,10 @@ from metricopt.metrics.constrained import metrics_of
 from metricopt.metrics.retrieval import meant_for_labels
 from metricopt.reading.columns import apart, columns_of, groups_of
 from metricopt.reading.expected import perfect_outputs
+from metricopt.reading.layout import Layout
 from metricopt.reading.loss import reads_classes
-from metricopt.reading.meaning import Kind, Meaning
-from metricopt.reading.outputs import Targets, are_labels
+from metricopt.reading.meaning import Kind, Meaning, meaning_of
+from metricopt.reading.outputs import Outputs, Targets, are_labels
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 
@@ -36,6 +38,56 @@ def direction_queries(meaning: Meaning) -> int:
     if meaning.kind in ("embeddings", "raw") or meaning.truth == "other":
         return 0
     return 1 if meaning.truth == "numbers" else 2
+
+
+POSITIVE = ("logerror", "logarithmicerror", "msle", "poisson", "gammadev", "tweedie")
+"""What the names of metrics contain that have no value for negative predictions."""
+
+
+IF_POSITIVE = (
+    "If the metric takes no negative predictions, and there are none, "
+    "outputs='amounts' keeps them positive."
+)
+"""The remedy where a metric of predicted values fails at some phi."""
+
+
+def are_amounts(outputs: Any, targets: Any, names: Iterable[str]) -> bool:
+    """Return whether no number of two arrays is negative, or may be.
+
+    Any of the metrics of these names may need that.
+    """
+    plain = [name.lower().replace("_", "") for name in names]
+    needed = any(part in name for name in plain for part in POSITIVE)
+    return needed and all(bool((each >= 0).all()) for each in (outputs, targets))
+
+
+def meaning_for(
+    metric: Metric,
+    outputs: Outputs,
+    targets: Targets,
+    *,
+    loss: object,
+    given: Kind | None,
+    layout: Layout | None = None,
+) -> Meaning:
+    """Return what outputs mean, see `meaning_of`: amounts where the metric asks for it.
+
+    Raises:
+        ConfigError: if it is not clear, or not what the user says.
+    """
+    found = meaning_of(outputs, targets, loss=loss, given=given, layout=layout)
+    if not (isinstance(outputs, Tensor) and isinstance(targets, Tensor)):
+        return found
+    names = [each.name for each in metrics_of(metric)]
+    values = given is None and found.kind == "values"
+    if values and are_amounts(outputs, targets, names):
+        return meaning_of(outputs, targets, loss=loss, given="amounts", layout=layout)
+    if found.kind == "amounts" and bool((outputs < 0).any()):
+        raise ConfigError(
+            "outputs='amounts' needs outputs of 0 or more, got "
+            f"{outputs.min().item():g} to {outputs.max().item():g}"
+        )
+    return found
 
 
 UNTOUCHED = "the untouched network"
@@ -214,16 +266,25 @@ def doubts_of_metric(name: str, same: Tensor, shuffled: float) -> list[str]:
     return []
 
 
-def doubts_of_failures(failures: Sequence[str], queries: int) -> list[str]:
-    """Return a sentence if queries failed.
+def remedy_of(meaning: Meaning) -> str:
+    """Return what may help where a metric fails at some phi; "" if nothing is known."""
+    return IF_POSITIVE if meaning.kind == "values" else ""
+
+
+def doubts_of_failures(
+    failures: Sequence[str], queries: int, meaning: Meaning
+) -> list[str]:
+    """Return a sentence or two if queries failed.
 
     Args:
         failures: messages of the queries that failed.
         queries: all queries that were made.
+        meaning: what outputs are.
     """
     if not failures:
         return []
     return [
         f"{len(failures)} of {queries} queries failed, and count as the worst value "
-        f"that was seen; the first: {failures[0]}."
+        f"that was seen; the first: {failures[0].rstrip('.')}. "
+        f"{remedy_of(meaning)}".rstrip()
     ]

@@ -24,6 +24,7 @@ Reads = Literal[
     "scores",
     "labels",
     "values",
+    "amounts",
     "embeddings",
     "detections",
     "poses",
@@ -31,8 +32,10 @@ Reads = Literal[
     "sentences",
 ]
 """What outputs mean: scores of classes of which one is right, logits of labels that are
-decided one by one, predicted values, embeddings, regions of a detector, heat maps of
-joints, scores of where an answer begins and ends, or candidates of pieces."""
+decided one by one, predicted values or amounts, embeddings, regions of a detector, heat
+maps of joints, scores of where an answer begins and ends, or candidates of pieces."""
+VALUES: tuple[Literal["values"], Literal["amounts"]] = ("values", "amounts")
+"""Predicted numbers, of which amounts stay positive."""
 STRUCTURED: tuple[Reads, ...] = ("detections", "poses", "spans", "sentences")
 """Outputs that only a metric of their own kind reads, with targets of that kind."""
 
@@ -53,6 +56,13 @@ def _half_range(values: Tensor) -> Tensor:
     return (upper - lower) / 2
 
 
+def logarithms_of(amounts: Tensor) -> Tensor:
+    """Return logarithms, float64; what is not above 0 counts as the least that is."""
+    above = amounts[amounts > 0]
+    least = above.min() if len(above) else amounts.new_ones(())
+    return amounts.clamp_min(least).double().log()
+
+
 class Standard(NamedTuple):
     """Where predicted values are scaled about, and the unit in which they are shifted.
 
@@ -62,13 +72,22 @@ class Standard(NamedTuple):
         unit: half of the distance between the quartiles of the targets of an output, C
             numbers; 1 where both quartiles are the same. Not of the outputs, since
             predictions may hardly differ.
+        logarithms: whether both are those of logarithms, which then are scaled and
+            shifted: values are amounts, and stay amounts.
     """
 
     centre: tuple[float, ...]
     unit: tuple[float, ...]
+    logarithms: bool = False
 
     @classmethod
-    def of(cls, outputs: Tensor, targets: Tensor, axis: int = 1) -> "Standard":
+    def of(
+        cls,
+        outputs: Tensor,
+        targets: Tensor,
+        axis: int = 1,
+        logarithms: bool = False,
+    ) -> "Standard":
         """Return the standard of predicted values [n, C, ...] and of targets [N, ...].
 
         The C outputs lie along an axis, and so do their targets, if they have it.
@@ -78,18 +97,53 @@ class Standard(NamedTuple):
         if targets.ndim == outputs.ndim:
             pair = [part.movedim(axis, -1) for part in pair]
         outputs, targets = (part.reshape(-1, width) for part in pair)
+        if logarithms:
+            outputs, targets = logarithms_of(outputs), logarithms_of(targets)
         unit = _half_range(targets)
         unit = unit.where((unit > 0) & unit.isfinite(), torch.ones_like(unit))
         centre = outputs.double().median(0).values.nan_to_num(0.0, 0.0, 0.0)
-        centre = centre.where(centre.abs() > FAR * _half_range(outputs), 0.0)
-        return cls(tuple(centre.tolist()), tuple(unit.tolist()))
+        if not logarithms:
+            centre = centre.where(centre.abs() > FAR * _half_range(outputs), 0.0)
+        return cls(tuple(centre.tolist()), tuple(unit.tolist()), logarithms)
+
+    @classmethod
+    def plain(cls, outputs: int, *, logarithms: bool = False) -> "Standard":
+        """Return the standard of C outputs of which nothing is known."""
+        return cls((0.0,) * outputs, (1.0,) * outputs, logarithms)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether scales are about 0, and offsets as they are."""
+        return not any(self.centre) and set(self.unit) == {1.0}
+
+    def seen(self, outputs: Tensor) -> Tensor:
+        """Return what is scaled and shifted: outputs, or their logarithms."""
+        return logarithms_of(outputs) if self.logarithms else outputs
+
+    def affine(
+        self, offsets: Tensor, scales: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return what is added and what multiplies before, about 0, float64, [C] each.
+
+        Offsets are in units, and outputs scaled about the centre.
+        """
+        centre, unit = (
+            offsets.new_tensor(each, dtype=torch.float64)
+            for each in (self.centre, self.unit)
+        )
+        moved = offsets.double() * unit
+        if scales is None:
+            return moved, None
+        scales = scales.double()
+        return moved + centre * (1 - scales), scales
 
     def describe(self) -> dict[str, str]:
-        """Return both as texts, by name."""
-        return {
-            name: " ".join(f"{value:.9g}" for value in values)
-            for name, values in self._asdict().items()
-        }
+        """Return what it consists of as texts, by name."""
+        found = {"logarithms": "yes"} if self.logarithms else {}
+        if not self.is_plain:
+            for name, values in (("centre", self.centre), ("unit", self.unit)):
+                found[name] = " ".join(f"{value:.9g}" for value in values)
+        return found
 
     @classmethod
     def described(cls, texts: Mapping[str, str]) -> "Standard | None":
@@ -98,9 +152,12 @@ class Standard(NamedTuple):
         Raises:
             ValueError: if they are no numbers.
         """
-        if not all(name in texts for name in cls._fields):
+        if not all(name in texts for name in ("centre", "unit")):
             return None
-        return cls(*(tuple(map(float, texts[name].split())) for name in cls._fields))
+        centre, unit = (
+            tuple(map(float, texts[name].split())) for name in ("centre", "unit")
+        )
+        return cls(centre, unit, "logarithms" in texts)
 
 
 UNIT = 1e-3

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from metricopt.reading.outputs import Reads
+from metricopt.reading.outputs import Reads, logarithms_of
 from metricopt.statistics.contract import STATISTICS, Groups, Statistics
 from metricopt.statistics.strata import strata_of_numbers
 
@@ -63,31 +63,70 @@ class ResidualStatistics(Statistics):
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the residuals, if wanted with smooth steps at levels."""
+        return self._residuals(outputs, targets, weights).groups(smooth)
+
+    def _residuals(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None
+    ) -> "_Residuals":
         values = outputs.double() / self.spread
         truth = (targets.reshape(outputs.shape[1:]) / self.spread).to(values)
         if weights is None:
             weights = values.new_ones(1, len(truth))
         shares = weights.to(values).expand(len(values), -1)
-        found = _Residuals(
-            values,
-            truth,
-            shares / shares.sum(1, keepdim=True).clamp_min(SMALL),
-            self.spread,
-        )
-        return found.moments() | found.ratios() | found.shares_of(smooth)
+        shares = shares / shares.sum(1, keepdim=True).clamp_min(SMALL)
+        return _Residuals(values, truth, shares, self.spread)
+
+
+@STATISTICS.register("residuals of amounts")
+@dataclass(frozen=True)
+class AmountStatistics(ResidualStatistics):
+    """The same of amounts: shares are those of the residuals of their logarithms.
+
+    Of amounts of any size, few have residuals that are large beside the spread.
+
+    Attributes:
+        log_spread: standard deviation of the logarithms of the targets.
+    """
+
+    log_spread: float = 1.0
+    name: ClassVar[str] = "residuals of amounts"
+
+    @property
+    def reads(self) -> Reads:
+        """Predicted values that stay positive."""
+        return "amounts"
+
+    def fitted(self, targets: Tensor) -> Self:
+        """Return the statistics in units of both spreads of all targets."""
+        logs = logarithms_of(targets).reshape(len(targets), -1)
+        spread = logs.std(0).mean().item()
+        spread = spread if spread > SMALL else 1.0
+        return replace(super().fitted(targets), log_spread=spread)
+
+    def _residuals(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor | None
+    ) -> "_Residuals":
+        found = super()._residuals(outputs, targets, weights)
+        return replace(found, log_spread=self.log_spread)
 
 
 @dataclass(frozen=True)
 class _Residuals:
     """Values [B, N, T], targets [N, T] and shares of the examples [B, N].
 
-    Values and targets are in units of a spread.
+    Values and targets are in units of a spread. With a spread of logarithms, shares
+    below levels are those of the residuals of these.
     """
 
     values: Tensor
     targets: Tensor
     shares: Tensor
     spread: float
+    log_spread: float | None = None
+
+    def groups(self, smooth: bool) -> Groups:
+        """Return all groups, if wanted with smooth steps at levels."""
+        return self.moments() | self.ratios() | self.shares_of(smooth)
 
     @property
     def residuals(self) -> Tensor:
@@ -148,12 +187,17 @@ class _Residuals:
     def shares_of(self, smooth: bool) -> Groups:
         """Return shares of examples below levels, and quantiles of residuals."""
         residuals = self.residuals
+        if self.log_spread is not None:
+            values, targets = (
+                part.clamp_min(SMALL).log() for part in (self.values, self.targets)
+            )
+            residuals = (values - targets) / self.log_spread
         levels = residuals.new_tensor((*(-level for level in LEVELS), 0.0, *LEVELS))
         constant = residuals.detach()
         width = SMOOTHNESS * (self.mean(constant.square()) + SMALL).sqrt()
         below = levels - residuals[..., None]
         within = residuals.new_tensor(WITHIN).log()
-        relative = residuals.abs() / self.targets.abs().clamp_min(SMALL)
+        relative = self.residuals.abs() / self.targets.abs().clamp_min(SMALL)
         near = within - relative.clamp_min(SMALL)[..., None].log()
         if smooth:
             below = (below / width[:, None, :, None]).sigmoid()
@@ -163,7 +207,7 @@ class _Residuals:
         found = torch.einsum("bn,bntj->btj", self.shares, below)
         if found.shape[1] > APART:
             found = found.mean(1, keepdim=True)
-        quantiles = self._quantiles(residuals.abs()).mean(1)
+        quantiles = self._quantiles(self.residuals.abs()).mean(1)
         middle = QUANTILES.index(0.5)
         return {
             "shares": found.flatten(1),

@@ -23,13 +23,17 @@ class ForgivingMetric(WrappedMetric):
         metric: what is evaluated.
         most: failed queries that are forgiven; the next one is an error.
         retries: how often a query that fails is asked again at once.
+        remedy: a sentence for the error, if the first query did not fail.
 
     Attributes:
         failures: messages of the failed queries.
     """
 
-    def __init__(self, metric: Metric, most: int, retries: int = 0) -> None:
+    def __init__(
+        self, metric: Metric, most: int, retries: int = 0, remedy: str = ""
+    ) -> None:
         super().__init__(metric)
+        self.remedy = remedy
         self.failures: list[str] = []
         self._most, self._retries = most, retries
         self._known: list[float] = []
@@ -41,7 +45,7 @@ class ForgivingMetric(WrappedMetric):
         What it says of a part of the examples would be no worse than what is known of
         others: a failure there has no value.
         """
-        return ForgivingMetric(self.metric, 0, self._retries)
+        return ForgivingMetric(self.metric, 0, self._retries, self.remedy)
 
     def _values(self, outputs: Any, targets: Any) -> Tensor:
         # All at once only where that asks nobody: a row must not be paid for twice.
@@ -62,6 +66,8 @@ class ForgivingMetric(WrappedMetric):
                 if left:
                     continue
                 if not self._known or len(self.failures) >= self._most:
+                    if self._known and self.remedy:
+                        error.add_note(self.remedy)
                     raise
                 self.failures.append(str(error))
             else:
@@ -79,9 +85,9 @@ class ForgivingMetric(WrappedMetric):
         return min(most + step, max(most, self.high))
 
 
-def forgiving(metric: Metric, most: int, retries: int = 0) -> Metric:
+def forgiving(metric: Metric, most: int, retries: int = 0, remedy: str = "") -> Metric:
     """Return a metric that forgives; of one with bounds, each part does for itself."""
-    return over_each(metric, lambda part: ForgivingMetric(part, most, retries))
+    return over_each(metric, lambda part: ForgivingMetric(part, most, retries, remedy))
 
 
 def strict(metric: Metric) -> Metric:

@@ -23,6 +23,7 @@ from metricopt.reading.meaning import PLAIN, Meaning
 from metricopt.reading.network import check_outputs
 from metricopt.reading.outputs import (
     STRUCTURED,
+    VALUES,
     Outputs,
     Reads,
     Targets,
@@ -327,8 +328,8 @@ class NetworkTask(Task):
 
 def _read(outputs: Tensor, meaning: Meaning) -> Reads | None:
     """Return what outputs [1, N, ...] are that a metric reads as predictions."""
-    if meaning.kind == "values":
-        return "values"
+    if meaning.kind == "values" or meaning.kind == "amounts":
+        return meaning.kind
     if meaning.kind == "raw":
         return None
     if meaning.truth == "multi-label":
@@ -341,7 +342,7 @@ def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
     """Return whether targets are those of outputs [1, N, C] that are read so."""
     if reads in STRUCTURED:
         return True
-    if reads in ("labels", "values"):
+    if reads in ("labels", *VALUES):
         one = outputs.shape[2:] == (1,) and targets.ndim == 1
         same = outputs.shape[1:] == targets.shape
         return outputs.ndim == 3 and (one or same)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.base import Adapter, Features
-from metricopt.adapters.output_offsets import OffsetsAlone
+from metricopt.adapters.offsets_alone import OffsetsAlone
 from metricopt.errors import ConfigError
 from metricopt.reading.outputs import Outputs, joined
 from metricopt.statistics.contract import Groups, Statistics

@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, f1_score, jaccard_score
 from torch import nn
 
 import metricopt
-from metricopt.adapters.output_offsets import OffsetsAlone
+from metricopt.adapters.offsets_alone import OffsetsAlone
 from metricopt.reading.meaning import Meaning
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import Split

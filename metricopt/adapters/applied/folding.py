@@ -58,10 +58,11 @@ class ChannelAffine(_ByChannel):
         return (outputs.to(precise) * factor + shift).to(outputs.dtype)
 
 
-class ProbabilityShift(_ByChannel):
-    """Shifts the logits of probabilities, or of their logarithms, by offsets [C].
+class LinkedShift(_ByChannel):
+    """Shifts what a link was applied to by offsets [C]: logits of probabilities.
 
-    They are multiplied by scales [C] before.
+    Or logits of logarithms of these, or logarithms of amounts; amounts that have none
+    stay. They are multiplied by scales [C] before.
     """
 
     offsets: Tensor
@@ -78,13 +79,17 @@ class ProbabilityShift(_ByChannel):
         self.register_buffer("scales", scales)
 
     def forward(self, outputs: Tensor) -> Tensor:
-        """Return probabilities, or their logarithms, of the same shape."""
+        """Return probabilities, their logarithms, or amounts, of the same shape."""
         classes = self._axis(outputs, len(self.offsets))
         if self.link == "log-softmax":
             return torch.log_softmax(self._moved(outputs), classes)
         if self.link == "softmax":
             logs = outputs.clamp(min=self.least).log()
             return torch.softmax(self._moved(logs), classes)
+        if self.link == "exp":
+            above = (outputs > 0) & outputs.isfinite()
+            logs = outputs.double().where(above, 1.0).log()
+            return torch.where(above, self._moved(logs).exp().to(outputs), outputs)
         inside = outputs.clamp(self.least, self.most)
         return self._moved(inside.log() - torch.log1p(-inside)).sigmoid()
 
@@ -170,12 +175,13 @@ def with_offsets(
         own = AXES.get(type(layer).forward)
         axis = own if own is not None and meaning.layout == "rows" else axis
     factors = torch.ones_like(offsets) if scales is None else scales
-    if layer is not None and meaning.link is None:
+    link = "exp" if meaning.kind == "amounts" else meaning.link
+    if layer is not None and link is None:
         return replaced(network, layer, folded(layer, scales, offsets, axis, dims))
     shift = (
         ChannelAffine(factors, offsets, axis, dims)
-        if meaning.link is None
-        else ProbabilityShift(offsets, factors, meaning.link, axis, dims)
+        if link is None
+        else LinkedShift(offsets, factors, link, axis, dims)
     )
     if layer is None:
         return Followed(network, shift)

@@ -8,7 +8,8 @@ from metricopt.adapters.blocks import quarters
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
 from metricopt.adapters.group_offsets import GroupOffsets, ShiftedByGroup
-from metricopt.adapters.output_offsets import MeantAdapter, OffsetsAlone, OutputOffsets
+from metricopt.adapters.offsets_alone import OffsetsAlone
+from metricopt.adapters.output_offsets import MeantAdapter, OutputOffsets
 from metricopt.geometry import vector_partition
 from metricopt.reading.meaning import Meaning
 from metricopt.tasks.recorded_task import RecordedTask
