@@ -38,7 +38,12 @@ from metricopt.reading.inputs import as_tensor, require_unmasked, tensors_of
 from metricopt.reading.meaning import Kind, Meaning
 from metricopt.reading.metric import meaning_for
 from metricopt.reading.network import require_default_cpu
-from metricopt.reading.outputs import are_labels, are_within_unit, require_finite
+from metricopt.reading.outputs import (
+    VALUES,
+    are_labels,
+    are_within_unit,
+    require_finite,
+)
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import bound_metric
 from metricopt.tasks.sampling import Split
@@ -216,6 +221,8 @@ def _read(
     """Read metric, outputs and targets, and decide what they mean."""
     black_box = asked_metric(metric, options)
     held, truth = _numbers("outputs", outputs), _numbers("targets", targets)
+    if options.outputs in VALUES and not held.is_complex():
+        held = held if held.is_floating_point() else held.double()
     _check(held, truth)
     own_columns = as_columns(beside, len(held), "these outputs")
     _require_columns(black_box, own_columns)
@@ -265,7 +272,8 @@ def _check(outputs: Tensor, targets: Tensor) -> None:
     if not outputs.is_floating_point():
         raise DataError(
             f"outputs must be scores or values, got {outputs.dtype} of shape "
-            f"{list(outputs.shape)}: labels that are decided cannot be shifted"
+            f"{list(outputs.shape)}: labels that are decided cannot be shifted; whole "
+            "numbers that are predicted values can, say outputs='values'"
         )
     require_finite("outputs", outputs)
 

@@ -136,8 +136,8 @@ class Tuned:
         Raises:
             ConfigError: if groups are needed and missing, or the other way round.
             DataError: if there is another number of groups, or a new one, or outputs
-                are not finite, or cannot be probabilities, or logarithms of them, where
-                those were given to `tune`.
+                are not finite, or cannot be probabilities, logarithms of them or
+                amounts, where those were given to `tune`.
             ShapeError: if they are not of the form they were when offsets were chosen.
         """
         moved = self._moved(self._read(outputs), groups)

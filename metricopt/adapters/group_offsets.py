@@ -168,6 +168,8 @@ class GroupOffsets(NetworkAdapter):
         found["groups"] = str(self.groups)
         if self.meaning.link is not None:
             found["link"] = self.meaning.link
+        if self.meaning.kind == "amounts":
+            found["logarithms"] = "yes"
         return found
 
     def _offsets(self, phi: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     """
 
     kind: ClassVar[Kind]
-    kinds: ClassVar[tuple[Kind, ...]] = ()
+    kinds: ClassVar[tuple[Kind, ...]]
     """What `_outputs` returns."""
 
     def __init__(
@@ -134,8 +134,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
         own = [name for name in SETTLED if name in (self.options or {})]
-        said = dict(self.options or {}).get("outputs")
-        own += ["outputs"] if said not in (None, *self.kinds) else []
+        if dict(self.options or {}).get("outputs", self.kind) not in self.kinds:
+            own.append("outputs")
         if own:
             raise ConfigError(
                 f"options cannot hold {', '.join(own)}, which a "

@@ -21,10 +21,10 @@ MOST = 64
 """Most statistics whose slopes are computed, one by one."""
 SHIFTS = 21
 """Shifts of predicted values from which a descent may start; none at all is one."""
-MOST_SCALED = {"values": 3.0, "amounts": 1.0}
-"""Most that a unit moves the logarithm of a scale of predicted values. Values that
-hardly differ need a scale of 10, but the statistics say nothing of that at 1. Scales of
-amounts are powers, under which large ones run away."""
+MOST_MOVED = {"values": {"scales": 3.0}, "amounts": {"scales": 1.0, "offsets": 3.0}}
+"""Most that a unit moves an offset or the logarithm of a scale of predicted values.
+Values that hardly differ need a scale of 10, but the statistics say nothing of that at
+1. Amounts run away: scales are powers, and offsets are added to logarithms."""
 TEMPERATURES = (0.25, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0, 5.0)
 """Temperatures from which a descent may start."""
 APART = 8
@@ -84,9 +84,9 @@ def coordinates(
         # As far as the statistic goes that the part moves most.
         steepest = slopes[:, place].norm(dim=1).max()
         scale[place] = 1 / steepest if steepest > SMALL else 0.0
-    most = MOST_SCALED.get(statistics.kind.reads, math.inf)
-    if "scales" in statistics.parts:
-        scale[statistics.parts["scales"]].clamp_(max=most)
+    for part, most in MOST_MOVED.get(statistics.kind.reads, {}).items():
+        if part in statistics.parts:
+            scale[statistics.parts[part]].clamp_(max=most)
     left, values, right = torch.linalg.svd(slopes * scale, full_matrices=False)
     kept = values > LEADING * values[0]
     return Coordinates(scale, right[kept] * scale, (left * values)[:, kept])
@@ -136,8 +136,9 @@ def descend(
 
 
 def _clip(slopes: Tensor | None, steepest: float) -> None:
-    """Clip the norm of the slopes of every row, [B, d]."""
+    """Clip the norm of the slopes of every row, [B, d]; what overflowed has none."""
     assert slopes is not None
+    slopes.nan_to_num_(0.0, 0.0, 0.0)
     norms = slopes.norm(dim=1, keepdim=True).clamp_min(SMALL)
     slopes.mul_((steepest / norms).clamp_max(1))
 

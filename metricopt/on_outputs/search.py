@@ -279,7 +279,8 @@ class OutputsSearch:
             mean = torch.cat([mean, offered[0].masked_fill(self._queried, math.inf)])
             deviation = torch.cat([deviation, offered[1]])
         kappa = self._kappa[torch.arange(len(phi)) % self.settings.starts]
-        chosen = int((mean - kappa * deviation).argmin())
+        promise = (mean - kappa * deviation).nan_to_num(math.inf)
+        chosen = int(promise.argmin())
         self._expected = means[chosen]
         if chosen >= len(descended):
             self._queried[chosen - len(descended)] = True

@@ -57,10 +57,11 @@ def _half_range(values: Tensor) -> Tensor:
 
 
 def logarithms_of(amounts: Tensor) -> Tensor:
-    """Return logarithms, float64; what is not above 0 counts as the least that is."""
-    above = amounts[amounts > 0]
-    least = above.min() if len(above) else amounts.new_ones(())
-    return amounts.clamp_min(least).double().log()
+    """Return logarithms of N amounts [N, ...], float64; 0 counts as their mean."""
+    wide = amounts.double()
+    mean = wide.mean(0)
+    # Where all are 0, or one is missing, there is no mean to speak of.
+    return wide.where(wide > 0, mean.where(mean > 0, 1.0)).log()
 
 
 class Standard(NamedTuple):

@@ -82,13 +82,16 @@ class ResidualStatistics(Statistics):
 class AmountStatistics(ResidualStatistics):
     """The same of amounts: shares are those of the residuals of their logarithms.
 
-    Of amounts of any size, few have residuals that are large beside the spread.
+    Of amounts of any size, few have residuals that are large beside the spread. There
+    the target 0, as of most insurance claims, counts as the mean.
 
     Attributes:
         log_spread: standard deviation of the logarithms of the targets.
+        mean: mean of the targets.
     """
 
     log_spread: float = 1.0
+    mean: float = 1.0
     name: ClassVar[str] = "residuals of amounts"
 
     @property
@@ -100,29 +103,32 @@ class AmountStatistics(ResidualStatistics):
         """Return the statistics in units of both spreads of all targets."""
         logs = logarithms_of(targets).reshape(len(targets), -1)
         spread = logs.std(0).mean().item()
-        spread = spread if spread > SMALL else 1.0
-        return replace(super().fitted(targets), log_spread=spread)
+        return replace(
+            super().fitted(targets),
+            log_spread=spread if spread > SMALL else 1.0,
+            mean=max(targets.double().mean().item(), SMALL),
+        )
 
     def _residuals(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None
     ) -> "_Residuals":
         found = super()._residuals(outputs, targets, weights)
-        return replace(found, log_spread=self.log_spread)
+        return replace(found, logarithms=(self.log_spread, self.mean / self.spread))
 
 
 @dataclass(frozen=True)
 class _Residuals:
     """Values [B, N, T], targets [N, T] and shares of the examples [B, N].
 
-    Values and targets are in units of a spread. With a spread of logarithms, shares
-    below levels are those of the residuals of these.
+    Values and targets are in units of a spread. Of amounts there is the spread of their
+    logarithms, too, and what the target 0 counts as in these.
     """
 
     values: Tensor
     targets: Tensor
     shares: Tensor
     spread: float
-    log_spread: float | None = None
+    logarithms: tuple[float, float] | None = None
 
     def groups(self, smooth: bool) -> Groups:
         """Return all groups, if wanted with smooth steps at levels."""
@@ -158,6 +164,8 @@ class _Residuals:
             "logs": [logs.square()],
             "deviances": [residuals, *_deviances(values, targets)],
         }
+        if self.logarithms is not None:
+            means["deviances between"] = _between(values, targets)
         groups = {}
         for name, kinds in means.items():
             by_output = torch.stack([self.mean(each) for each in kinds], -1)
@@ -187,11 +195,10 @@ class _Residuals:
     def shares_of(self, smooth: bool) -> Groups:
         """Return shares of examples below levels, and quantiles of residuals."""
         residuals = self.residuals
-        if self.log_spread is not None:
-            values, targets = (
-                part.clamp_min(SMALL).log() for part in (self.values, self.targets)
-            )
-            residuals = (values - targets) / self.log_spread
+        if self.logarithms is not None:
+            spread, mean = self.logarithms
+            truth = self.targets.where(self.targets > 0, mean).log()
+            residuals = (self.values.clamp_min(SMALL).log() - truth) / spread
         levels = residuals.new_tensor((*(-level for level in LEVELS), 0.0, *LEVELS))
         constant = residuals.detach()
         width = SMOOTHNESS * (self.mean(constant.square()) + SMALL).sqrt()
@@ -231,6 +238,17 @@ class _Residuals:
 
 TIE = 1e-9
 """Difference of two sums of shares that is rounding."""
+
+
+BETWEEN = (1.25, 1.5, 1.75)
+"""Powers of Tweedie between those of Poisson and gamma, 1 and 2."""
+
+
+def _between(values: Tensor, targets: Tensor) -> list[Tensor]:
+    """Return the two terms of the deviance of Tweedie at every power between."""
+    values, targets = values.clamp_min(SMALL), targets.clamp_min(0)
+    pairs = ((targets * values ** (1 - p), values ** (2 - p)) for p in BETWEEN)
+    return [term for pair in pairs for term in pair]
 
 
 def _deviances(values: Tensor, targets: Tensor) -> list[Tensor]:

@@ -345,7 +345,9 @@ def _fit(outputs: Tensor, targets: Tensor, reads: Reads) -> bool:
     if reads in ("labels", *VALUES):
         one = outputs.shape[2:] == (1,) and targets.ndim == 1
         same = outputs.shape[1:] == targets.shape
-        return outputs.ndim == 3 and (one or same)
+        # A target that is missing, as NaN, is known by the user's loss and metric.
+        whole = bool(targets.isfinite().all())
+        return outputs.ndim == 3 and (one or same) and whole
     if not are_labels(targets) or outputs.ndim != 3:
         return False
     low, high = targets.aminmax()

@@ -212,3 +212,32 @@ def test_a_network_whose_last_layer_takes_no_scale_is_followed_by_it():
     phi[-4:] = torch.tensor([1.0, 0.0, 0.0, np.log(3.0)])
     expected = network(few) * torch.tensor([1.0, 3.0]) + torch.tensor([1.0, 0.0])
     torch.testing.assert_close(adapter.merged(phi)(few), expected)
+
+
+def test_targets_that_are_missing_are_left_to_the_loss_and_the_metric():
+    def known(outputs, targets):
+        return (outputs - targets)[targets.isfinite()]
+
+    def loss(outputs, targets):
+        return known(outputs, targets).square().mean()
+
+    def pinball(outputs, targets):
+        errors = -known(outputs, targets)
+        return torch.maximum(0.9 * errors, -0.1 * errors).mean().item()
+
+    train, observe, _ = splits()
+    network = trained(train)
+    for split in (train, observe):
+        split.targets[::5] = torch.nan
+    found = metricopt.finetune(
+        network,
+        train=train,
+        observe=observe,
+        loss=loss,
+        metric=pinball,
+        higher_is_better=False,
+        check_direction=False,
+        progress=False,
+    )
+    assert found.metric_after < 0.8 * found.metric_before
+    assert "no statistics that are known here" in found.summary()
