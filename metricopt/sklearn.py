@@ -89,7 +89,6 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     """
 
     kind: ClassVar[Kind] = "logits"
-    kinds: ClassVar[tuple[Kind, ...]] = (kind,)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # noqa: N803
         """Train the classifier and choose the offsets.

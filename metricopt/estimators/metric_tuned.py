@@ -30,7 +30,7 @@ from metricopt.tasks.clusters import FEWEST, FEWEST_SEEN
 from metricopt.tune import tune
 from metricopt.tuned import Tuned
 
-SETTLED = ("columns", "queries", "constraints", "clusters", "offsets_by")
+SETTLED = ("outputs", "columns", "queries", "constraints", "clusters", "offsets_by")
 """Settings of `tune` that are no options; `predict` knows no groups of examples."""
 CLUSTERS = "groups of fit"
 """The column of clusters, called as no parameter of a metric can be."""
@@ -62,7 +62,7 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     """
 
     kind: ClassVar[Kind]
-    kinds: ClassVar[tuple[Kind, ...]]
+    kinds: ClassVar[tuple[Kind, ...]] = ()  # that may be said
     """What `_outputs` returns."""
 
     def __init__(
@@ -134,8 +134,8 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
     def _check_settings(self) -> None:
         """Raise ConfigError for what `tune` would refuse after the training."""
         own = [name for name in SETTLED if name in (self.options or {})]
-        if dict(self.options or {}).get("outputs", self.kind) not in self.kinds:
-            own.append("outputs")
+        if dict(self.options or {}).get("outputs") in self.kinds:
+            own.remove("outputs")
         if own:
             raise ConfigError(
                 f"options cannot hold {', '.join(own)}, which a "
