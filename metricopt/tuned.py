@@ -15,7 +15,12 @@ from metricopt.methods.bounds import BoundReport, Front
 from metricopt.methods.result import Evidence
 from metricopt.reading.columns import GroupNames
 from metricopt.reading.inputs import Inputs, as_tensor
-from metricopt.reading.outputs import are_shares, are_within_unit, require_finite
+from metricopt.reading.outputs import (
+    are_shares,
+    are_within_unit,
+    range_of,
+    require_finite,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -202,7 +207,7 @@ class Tuned:
         if meaning.kind == "amounts" and bool((given < 0).any()):
             raise DataError(
                 "outputs must be amounts of 0 or more, as those the offsets were "
-                f"chosen on, got {_range(given)}"
+                f"chosen on, got {range_of(given)}"
             )
         # Offsets are no whole numbers, even where predictions are.
         given = given if given.is_floating_point() else given.double()
@@ -231,10 +236,6 @@ class Tuned:
         return moved[0]
 
 
-def _range(given: Tensor) -> str:
-    return f"{given.min().item():g} to {given.max().item():g}"
-
-
 def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
     """Raise DataError if outputs cannot be what a link returns."""
     if link is None:
@@ -244,11 +245,11 @@ def _require_kind(given: Tensor, link: str | None, axis: int) -> None:
     if are_shares(shares, axis, LATER) if single else are_within_unit(shares):
         return
     form = "logarithms of probabilities" if logarithms else "probabilities in [0, 1]"
-    got = _range(given)
+    got = range_of(given)
     if single:
         sums = shares.sum(axis)
         form += " that sum to 1"
-        got += f" with the sums {_range(sums)}"
+        got += f" with the sums {range_of(sums)}"
     raise DataError(
         f"outputs must be {form}, as those the offsets were chosen on, got {got}"
     )

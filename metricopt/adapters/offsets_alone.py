@@ -74,15 +74,16 @@ def shifted(
         if raised:
             more = more + (logs - centre) * raised[0].expm1().to(wide)
         return torch.where(moved, wide * more.exp(), wide).to(outputs)
-    finite = wide.masked_fill(wide.isinf(), 0.0)
-    more = (finite - centre) * raised[0].expm1().to(wide)
-    scaled = torch.where(wide.isinf(), wide, finite + more).to(outputs)
-    return scaled + offsets.to(outputs)
+    return _scaled(wide, raised[0], centre).to(outputs) + offsets.to(outputs)
 
 
-def _scaled(outputs: Tensor, raised: Tensor) -> Tensor:
-    """Return outputs with scales, of which the logarithms are given."""
+def _scaled(outputs: Tensor, raised: Tensor, centre: Tensor | None = None) -> Tensor:
+    """Return outputs scaled about 0 or a centre, given the logarithms of scales."""
     # An infinite output is that of a masked class: it has no gradient by a scale.
     masked = outputs.isinf()
     finite = outputs.masked_fill(masked, 0.0)
-    return torch.where(masked, outputs, finite * raised.exp().to(outputs))
+    if centre is None:
+        scaled = finite * raised.exp().to(outputs)
+    else:
+        scaled = finite + (finite - centre) * raised.expm1().to(outputs)
+    return torch.where(masked, outputs, scaled)

@@ -26,6 +26,7 @@ from metricopt.reading.outputs import (
     are_logarithms,
     are_shares,
     are_within_unit,
+    range_of,
 )
 
 Kind = Literal[
@@ -377,7 +378,7 @@ def _kind(
         if given == "probabilities" and not inside:
             raise ConfigError(
                 "outputs='probabilities' needs outputs in [0, 1], got "
-                f"{outputs.min().item():g} to {outputs.max().item():g}"
+                f"{range_of(outputs)}"
             )
         return given, link if given == "probabilities" else None
     if not inside or (type(loss) in OF_LOGITS and not whole):
@@ -386,7 +387,7 @@ def _kind(
         return "probabilities", link
     known = " or ".join(f"outputs={each!r}" for each in get_args(Kind)[:2])
     raise ConfigError(
-        f"all outputs lie in [0, 1], from {outputs.min().item():g} to "
-        f"{outputs.max().item():g}, and may be probabilities: say which they are by "
+        f"all outputs lie in [0, 1], from {range_of(outputs)}, and may be "
+        "probabilities: say which they are by "
         f"FinetuneOptions({known})"
     )

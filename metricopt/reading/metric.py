@@ -15,7 +15,7 @@ from metricopt.reading.expected import perfect_outputs
 from metricopt.reading.layout import Layout
 from metricopt.reading.loss import reads_classes
 from metricopt.reading.meaning import Kind, Meaning, meaning_of
-from metricopt.reading.outputs import Outputs, Targets, are_labels
+from metricopt.reading.outputs import Outputs, Targets, are_labels, range_of
 from metricopt.tasks.examples import Examples
 from metricopt.tasks.row_losses import Loss, loss_name
 
@@ -84,8 +84,7 @@ def meaning_for(
         return meaning_of(outputs, targets, loss=loss, given="amounts", layout=layout)
     if found.kind == "amounts" and bool((outputs < 0).any()):
         raise ConfigError(
-            "outputs='amounts' needs outputs of 0 or more, got "
-            f"{outputs.min().item():g} to {outputs.max().item():g}"
+            f"outputs='amounts' needs outputs of 0 or more, got {range_of(outputs)}"
         )
     return found
 

@@ -83,11 +83,7 @@ class Standard(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        outputs: Tensor,
-        targets: Tensor,
-        axis: int = 1,
-        logarithms: bool = False,
+        cls, outputs: Tensor, targets: Tensor, axis: int = 1, logarithms: bool = False
     ) -> "Standard":
         """Return the standard of predicted values [n, C, ...] and of targets [N, ...].
 
@@ -292,6 +288,11 @@ def of_examples(wrong: Tensor, examples: str = "examples") -> str:
     """
     first = int(wrong.nonzero()[0])
     return f"{int(wrong.sum())} of {len(wrong)} {examples}, first for example {first}"
+
+
+def range_of(values: Tensor) -> str:
+    """Return from where to where values go, in words."""
+    return f"{values.min().item():g} to {values.max().item():g}"
 
 
 def require_finite(name: str, values: Tensor) -> None:

@@ -54,10 +54,9 @@ def improved(network, train, observe, metric, **settings):
         network,
         train=train,
         observe=observe,
-        loss=nn.MSELoss(),
         metric=metric,
         progress=False,
-        **{"queries": 30} | settings,
+        **{"queries": 30, "loss": nn.MSELoss()} | settings,
     )
 
 
@@ -229,15 +228,7 @@ def test_targets_that_are_missing_are_left_to_the_loss_and_the_metric():
     network = trained(train)
     for split in (train, observe):
         split.targets[::5] = torch.nan
-    found = metricopt.finetune(
-        network,
-        train=train,
-        observe=observe,
-        loss=loss,
-        metric=pinball,
-        higher_is_better=False,
-        check_direction=False,
-        progress=False,
-    )
+    said = {"higher_is_better": False, "check_direction": False}
+    found = improved(network, train, observe, pinball, loss=loss, **said)
     assert found.metric_after < 0.8 * found.metric_before
     assert "no statistics that are known here" in found.summary()
