@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.data.few_shot.contract import TEST
 from benchmarks.problems.choices import Choice, OnEpisodes, Values
 from benchmarks.problems.contract import PIPELINES, Pipeline, make_pipeline
 from benchmarks.problems.episodes.contract import EpisodeSource
@@ -91,26 +92,34 @@ class EpisodesPipeline(Pipeline):
     def evaluate(
         self, choices: Sequence[Choice], split: str, metrics: Mapping[str, Metric]
     ) -> list[Values]:
-        """Return all metrics of every choice, a value for each episode."""
+        """Return all metrics of every choice, a value for each episode.
+
+        A choice with a course has none on `observe`: nothing is chosen by them, and
+        the many inner steps there would double the time of a run.
+        """
         self.check_open(split)
-        found = [{name: list[float]() for name in metrics} for _ in choices]
+        return [self._values(choice, split, metrics) for choice in choices]
+
+    def _values(
+        self, choice: Choice, split: str, metrics: Mapping[str, Metric]
+    ) -> Values:
+        assert isinstance(choice, OnEpisodes)
+        if choice.course is not None and split != TEST:
+            return {}
+        values = {name: list[float]() for name in metrics}
         for episodes in self._batches(split):
-            for choice, values in zip(choices, found, strict=True):
-                assert isinstance(choice, OnEpisodes)
-                tested = choice.course if split == "test" else None
-                outputs = (tested or choice).outputs(episodes).cpu()
-                pairs = [*zip(outputs, episodes.query_targets, strict=True)]
-                for name, metric in metrics.items():
-                    values[name] += [metric.value(*pair) for pair in pairs]
-        return [
-            {name: torch.tensor(own, dtype=torch.float64) for name, own in each.items()}
-            for each in found
-        ]
+            outputs = (choice.course or choice).outputs(episodes).cpu()
+            pairs = [*zip(outputs, episodes.query_targets, strict=True)]
+            for name, metric in metrics.items():
+                values[name] += [metric.value(*pair) for pair in pairs]
+        return {
+            name: torch.tensor(own, dtype=torch.float64) for name, own in values.items()
+        }
 
     def _batches(self, split: str) -> Iterator[Episodes]:
-        if split == "test":
+        if split == TEST:
             return self.source.tests(AT_ONCE)
-        # No more than are tested: after many steps, they would cost more than these.
+        # No more than are tested, so that a smoke run stays short.
         most = self.settings.training.validated
         return validation(self.source, min(most, self.source.test_episodes))
 

@@ -134,7 +134,10 @@ def test_the_course_on_new_tasks_is_noted_step_by_step():
         )
     last = sum(found["test"]["task-accuracy"]) / 3
     assert notes[QUERY_ACCURACY][4] == pytest.approx(last, abs=1e-3)
-    assert SUPPORT_LOSS not in outcome(learner_run(DRAWN))[0]["notes"]
+    plain, _ = outcome(learner_run(DRAWN))
+    assert SUPPORT_LOSS not in plain["notes"]
+    assert plain["observe"]
+    assert not found["observe"]
 
 
 def test_more_steps_are_another_result_of_the_same_learner():
