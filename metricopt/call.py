@@ -68,6 +68,8 @@ class FinetuneCall:
         DataError: if the network does not run on the examples, or returns NaN.
     """
 
+    confirming = 0  # queries that are neither the search's nor about its examples
+
     def __init__(
         self,
         adapter: NetworkAdapter,
@@ -81,10 +83,10 @@ class FinetuneCall:
         self.metric = asked = bound_metric(given.metric, given.meaning, given.columns)
         if journal is not None:
             asked = journalled(self.metric, journal)
-        forgiven = options.queries // FORGIVEN
-        self._asked = forgiving(metrics_of(asked)[0], 0, options.retries)
-        remedy = remedy_of(given.meaning)
-        self._forgiving = forgiving(asked, forgiven, options.retries, remedy)
+        self._limit = options.queries - self.confirming
+        retries, remedy = options.retries, remedy_of(given.meaning)
+        self._asked = forgiving(metrics_of(asked)[0], 0, retries)
+        self._forgiving = forgiving(asked, self._limit // FORGIVEN, retries, remedy)
         self._watch, self._journal, self._given = watch, journal, given
         self.train, self.observe = given.train, given.observe
         check_finite(adapter, given.train, "train")
@@ -104,7 +106,7 @@ class FinetuneCall:
         self.name, self.method = self._named_method()
         watch.say(
             f"{self.name} asks for {self.metric.name} of {len(given.observe)} examples "
-            f"up to {options.queries} times. {given.meaning.describe()}"
+            f"up to {self._limit} times. {given.meaning.describe()}"
         )
 
     def _network_task(self, given: Given, metric: Metric) -> NetworkTask:
@@ -134,7 +136,7 @@ class FinetuneCall:
             MetricError: see `finetune`.
         """
         check_targets(self.metric, self.observe.targets)
-        self.task.meter.limit = self.options.queries
+        self.task.meter.limit = self._limit
         self.task.observe_untouched()
         untouched = self._untouched()
         shuffled = self._shuffled_value()
@@ -166,8 +168,7 @@ class FinetuneCall:
 
     def interrupted(self, how: str = "interrupted") -> Finetuned | None:
         """Return the best result so far, which says how it was interrupted."""
-        best = self.best()
-        if best is None:
+        if (best := self.best()) is None:
             return None
         warning = (
             f"{how} after {best.spent.queries} of {self._watch.total} queries; "
@@ -187,7 +188,7 @@ class FinetuneCall:
     @property
     def _framing(self) -> int:
         """Queries made outside the method."""
-        framing = FRAMING_QUERIES + self._tried
+        framing = FRAMING_QUERIES + self._tried + self.confirming
         if self.options.queries < framing:
             raise ConfigError(
                 f"queries must be at least {framing}, as {self._tried} of them check "
@@ -299,12 +300,11 @@ class FinetuneCall:
     def _improved(self, untouched: Finetuned) -> Finetuned:
         generator = make_generator("finetune", self.options.seed)
         # The last query is withheld from the method: it judges the method's proposal.
-        self.task.meter.limit = self.options.queries - 1
+        self.task.meter.limit = self._limit - 1
         with self._watch.searching(looks=self.method.looks_at_clock):
             result = self.method.run(self.task, self.budget, generator)
-        self.task.meter.limit = self.options.queries
-        each = self.task.observe_each(result.phi[:1])[0]
-        first = self.task.each[0]
+        self.task.meter.limit = self._limit
+        each, first = self.task.observe_each(result.phi[:1])[0], self.task.each[0]
         if not result.phi[0].any():
             # Asked again, a noisy metric says something else of the same network.
             each = first

@@ -27,9 +27,11 @@ CONFIRMING = 2
 class ConfirmedCall(FinetuneCall):
     """The run of one call that searches a sample of `given.whole`, `given.observe`.
 
-    `options.queries` are those of the search. A confirming query that fails has no
-    value, so it is not forgiven: the untouched network would look worse than it is.
+    A confirming query that fails has no value, so it is not forgiven: the untouched
+    network would look worse than it is.
     """
+
+    confirming = CONFIRMING
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from metricopt.adapters.output_offsets import (
     untouched_outputs,
 )
 from metricopt.call import FinetuneCall
-from metricopt.confirmed_call import CONFIRMING, ConfirmedCall
+from metricopt.confirmed_call import ConfirmedCall
 from metricopt.errors import ConfigError, require_kind
 from metricopt.finetuned import Finetuned
 from metricopt.given import Given
@@ -146,7 +146,6 @@ def improved(
             made: type[FinetuneCall] = FinetuneCall
             if given.whole is not None:
                 made = ConfirmedCall
-                options = options.changed(queries=total - CONFIRMING)
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
@@ -247,6 +246,8 @@ def _spared(model: nn.Module, given: Given, options: FinetuneOptions) -> Given:
     some = given.observe.batch(slice(LOOKED_AT))
     began = time.perf_counter()
     call_on_copy(model, some)
+    if torch.accelerator.is_available():
+        torch.accelerator.synchronize()  # a GPU returns before it is done
     share = count_of(some) / len(given.observe)
     once = (time.perf_counter() - began) / share
     if once * options.queries <= DEAR * options.timeout:

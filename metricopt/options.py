@@ -117,7 +117,8 @@ class FinetuneOptions:
             its result; see `metricopt.methods.known` for what it is good for.
         checkpoint: a file in which every answer of the metric is kept as soon as it is
             there. The same call, made again after whatever ended it, goes on where it
-            was, and has the same result to the last bit. None for no file.
+            was, and has the same result to the last bit. After a search that the
+            timeout or the callback ended, it searches on. None for no file.
         retries: how often a query that fails is asked again at once; that is not
             counted as a query. Whatever it is, one query in three may fail: it counts
             as the worst value so far, and the result says so.

@@ -31,6 +31,8 @@ from metricopt.tuned import Tuned
 __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 
 METHODS = ("predict_proba", "decision_function")
+LEAST_QUERIES = 5
+"""Least queries where one of them judges decisions of the classifier."""
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
 
@@ -122,6 +124,11 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         own = self._codes(held.predicted)
         others = int((_decided(held.outputs) != own).sum())
         spared = int(others > 0 and not self.constraints)
+        if spared and self.queries < LEAST_QUERIES:
+            raise ConfigError(
+                f"queries must be at least {LEAST_QUERIES}, as one of them judges what "
+                f"predict of the classifier decides, got {self.queries}"
+            )
         found = self._tuned(held, codes, routed, columns, spared=spared)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()
@@ -263,7 +270,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         said = f", and has {value:.4g}"
         if expected is not None and expected.low > 0:
             return f"{said}: on other data it is beaten, {expected.describe()}"
-        self.offsets_, self.scales_ = 0 * self.offsets_, np.ones(1)
+        self.offsets_ = np.zeros_like(self.offsets_)
+        self.scales_ = np.ones_like(self.scales_)
         self.metric_after_, self.expected_ = value, None
         return f"{said}: no gain over this shows, so it stays as it is"
 

@@ -40,9 +40,13 @@ from metricopt.reading.metric import meaning_for
 from metricopt.reading.network import require_default_cpu
 from metricopt.reading.outputs import (
     VALUES,
-    are_labels,
     are_within_unit,
     require_finite,
+)
+from metricopt.statistics.strata import (
+    strata_of_label_sets,
+    strata_of_labels,
+    strata_of_numbers,
 )
 from metricopt.tasks.examples import as_split, relabelled
 from metricopt.tasks.judge import bound_metric
@@ -53,6 +57,8 @@ MOST_GROUPS = 100
 """Most groups that have offsets of their own."""
 MOST = 20_000
 """Most examples the search sees; more only confirm what it found."""
+STRATA = {"multi-label": strata_of_label_sets, "numbers": strata_of_numbers}
+"""What the examples that the search sees are alike in, where not in labels."""
 CPU = torch.device("cpu")
 
 
@@ -71,7 +77,7 @@ def tune(
 
     The outputs should be of examples that nothing was trained on, such as out-of-fold
     predictions. Of more than 20,000 examples, the search sees 20,000 that are alike in
-    labels; two queries of all then confirm what it found. The outputs stay as they are
+    targets; two queries of all then confirm what it found. The outputs stay as they are
     unless there is evidence of a gain on other data.
 
     Args:
@@ -339,8 +345,8 @@ def _sampled(given: Given, seed: int) -> Given:
     """Return what a search sees of many examples: `MOST` that are alike in labels."""
     whole, targets = given.observe, given.observe.targets
     assert isinstance(targets, Tensor)
-    labels = targets.cpu() if are_labels(targets) else torch.zeros(len(targets))
-    places = stratified_sample(labels, MOST, make_generator("tune", seed))
+    strata = STRATA.get(given.meaning.truth, strata_of_labels)(targets.cpu())
+    places = stratified_sample(strata, MOST, make_generator("tune", seed))
     split = Split(
         whole.batch(places),
         targets[places],

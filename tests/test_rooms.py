@@ -106,7 +106,8 @@ ROOMS = {
     "reading.outputs adapters methods finetuned",
     "metricopt.tune": "errors process reading reading.inputs reading.outputs "
     "reading.columns reading.meaning tasks tasks.examples tasks.sampling adapters "
-    "metrics methods on_outputs finetuned options given confirmed_call finetune tuned",
+    "metrics statistics methods on_outputs finetuned options given confirmed_call "
+    "finetune tuned",
     "metricopt.estimators": "errors estimate reading reading.outputs reading.meaning "
     "tasks.clusters metrics tune tuned",
     "metricopt.sklearn": "errors reading reading.columns reading.meaning metrics tuned "

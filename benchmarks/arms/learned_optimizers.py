@@ -12,6 +12,7 @@ from benchmarks.problems.optimizers.learning import OptimizerLearning
 from benchmarks.problems.optimizers.spec import QUERIES, SECONDS, OptimizerSpec
 from benchmarks.runs.codec import decode
 from benchmarks.runs.notes import META_STEPS
+from benchmarks.runs.record import META_TRAINING
 from benchmarks.runs.spec import Arm, RunSpec
 from metricopt.algorithm_s1.metricopt_learned import MetricOptLearned
 from metricopt.errors import ConfigError
@@ -19,8 +20,6 @@ from metricopt.methods.contract import Sees
 from metricopt.methods.result import Budget
 from metricopt.metrics.base import Metric
 
-META_TRAINING = "meta-training"
-"""Name of the seconds that it took, whether in this run or before."""
 NOTED = {"inner_steps": META_STEPS, "iterations": "iterations", "skipped": "skipped"}
 """Facts of the meta-training that a run notes, with the names of the notes."""
 

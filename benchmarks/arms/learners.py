@@ -12,12 +12,11 @@ from benchmarks.problems.episodes.course import InnerCourse
 from benchmarks.problems.episodes.pipeline import EpisodesPipeline
 from benchmarks.runs.codec import decode
 from benchmarks.runs.notes import META_PARAMETERS, TRAINED_STEPS
+from benchmarks.runs.record import META_TRAINING
 from benchmarks.runs.spec import RunSpec
 from metricopt.fewshot.episodes import Episodes
 from metricopt.metrics.base import Metric
 
-META_TRAINING = "meta-training"
-"""Name of the seconds that it took, whether in this run or before."""
 NOTED = (META_PARAMETERS, "kept", "skipped", "largest_gradient_norm")
 """Facts of the meta-training that a run notes."""
 

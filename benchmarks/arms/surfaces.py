@@ -238,7 +238,7 @@ def _kind(run: Callable[[RunSpec, Any, Metric], Chosen]) -> ArmKind:
     return ArmKind(
         run,
         # In the turn of the runs whose value functions its solutions share.
-        prepares=lambda spec: True,
+        prepares=lambda spec: "solutions",
         reads_test=True,
         sees=lambda arm: "test",
         on=PretrainedPipeline,

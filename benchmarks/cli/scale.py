@@ -11,11 +11,11 @@ from statistics import fmean
 from benchmarks.cli.verbs.experiments import committed_records
 from benchmarks.cli.verbs.plan import GPU
 from benchmarks.execution.networks import networks_of, pipelines_of
-from benchmarks.execution.planned import Prediction, predicted, tasks_of
+from benchmarks.execution.planned import Prediction, measured, predicted, tasks_of
 from benchmarks.problems.contract import Pipeline, make_pipeline
 from benchmarks.problems.prerequisite import PASSES
 from benchmarks.runs.codec import canonical, encode
-from benchmarks.runs.spec import RunSpec, Unit
+from benchmarks.runs.spec import RunSpec
 from benchmarks.tables.registry import find_experiment
 
 EXPERIMENTS = (
@@ -81,7 +81,7 @@ class Scale:
         large networks, whichever takes longer. A row without records is like the mean.
         """
         rates: dict[str, list[float]] = {}
-        for record in self.records:
+        for record in measured(self.records):
             rate = record.total_seconds / _effort(record.spec)
             rates.setdefault(record.spec.row, []).append(rate)
         usual = fmean(rate for found in rates.values() for rate in found)
@@ -121,13 +121,10 @@ class Scale:
         return found
 
     def _pipeline(self, spec: RunSpec) -> Pipeline:
-        # Replicates cost the same.
-        return self._made(spec.pipeline)
-
-    def _made(self, unit: Unit) -> Pipeline:
-        key = canonical(encode(unit))
+        key = canonical(encode(spec.pipeline))
         if key not in self._pipelines:
-            self._pipelines[key] = make_pipeline(unit, 0)
+            # Replicates cost the same.
+            self._pipelines[key] = make_pipeline(spec.pipeline, 0)
         return self._pipelines[key]
 
     def _why(self, found: Prediction) -> str:

@@ -26,16 +26,21 @@ def planned_seconds(
         specs: the runs.
         records: what was measured, in any experiment or tier.
     """
-    measured: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for record in records:
+    known: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for record in measured(records):
         for place in _places(record.spec):
-            measured[place].append(record.total_seconds)
+            known[place].append(record.total_seconds)
     found = {}
     for spec in specs:
-        nearest = next((p for p in _places(spec) if p in measured), None)
+        nearest = next((p for p in _places(spec) if p in known), None)
         if nearest is not None:
-            found[spec.digest] = fmean(measured[nearest])
+            found[spec.digest] = fmean(known[nearest])
     return found
+
+
+def measured(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Return the records that say how long a run takes: those of runs that ended."""
+    return [record for record in records if record.status == "done"]
 
 
 def _places(spec: RunSpec) -> tuple[tuple[str, ...], ...]:

@@ -35,6 +35,8 @@ DIGITS = 6
 """Decimals kept of metric values."""
 VALUE_FUNCTION = "value function"
 """Name of the seconds that its training took."""
+META_TRAINING = "meta-training"
+"""Name of the seconds that it took, whether in this run or before."""
 NETWORK = "network"
 """Name of the seconds that a method took to train the network of a run."""
 PROPOSAL_RECALL = "proposal recall"

@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.cli import catalogue
-from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE
 from benchmarks.report.columns import Reading
 from benchmarks.report.fair_summary import Match, Place, matches, places
 from benchmarks.rows.contract import Row
@@ -171,9 +170,6 @@ def _standings(reports: Sequence[Report]) -> dict[tuple[str, str], Standing]:
     by_row = {row: standing for (_, row), standing in found.items()}
     _compare([r for r in reports if r.tier == MAIN_TIER], by_row)
     return found
-
-
-VERDICTS = (BETTER, EQUAL, NOT_SHOWN, WORSE)
 
 
 def _compare(reports: Sequence[Report], standings: Mapping[str, Standing]) -> None:

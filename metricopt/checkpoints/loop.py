@@ -77,6 +77,8 @@ def run_to_end(
     if path is not None:
         key = run.key()
         state = read_state(path, key)
+        if state is None and end(run.trained):
+            key = run.key()  # this one begins with what an interrupted one has left
         begin(run.trained)
         if state is not None:
             run.restore(state)

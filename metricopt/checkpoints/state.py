@@ -46,9 +46,12 @@ def begin(module: nn.Module) -> None:
     vars(module)[BEGAN] = start_of(module)
 
 
-def end(module: nn.Module) -> None:
-    """Forget what a training began with: another one begins with what is there now."""
-    vars(module).pop(BEGAN, None)
+def end(module: nn.Module) -> bool:
+    """Forget what a training began with; return whether anything was noted.
+
+    Another training begins with what is there now.
+    """
+    return vars(module).pop(BEGAN, None) is not None
 
 
 def write_state(path: Path, key: str, state: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.files import user_path
-from metricopt.journal.run_facts import RANGE, digest
+from metricopt.journal.run_facts import RANGE, STOPPED, digest
 from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.metrics.constrained import metrics_of, over_each
 
@@ -163,7 +163,8 @@ class Journal:
     said: the same call asks the same questions again, and gets those answers that are
     in the file without evaluating the metric. Every answer is on disk before the run
     goes on. Nothing is written before the first answer. A run whose metric has another
-    range may ask in another order: it gets the answers to the questions that it asks.
+    range may ask in another order, and so may one after a search that the clock or a
+    callback ended: they get the answers to the questions that they ask.
 
     Attributes:
         replayed: questions that were answered from the file.
@@ -309,7 +310,8 @@ class Journal:
             return
         self._check_run(content)
         self._answers, self._pending = answers, b""
-        if content.facts.get(RANGE) != self._facts.get(RANGE):
+        stopped = STOPPED in {**content.facts, **self._facts}
+        if stopped or content.facts.get(RANGE) != self._facts.get(RANGE):
             self._any_order = list(answers)
         self._checksum = content.checksums[len(answers)]
         self._end = content.ends[len(answers)]
@@ -319,7 +321,7 @@ class Journal:
         differences = [
             f"its {name} was {before.get(name)}, this call has {now.get(name)}"
             for name in sorted(before.keys() | now.keys())
-            if name != RANGE and before.get(name) != now.get(name)
+            if name not in (RANGE, STOPPED) and before.get(name) != now.get(name)
         ]
         if differences:
             raise ConfigError(

@@ -33,13 +33,15 @@ ELSEWHERE = {
     *("adapter", "callback", "checkpoint", "higher_is_better", "high", "low"),
     *("progress", "timeout"),
 }
-"""Options that decide nothing, or that other facts hold."""
+"""Options that decide nothing but where a search ends, or that other facts hold."""
 ADDED: dict[str, object] = {"check_direction": True, "clusters": None}
 """Options that older checkpoints lack, as facts only where they are not these."""
 READ = 256
 """Examples read at a time."""
 RANGE = "range"
-"""Name of the one fact that does not change what the metric answers."""
+"""Name of the fact that does not change what the metric answers."""
+STOPPED = "may be stopped by"
+"""Name of the fact that something else than the answers may end the search."""
 SHOWN = 8
 """Digits of a digest that a message shows."""
 
@@ -71,6 +73,11 @@ def run_facts(
         "threads": str(torch.get_num_threads()),
         "device": _device(adapter),
     }
+    stopping = [
+        name for name in ("timeout", "callback") if getattr(options, name) is not None
+    ]
+    if stopping:
+        facts[STOPPED] = " and ".join(stopping)
     for name, examples in splits.items():
         facts[f"{name} split"] = f"{len(examples)} examples ({_read(examples)[:SHOWN]})"
     for field in fields(options):

@@ -125,5 +125,5 @@ def _digest(tensors: dict[str, Tensor], facts: dict[str, str]) -> str:
     for name in sorted(tensors):
         value = tensors[name]
         sha.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        sha.update(value.contiguous().view(torch.uint8).numpy().tobytes())
+        sha.update(value.contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return sha.hexdigest()

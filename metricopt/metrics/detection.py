@@ -9,7 +9,7 @@ from torch import Tensor
 from metricopt.detection.curves import Curves, judged
 from metricopt.detection.detections import USUAL, Kept, Rule, detections
 from metricopt.detection.truths import CROWD, DIFFICULT, are_truths, present
-from metricopt.errors import ConfigError, DataError, MetricError
+from metricopt.errors import ConfigError, DataError, MetricError, described
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.reading.outputs import Targets
 
@@ -69,7 +69,7 @@ class AveragePrecision50(Metric):
         if not are_truths(targets):
             raise DataError(
                 f"metric {self.name!r} needs the objects of images as `pack_truths` "
-                f"gives them, [N, G, 6], got {_described(targets)}"
+                f"gives them, [N, G, 6], got {described(targets)}"
             )
         assert isinstance(targets, Tensor)
         if not bool(outputs.isfinite().all()):
@@ -119,12 +119,6 @@ class COCOAveragePrecision(AveragePrecision50):
 
     def _average(self, found: Curves) -> Tensor:
         return found.coco()
-
-
-def _described(targets: Any) -> str:
-    if isinstance(targets, Tensor):
-        return f"{targets.dtype} of shape {list(targets.shape)}"
-    return f"a {type(targets).__name__}"
 
 
 Boxes = dict[str, Tensor]

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import ConfigError, DataError
+from metricopt.errors import ConfigError, DataError, described
 from metricopt.metrics.base import METRICS, Metric, check_outputs
 from metricopt.reading.outputs import Targets
 from metricopt.structured.poses import (
@@ -55,7 +55,7 @@ class PoseMetric(Metric):
         if not isinstance(targets, Tensor) or not are_poses(targets):
             raise DataError(
                 f"metric {self.name!r} needs poses as `pack_poses` gives them, "
-                f"[N, J + 1, 3], got {_described(targets)}"
+                f"[N, J + 1, 3], got {described(targets)}"
             )
         check_maps(outputs, targets)
         check_outputs(self.name, outputs)
@@ -163,9 +163,3 @@ def average_precisions(found: Tensor, scores: Tensor) -> Tensor:
     reached = places < count
     values = envelope.gather(-1, places.clamp(max=count - 1)) * reached
     return values.mean(-1)
-
-
-def _described(targets: Any) -> str:
-    if isinstance(targets, Tensor):
-        return f"{targets.dtype} of shape {list(targets.shape)}"
-    return f"a {type(targets).__name__}"

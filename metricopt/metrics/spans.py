@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metricopt.errors import DataError
+from metricopt.errors import DataError, described
 from metricopt.metrics.base import METRICS, Metric, check_outputs
 from metricopt.reading.outputs import Targets
 from metricopt.structured.spans import are_spans, best_spans, text, unpacked
@@ -62,7 +62,7 @@ class SpanMetric(Metric):
         if not are_spans(targets):
             raise DataError(
                 f"metric {self.name!r} needs answers as `pack_spans` gives them, int64 "
-                f"[N, 2 + L + R A], got {_described(targets)}"
+                f"[N, 2 + L + R A], got {described(targets)}"
             )
         check_outputs(self.name, outputs)
         return self._joined(self.each(outputs, targets))
@@ -218,9 +218,3 @@ def _subsequence(first: str, second: str) -> int:
             row.append(same)
         above = row
     return above[-1]
-
-
-def _described(targets: Any) -> str:
-    if isinstance(targets, Tensor):
-        return f"{targets.dtype} of shape {list(targets.shape)}"
-    return f"a {type(targets).__name__}"

@@ -24,6 +24,7 @@ from torch.nn.functional import one_hot
 
 from metricopt.on_outputs.statistics_value import CostOfStatistics
 from metricopt.process.light_optimizers import LightLBFGS
+from metricopt.reading.outputs import class_logits
 from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.contract import SeveralStatistics, Statistics
 from metricopt.statistics.many_classes import MANY
@@ -43,13 +44,6 @@ POWERS = (0.0, 0.5, 1.0, 1.5)
 """Powers of logit adjustment."""
 LEAST_SHARE = 1e-4
 SMALL = 1e-12
-
-
-def two_columns(outputs: Tensor) -> Tensor:
-    """Return outputs [..., C] with a column for each of K = max(C, 2) classes."""
-    if outputs.shape[-1] > 1:
-        return outputs
-    return torch.cat([torch.zeros_like(outputs), outputs], -1)
 
 
 def offsets_of(moved: Tensor, outputs: int) -> Tensor:
@@ -293,7 +287,7 @@ def swept_offsets(
     lines = OffsetLines(
         value,
         kind,
-        two_columns(outputs[:, ::every].cpu().float()),
+        class_logits(outputs[:, ::every].cpu().float()),
         statistics.targets[::every],
         weights[:, ::every],
         caution,

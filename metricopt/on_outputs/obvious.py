@@ -9,10 +9,9 @@ from metricopt.on_outputs.exact_offsets import (
     EXAMPLES,
     calibrated,
     offsets_of,
-    two_columns,
 )
 from metricopt.on_outputs.search import OutputsSearch
-from metricopt.reading.outputs import are_labels
+from metricopt.reading.outputs import are_labels, class_logits
 from metricopt.statistics.many_classes import MANY
 from metricopt.tasks.observed_statistics import ObservedStatistics
 
@@ -31,7 +30,7 @@ def obvious(statistics: ObservedStatistics) -> Tensor:
         return none
     outputs = statistics.outputs(torch.zeros(1, statistics.size)).cpu().float()
     every = -(-len(targets) // EXAMPLES)
-    outputs, targets = two_columns(outputs[:, ::every]), targets[::every]
+    outputs, targets = class_logits(outputs[:, ::every]), targets[::every]
     found = calibrated(outputs, targets, torch.ones(1, len(targets)))
     share = torch.bincount(targets, minlength=outputs.shape[-1]) / len(targets)
     moved = found.adjusted(share[None])[:, 0]

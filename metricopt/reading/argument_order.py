@@ -8,6 +8,7 @@ from typing import Literal
 from torch import nn
 
 from metricopt.errors import ConfigError
+from metricopt.reading.taking import PLACED
 
 Order = Literal["outputs, targets", "targets, outputs"]
 OUTPUTS_FIRST: Order = "outputs, targets"
@@ -24,7 +25,6 @@ OUTPUTS = re.compile(
     "predict(ed|ions?)?|prob(a|s|abilities)?|scores?"
 )
 """Words in names of parameters that are outputs, whatever else stands in them."""
-PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def order_of(function: Callable[..., object], name: str) -> Order:

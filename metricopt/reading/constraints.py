@@ -1,7 +1,8 @@
 """A metric with bounds on others, from what a user gives."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metricopt.errors import ConfigError, MetricError
@@ -124,7 +125,41 @@ def read_metric(
     if not constraints:
         return metric
     bounds = [_bounded(bound, keys) for bound in constraints]
+    specs = [
+        spec if keys is None else objective,
+        *(each.metric for each in constraints),
+    ]
+    _, *others = _told_apart(specs, [metric, *(bound.metric for bound in bounds)])
+    pairs = zip(bounds, others, strict=True)
+    bounds = [replace(bound, metric=other) for bound, other in pairs]
     return ConstrainedMetric(metric, bounds, confidence)
+
+
+def _told_apart(specs: Sequence[object], metrics: Sequence[Metric]) -> list[Metric]:
+    """Return metrics in which different functions have different names.
+
+    Two parts of one function, such as partials, are called alike. What is reported of
+    bounds goes by names.
+    """
+    known: dict[str, list[object]] = {}
+    found = []
+    for spec, metric in zip(specs, metrics, strict=True):
+        alike = known.setdefault(metric.name, [])
+        place = next((at for at, each in enumerate(alike) if _same(each, spec)), None)
+        if place is None:
+            place = len(alike)
+            alike.append(spec)
+        # The name of a key is the key.
+        renamed = isinstance(metric, CallableMetric) and type(metric) is not KeyedMetric
+        if place and renamed:
+            metric = copy(metric)
+            metric.name = f"{metric.name} ({place + 1})"
+        found.append(metric)
+    return found
+
+
+def _same(first: object, second: object) -> bool:
+    return first is second or (isinstance(first, str) and first == second)
 
 
 class _Keys:

@@ -125,7 +125,8 @@ def decoded(maps: Tensor) -> tuple[Tensor, Tensor]:
     """Return where heat maps see joints, and how sure they are.
 
     The place is the largest cell, moved by a quarter of a cell towards the larger
-    neighbour in either direction, unless it is at the edge of the map.
+    neighbour in either direction, unless it is in the first two or in the last row or
+    column.
 
     Args:
         maps: shape [..., J, H, W].

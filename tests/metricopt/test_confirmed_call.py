@@ -74,6 +74,8 @@ def test_what_was_found_survives_a_failure_on_all_examples():
     assert caught.value.partial.offsets.any()
     with pytest.raises(ConfigError, match=r"at least 6 for more than 300 examples"):
         tune(logits, labels, "accuracy", queries=5)
+    with pytest.raises(ConfigError, match="at least 8 to search with, got 7"):
+        tune(logits, labels, fails_on_all, higher_is_better=True, queries=7)
 
 
 class Counted:

@@ -1,6 +1,6 @@
 """Constraints in a call of `finetune`: bounds are met, said, journalled and drawn."""
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -177,3 +177,18 @@ def test_a_figure_shows_the_front_and_what_is_beyond_the_bound():
     assert "beyond a bound" in [
         text.get_text() for text in queries.get_legend().get_texts()
     ]
+
+
+def test_parts_of_one_function_keep_their_own_names():
+    of_ill, of_well = (partial(recall_score, pos_label=label) for label in (0, 1))
+    result = metricopt.finetune(
+        **TABLE.given(),
+        metric=of_well,
+        constraints=[at_least(of_ill, 0.9), at_most(of_well, 0.999)],
+    )
+    named, own = "recall_score (2) at least 0.9", "recall_score at most 0.999"
+    assert list(result.feasible) == [named, own]
+    assert result.front.names == ("recall_score", "recall_score (2)")
+    labels = decided(result.merge(), TABLE.observe[0])
+    for bound, metric in zip(result.bounds, (of_ill, of_well), strict=True):
+        assert bound.after == pytest.approx(metric(TABLE.observe[1], labels))

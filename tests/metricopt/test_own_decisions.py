@@ -58,6 +58,9 @@ def test_a_classifier_stays_unless_the_gain_over_its_own_decisions_shows():
     assert tuned.metric_after_ == tuned.metric_before_
     assert tuned.expected_ is None
     assert tuned.n_queries_ <= tuned.queries
+    assert tuned.scales_.shape == tuned.offsets_.shape
+    with pytest.raises(ConfigError, match=r"at least 5, as one of them .* got 4"):
+        prefit(fixed(0.3), "f1", queries=4)
     assert "decides otherwise than by its largest output" in tuned.report_
     np.testing.assert_array_equal(tuned.predict(inputs), own)
 

@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor, nn
 
 from metricopt import ConfigError, MetricError, Split
+from metricopt.process.watch import Watch
 from tests.metricopt.adapter_networks import randomise
 from tests.robustness.checkpoint_calls import (
     FORGIVEN,
@@ -244,3 +245,26 @@ def test_values_are_searched_on_their_own_scale(method: str) -> None:
     found, plain = call(metric=Money(), method=method), call(method=method)
     torch.testing.assert_close(found.phi, plain.phi)
     torch.testing.assert_close(found.values, 1_000 * plain.values)
+
+
+@pytest.mark.parametrize("stop", ["callback", "timeout"])
+def test_a_search_that_was_stopped_goes_on_in_the_next_call(
+    queries_file: Path, stop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = {"method": "metricopt-outputs", "queries": 20, "checkpoint": queries_file}
+    if stop == "callback":
+        ends: dict[str, object] = {"callback": lambda query, *_: query == 5}
+        free: dict[str, object] = {"callback": lambda *_: False}
+    else:
+        ends = free = {"timeout": 3600.0}
+        late = property(lambda watch: watch.queries >= 5)
+        monkeypatch.setattr(Watch, "is_over", late)
+    first = call(**search, **ends)
+    assert 5 <= first.spent.queries < 12
+    monkeypatch.undo()
+    metric = Judge()
+    found = call(metric=metric, **search, **free)
+    whole = call(**(search | {"checkpoint": None}))
+    assert torch.equal(found.phi, whole.phi)
+    assert metric.asked == found.spent.queries - found.spent.replayed > 0
+    assert found.spent.replayed >= 5

@@ -14,6 +14,12 @@ from benchmarks.cli.verbs.experiments import (
     jobs_of,
 )
 from benchmarks.execution.networks import networks_of, pipelines_of
+from benchmarks.execution.planned import (
+    measured,
+    planned_seconds,
+    predicted,
+    tasks_of,
+)
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.problems.pretrained.weights import released_costs
 from benchmarks.report.render import align
@@ -168,11 +174,9 @@ def left_out_lines(job: Job) -> list[str]:
 
 def _times(missing: Missing, workers: int) -> tuple[str, ...]:
     """Return the hours of the missing runs with some workers, and what bounds them."""
-    from benchmarks.execution.planned import planned_seconds, predicted, tasks_of
-
     job, specs = missing.job, missing.specs
     # What this machine measured of a row says more of it than any other.
-    rows = {record.spec.row for record in missing.made}
+    rows = {record.spec.row for record in measured(missing.made)}
     records = committed_records(job.experiment.name, job.tier)
     records = [record for record in records if record.spec.row not in rows]
     seconds = planned_seconds(specs, [*missing.made, *records])
@@ -193,9 +197,9 @@ def _trainings(missing: Missing) -> dict[str, float]:
 
 def _row(missing: Missing) -> tuple[str, ...]:
     job, specs = missing.job, missing.specs
-    known = _known_seconds(job)
-    unknown = sum(spec.row not in known for spec in specs)
-    hours = sum(known.get(spec.row, 0.0) for spec in specs) / 3600
+    seconds = planned_seconds(specs, committed_records(job.experiment.name, job.tier))
+    unknown = len(specs) - len(seconds)
+    hours = sum(seconds.values()) / 3600
     networks = {network.digest for network in missing.networks}
     trainings = _trainings(missing)
     gpu_hours = sum(trainings.values()) / 3600
@@ -223,11 +227,3 @@ def _told(known: str, unknown: int, among: int) -> str:
     if not unknown:
         return known
     return "unknown" if unknown == among else f"{known} + {unknown} unknown"
-
-
-def _known_seconds(job: Job) -> dict[str, float]:
-    """Return the mean seconds of a run by row, from the committed records."""
-    found: dict[str, list[float]] = {}
-    for record in committed_records(job.experiment.name, job.tier):
-        found.setdefault(record.spec.row, []).append(record.total_seconds)
-    return {row: sum(values) / len(values) for row, values in found.items()}

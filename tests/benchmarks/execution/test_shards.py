@@ -61,6 +61,7 @@ def test_a_run_is_planned_by_the_nearest_records():
         record("a", 3.0, block="other"),
         record("a", 5.0, column="b/f1"),
         record("b", 9.0, column="b/f1", experiment="table1", tier="local"),
+        make_record(make_spec("a", 0), status="failed", seconds={}),
     ]
     wanted = [
         make_spec("a", 7),

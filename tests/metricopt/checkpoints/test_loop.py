@@ -48,6 +48,29 @@ def test_an_interrupted_training_ends_as_an_undisturbed_one(name, tmp_path):
         assert without_time(found) == without_time(whole)
 
 
+@pytest.mark.parametrize("name", ["few-shot-adam", "strategies"])
+def test_what_an_interrupted_training_left_begins_another_one(name, tmp_path):
+    training = TRAININGS[name]
+
+    def stopping(numbers):
+        if numbers[0] == EACH * 2:
+            raise Stopped
+        return training.tasks(numbers)
+
+    left = training.fresh(0)
+    with pytest.raises(Stopped):
+        training.run(left, stopping, training.settings, checkpoint=tmp_path / "one")
+    assert not same(training.fresh(0), left)
+    training.run(left, training.tasks, training.settings, checkpoint=tmp_path / "two")
+    with pytest.raises(ConfigError, match="expected start"):
+        training.run(
+            training.fresh(0),
+            training.tasks,
+            training.settings,
+            checkpoint=tmp_path / "two",
+        )
+
+
 KILLED = """
 import sys, time
 from tests.metricopt.checkpoints.trainings import TRAININGS

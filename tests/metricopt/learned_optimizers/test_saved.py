@@ -70,6 +70,12 @@ def test_the_digest_is_of_weights_form_and_tasks(path, saved):
     assert load_optimizer(path).optimizer.network[0].weight.dtype == torch.float64
 
 
+def test_a_number_without_dimensions_is_saved(path, saved):
+    optimizer, digest = saved
+    optimizer.register_buffer("steps_taken", torch.tensor(3.0))
+    assert save_optimizer(path, optimizer, tasks="quadratics of size 8") != digest
+
+
 def test_other_inputs_are_refused(path, saved):
     with pytest.raises(ConfigError, match="for other inputs: expected gradient, loss;"):
         load_optimizer(path, inputs=("gradient", "loss"))
