@@ -42,7 +42,9 @@ def adaptation(
 ) -> "Figure | None":
     """Draw support loss, gradient norm and query accuracy over inner steps.
 
-    A line of panels for every column. None if no run notes how it adapts.
+    A line of panels for every column. Steps stand on a logarithmic scale, as most of
+    the way is gone in the first ten. Accuracies stand from the first step on: before
+    it, queries are answered by chance. None if no run notes how it adapts.
 
     Source: Zhang, Li, Giannakis, ICASSP 2024, the poster's figures of convergence.
     Differs: the accuracy stands beside them.
@@ -74,7 +76,10 @@ def _draw(
         if line is not None:
             draw_band(panel, line, label=row.label, style=styles[row.label])
     panel.set_title(column.label, fontsize="medium")
-    panel.set_xlabel("inner steps")
+    panel.set_xscale("symlog", linthresh=1, subs=range(2, 10))
+    panel.set_xlim(left=int(values == QUERY_ACCURACY))
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.set_xlabel("inner steps, logarithmic from 1 on")
     panel.set_ylabel(words)
     if values != QUERY_ACCURACY:
         panel.set_yscale("log")
@@ -90,6 +95,8 @@ def _curve(records: Sequence[RunRecord], steps: str, values: str) -> Curve | Non
     ):
         if None in own:
             break
-        least = 0.0 if values == QUERY_ACCURACY else FLOOR
-        found[step] = [max(value, least) for value in own]
+        if values != QUERY_ACCURACY:
+            found[step] = [max(value, FLOOR) for value in own]
+        elif step:
+            found[step] = own
     return Curve.of(found) if found else None
