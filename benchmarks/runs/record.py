@@ -75,7 +75,7 @@ class TracePoint:
     test: Values = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _normalise(self, [item.name for item in fields(self)])
+        _normalise(self, ("observe", "test"))
 
 
 @dataclass(frozen=True)
@@ -253,8 +253,12 @@ def _check_metrics(part: RunRecord | TracePoint, labels: Sequence[str]) -> None:
 
 def _normalise(part: object, names: Sequence[str]) -> None:
     """Replace fields by what JSON would give back."""
-    values = _finite({name: getattr(part, name) for name in names})
-    for name, value in json.loads(canonical(values)).items():
+    values = {name: getattr(part, name) for name in names}
+    try:
+        text = canonical(values)
+    except ConfigError:
+        text = canonical(_finite(values))
+    for name, value in json.loads(text).items():
         object.__setattr__(part, name, value)
 
 

@@ -7,7 +7,7 @@ the means of these over classes, sorted recalls (the worst class), agreements be
 chance, and the matrix.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
@@ -18,7 +18,7 @@ from torch.nn.functional import one_hot
 
 from metricopt.metrics.confusion import predict_labels
 from metricopt.reading.outputs import Reads
-from metricopt.statistics.contract import STATISTICS, Groups, Statistics
+from metricopt.statistics.contract import STATISTICS, Groups, PartlyRead, Statistics
 from metricopt.statistics.many_classes import MANY, groups_of_many
 
 SMALL = 1e-12
@@ -26,24 +26,18 @@ SMALL = 1e-12
 
 @STATISTICS.register("decisions")
 @dataclass(frozen=True)
-class ConfusionStatistics(Statistics):
+class ConfusionStatistics(PartlyRead):
     """Rates of decisions by label, for K = max(C, 2) classes.
 
     Of many classes there is no matrix: see `many_classes`.
 
     Attributes:
         temperature: temperature of the softmax that stands for the arg max.
-        read: groups that are computed; None for all.
     """
 
     temperature: float = 0.5
-    read: frozenset[str] | None = None
     name: ClassVar[str] = "decisions"
     near: ClassVar[str] = "rates"
-
-    def read_in(self, groups: Collection[str]) -> Self:
-        """Return the statistics that compute these groups alone, and `near`."""
-        return replace(self, read=frozenset({*groups, self.near}))
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
@@ -97,12 +91,9 @@ class ConfusionStatistics(Statistics):
             more["rates"] = lambda: matrix[:, :, 1]
             del more["matrix"], each["recalls"]
         found = {
-            name: make() for name, make in (more | means).items() if self._reads(name)
+            name: make() for name, make in (more | means).items() if self.is_read(name)
         }
-        return found | {name: of for name, of in each.items() if self._reads(name)}
-
-    def _reads(self, group: str) -> bool:
-        return self.read is None or group in self.read
+        return found | {name: of for name, of in each.items() if self.is_read(name)}
 
 
 def _mean(rates: Tensor) -> Tensor:

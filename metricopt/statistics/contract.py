@@ -203,6 +203,25 @@ class Statistics(ABC):
         """Return what `exact` returns, or `smooth`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartlyRead(Statistics):
+    """Statistics that compute no more than what is read of them.
+
+    Attributes:
+        read: groups that are computed; None for all.
+    """
+
+    read: frozenset[str] | None = None
+
+    def read_in(self, groups: Collection[str]) -> Self:
+        """Return the statistics that compute these groups alone, and `near`."""
+        return replace(self, read=frozenset({*groups, self.near}))
+
+    def is_read(self, *groups: str) -> bool:
+        """Return whether one of these groups is read."""
+        return self.read is None or not self.read.isdisjoint(groups)
+
+
 def anchored(here: Groups, there: Groups, exact: Groups) -> Groups:
     """Return smooth statistics of some examples `here`, made exact at an anchor.
 

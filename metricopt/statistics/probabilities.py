@@ -6,12 +6,13 @@ often the right class has at least a given probability.
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from metricopt.reading.outputs import Reads, class_logits
-from metricopt.statistics.contract import STATISTICS, Groups, Statistics
+from metricopt.statistics.contract import STATISTICS, Groups, PartlyRead
 from metricopt.statistics.many_classes import MANY
 
 LEVELS = (
@@ -36,31 +37,31 @@ SCORES = (*LEAST, SQUARED)
 
 @STATISTICS.register("probabilities")
 @dataclass(frozen=True)
-class ProbabilityStatistics(Statistics):
+class ProbabilityStatistics(PartlyRead):
     """Shares of examples whose right or first class has at least some probability."""
 
-    name = "probabilities"
-    near = "right"
-    scores = SCORES
+    name: ClassVar[str] = "probabilities"
+    near: ClassVar[str] = "right"
+    scores: ClassVar[tuple[str, ...]] = SCORES
 
     def groups(
         self, outputs: Tensor, targets: Tensor, weights: Tensor | None, *, smooth: bool
     ) -> Groups:
         """Return the groups of the softmax, if wanted with smooth steps at levels."""
-        return _groups(outputs, targets, weights, smooth)
+        return _groups(self, outputs, targets, weights, smooth=smooth)
 
 
 @STATISTICS.register("label-probabilities")
 @dataclass(frozen=True)
-class LabelProbabilityStatistics(Statistics):
+class LabelProbabilityStatistics(PartlyRead):
     """The same of single labels: every pair of example and label is one example.
 
     Outputs are logits [B, N, K] of K labels, targets zeros and ones [N, K].
     """
 
-    name = "label probabilities"
-    near = "right"
-    scores = SCORES
+    name: ClassVar[str] = "label probabilities"
+    near: ClassVar[str] = "right"
+    scores: ClassVar[tuple[str, ...]] = SCORES
 
     @property
     def reads(self) -> Reads:
@@ -73,13 +74,17 @@ class LabelProbabilityStatistics(Statistics):
         """Return the groups of the sigmoids, if wanted with smooth steps at levels."""
         if weights is not None:
             weights = weights.repeat_interleave(outputs.shape[-1], 1)
-        return _groups(
-            outputs.flatten(1)[..., None], targets.flatten(), weights, smooth
-        )
+        pairs = outputs.flatten(1)[..., None]
+        return _groups(self, pairs, targets.flatten(), weights, smooth=smooth)
 
 
 def _groups(
-    outputs: Tensor, targets: Tensor, weights: Tensor | None, smooth: bool
+    kind: PartlyRead,
+    outputs: Tensor,
+    targets: Tensor,
+    weights: Tensor | None,
+    *,
+    smooth: bool,
 ) -> Groups:
     """Return the groups of outputs [B, N, C] and labels [N], weighted [B, N].
 
@@ -91,28 +96,34 @@ def _groups(
     logs = class_logits(outputs).log_softmax(-1)
     rows = targets.long()[None, :, None].expand(len(logs), -1, -1)
     own = logs.gather(-1, rows)
-    # Log odds of the right class against all others, and of the first one.
+    # Log odds of the right class against all others.
     others = logs.scatter(-1, rows, -torch.inf)
     right = own[..., 0] - others.logsumexp(-1)
-    first, place = logs.max(-1)
-    sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
-    hit = (own[..., 0] >= first - SMALL).to(logs)
-    if smooth:
-        hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
     if weights is None:
         weights = logs.new_ones(1, len(targets))
     share = weights.to(logs).expand(count, -1)
     share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
+    groups = {"right": torch.einsum("bnj,bn->bj", _above(right, smooth), share)}
+    if kind.is_read("confident", "confident and right"):
+        hit = (own[..., 0] >= logs.amax(-1) - SMALL).to(logs)
+        if smooth:
+            hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
+        groups |= _confident(logs, hit, share, smooth)
+    groups |= _scores(kind, logs, own[..., 0], share)
+    if logs.shape[-1] > 2 and kind.is_read("ranks"):
+        groups["ranks"] = _ranks(logs, own, share, smooth)
+    return {name: values.double() for name, values in groups.items()}
+
+
+def _confident(logs: Tensor, hit: Tensor, share: Tensor, smooth: bool) -> Groups:
+    """Return how often the first class has at least some probability, and is right."""
+    first, place = logs.max(-1)
+    sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
     confident = _above(sure, smooth)
-    groups = {
-        "right": torch.einsum("bnj,bn->bj", _above(right, smooth), share),
+    return {
         "confident": torch.einsum("bnj,bn->bj", confident, share),
         "confident and right": torch.einsum("bnj,bn->bj", confident, share * hit),
     }
-    groups |= _scores(logs, own[..., 0], share)
-    if logs.shape[-1] > 2:
-        groups["ranks"] = _ranks(logs, own, share, smooth)
-    return {name: values.double() for name, values in groups.items()}
 
 
 def _above(odds: Tensor, smooth: bool) -> Tensor:
@@ -122,13 +133,15 @@ def _above(odds: Tensor, smooth: bool) -> Tensor:
     return (beyond / SMOOTHNESS).sigmoid() if smooth else (beyond >= 0).to(odds)
 
 
-def _scores(logs: Tensor, own: Tensor, share: Tensor) -> Groups:
+def _scores(kind: PartlyRead, logs: Tensor, own: Tensor, share: Tensor) -> Groups:
     """Return mean proper scores, [B, 1] each: of logarithms, and Brier's.
 
     Logarithms are [B, N, C], those of the right class [B, N].
     """
-    each = {name: own.clamp_min(math.log(least)) for name, least in LEAST.items()}
-    each[SQUARED] = logs.exp().square().sum(-1) - 2 * own.exp() + 1
+    read = {name: least for name, least in LEAST.items() if kind.is_read(name)}
+    each = {name: own.clamp_min(math.log(least)) for name, least in read.items()}
+    if kind.is_read(SQUARED):
+        each[SQUARED] = logs.exp().square().sum(-1) - 2 * own.exp() + 1
     return {
         name: torch.einsum("bn,bn->b", values, share)[:, None]
         for name, values in each.items()

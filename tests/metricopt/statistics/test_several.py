@@ -39,13 +39,17 @@ def test_a_metric_is_of_one_family_or_of_all_together():
 def test_what_is_not_read_is_not_computed_and_the_rest_is_the_same(classes, smooth):
     outputs, targets = situations(classes)
     whole = KIND.groups(outputs, targets, None, smooth=smooth)
-    for name in KINDS[0].exact(outputs, targets):
-        reading = KIND.read_in({f"decisions: {name}", KIND.near})
+    together = {f"probabilities: confident{also}" for also in ("", " and right")}
+    for name in whole.keys() - {KIND.near}:
+        reading = KIND.read_in({name, KIND.near})
         found = reading.groups(outputs, targets, None, smooth=smooth)
-        of_decisions = {each for each in found if each.startswith("decisions: ")}
-        assert of_decisions == {f"decisions: {name}", "decisions: rates"}
         assert {each.split(":")[0] for each in found} == {*KIND.names(), KIND.near}
         assert all(torch.equal(values, whole[at]) for at, values in found.items())
+        computed = {each for each in found if not each.startswith("rankings: ")}
+        if name in together:
+            computed -= together - {name}
+        nearest = {"decisions: rates", "probabilities: right", KIND.near}
+        assert computed - {name} == nearest - {name}
 
 
 def test_a_group_can_be_left_out():
