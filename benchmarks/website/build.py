@@ -24,6 +24,7 @@ from benchmarks.rows.contract import SEES
 from benchmarks.runs.paths import ROOT
 from benchmarks.website import claims, methods
 from benchmarks.website.cell_data import cell_lines, compact, json_lines, page_data
+from benchmarks.website.pictures import Picture, pictures_of
 from benchmarks.website.reports import Report, digest_of, load
 from benchmarks.website.run_data import index_script, runs_script
 from benchmarks.website.sections import sections_of
@@ -107,9 +108,10 @@ class Site:
 
     def _files_of(self, report: Report) -> Files:
         frame = long_table(report.cells_shown)
-        lines = cell_lines(frame)
+        lines, pictures = cell_lines(frame), pictures_of(report)
         return {
-            f"{report.name}.html": self._table(report),
+            f"{report.name}.html": self._table(report, pictures),
+            **{each.file: each.content for each in pictures},
             f"data/{report.name}.js": _assigned("table", page_data(report, lines)),
             f"data/{report.name}.csv": to_csv(frame),
             f"data/{report.name}.jsonl": json_lines(lines),
@@ -134,7 +136,7 @@ class Site:
             least=FEW_TABLES,
         )
 
-    def _table(self, report: Report) -> str:
+    def _table(self, report: Report, pictures: Sequence[Picture]) -> str:
         rows = [row for row in report.layout.rows if row.budget is None]
         lines = remarks.facts(report.layout, report.shown).splitlines()
         notes = remarks.notes(report.layout, report.cells_shown)
@@ -146,6 +148,7 @@ class Site:
             report=report,
             parts=parts_of(report),
             sections=sections_of(report),
+            pictures=pictures,
             sees=[word for word in (*SEES, "") if word in seen],
             families=list(dict.fromkeys(row.family for row in rows)),
             budgets=sorted({0, 15, *budgets}),

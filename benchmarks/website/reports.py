@@ -29,12 +29,14 @@ class Report:
         tier: of the records.
         records: the committed ones, sorted; empty if there are none.
         own: those of a user.
+        figures: folder of the figures of the committed ones.
     """
 
     layout: TableLayout
     tier: str
     records: Sequence[RunRecord]
     own: Sequence[RunRecord] = ()
+    figures: Path = Path()
 
     @property
     def name(self) -> str:
@@ -111,8 +113,8 @@ def _reports(results: Path, own: Path | None) -> Iterator[Report]:
             records = _records(results, name, tier)
             of_user = _records(own, name, tier) if own else []
             if records or of_user:
-                layout = find_experiment(name).layout(tier)
-                yield Report(layout.fitted(records or of_user), tier, records, of_user)
+                layout = find_experiment(name).layout(tier).fitted(records or of_user)
+                yield Report(layout, tier, records, of_user, results / name / tier)
 
 
 def _records(folder: Path, name: str, tier: str) -> list[RunRecord]:

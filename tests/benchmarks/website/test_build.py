@@ -7,6 +7,7 @@ import subprocess
 from html import unescape
 
 import pytest
+from PIL import Image, ImageChops, ImageStat
 
 from benchmarks.__main__ import main
 from benchmarks.cli.verbs import website
@@ -16,6 +17,7 @@ from benchmarks.runs.paths import COMMITTED_RESULTS
 from benchmarks.runs.store import read_jsonl
 from benchmarks.tables.registry import find_experiment
 from benchmarks.website.build import write_site
+from benchmarks.website.pictures import KINDS
 from benchmarks.website.run_data import FIRST_SIGN, packed
 from metricopt.errors import ConfigError, DataError
 
@@ -144,6 +146,22 @@ def test_bounds_and_claims_are_on_their_pages(site):
     assert bounds.count("<details><summary>") >= 30
     claims = (site / "coverage.html").read_text()
     assert ">What was claimed</h2>" in claims and "<th>interval holds</th>" in claims
+
+
+def test_figures_that_no_chart_shows_are_on_their_pages(site):
+    shown = 0
+    for path in sorted(COMMITTED_RESULTS.glob("*/local/*.png")):
+        if not path.name.startswith((*KINDS,)):
+            continue
+        name, shown = path.parents[1].name, shown + 1
+        with Image.open(site / "data" / f"{name}-{path.stem}.webp") as seen:
+            with Image.open(path) as drawn:
+                gone = ImageChops.difference(drawn.convert("RGB"), seen.convert("RGB"))
+            width, height = seen.size
+        assert max(ImageStat.Stat(gone).mean) < 3
+        page = (site / f"{name}.html").read_text()
+        assert f'{path.stem}.webp" width="{width}" height="{height}" alt="' in page
+    assert shown > 5
 
 
 def test_it_is_small(site):
