@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -91,6 +92,8 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     """
 
     kind: ClassVar[Kind] = "logits"
+    # Who gets weights, requests them: the estimator, and scorers.
+    __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # noqa: N803
         """Train the classifier and choose the offsets.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite, column_or_1d, indexable
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from metricopt.estimators.label_metrics import Array, LabelMetric, Make
@@ -55,6 +56,8 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
 
     kind: ClassVar[Kind] = "values"
     kinds: ClassVar[tuple[Kind, ...]] = VALUES
+    # Who gets weights, requests them: the estimator, and scorers.
+    __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
 
     def __init__(
         self,

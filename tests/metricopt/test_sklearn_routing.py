@@ -125,6 +125,13 @@ def test_an_estimator_that_would_take_groups_is_fitted(given, routing):
     assert clusters(given(tuned, groups=PATIENTS)) == OWN
 
 
+@pytest.mark.parametrize("kind", [MetricTunedClassifier, MetricTunedRegressor])
+def test_a_tuned_estimator_requests_nothing_itself(kind):
+    """A request on it would reach nobody."""
+    assert hasattr(LogisticRegression, "set_fit_request")
+    assert not hasattr(kind, "set_fit_request")
+
+
 def test_what_groups_are_called_is_nothing_to_the_metric(routing):
     """Numbers of patients are no weights, and names no groups that a metric reads."""
     found = [
