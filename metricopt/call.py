@@ -68,7 +68,7 @@ class FinetuneCall:
         DataError: if the network does not run on the examples, or returns NaN.
     """
 
-    confirming = 0  # queries that are neither the search's nor about its examples
+    confirming = 0  # queries after the search, of more examples than it has seen
 
     def __init__(
         self,

@@ -149,7 +149,7 @@ def improved(
             adapter = _adapter(model, given, options)
             with (
                 one_thread() if _is_tiny(model, given) else nullcontext(),
-                _journal(adapter, given, options, metric) as journal,
+                _journal(adapter, given, options, metric, watch) as journal,
             ):
                 call = made(adapter, given, options, journal, watch=watch)
                 _check_clusters(call, given, options.clusters)
@@ -296,7 +296,11 @@ def _adapter(
 
 
 def _journal(
-    adapter: NetworkAdapter, given: Given, options: FinetuneOptions, metric: object
+    adapter: NetworkAdapter,
+    given: Given,
+    options: FinetuneOptions,
+    metric: object,
+    watch: Watch,
 ) -> AbstractContextManager[Journal | None]:
     """Return the open checkpoint that the options name, if any.
 
@@ -310,7 +314,7 @@ def _journal(
     facts = run_facts(
         adapter, splits, options, loss=given.loss, metric=given.metric, given=metric
     )
-    return Journal(options.checkpoint, facts)
+    return Journal(options.checkpoint, facts, lambda: watch.ended_early)
 
 
 def _is_tiny(model: nn.Module, given: Given) -> bool:

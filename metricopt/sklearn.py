@@ -32,8 +32,6 @@ from metricopt.tuned import Tuned
 __all__ = ["MetricTunedClassifier", "MetricTunedRegressor"]
 
 METHODS = ("predict_proba", "decision_function")
-LEAST_QUERIES = 5
-"""Least queries where one of them judges decisions of the classifier."""
 LEAST = 1e-9
 """Least probability whose logarithm is taken."""
 
@@ -92,7 +90,7 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
     """
 
     kind: ClassVar[Kind] = "logits"
-    # Who gets weights, requests them: the estimator, and scorers.
+    # Only the estimator and scorers request weights.
     __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:  # noqa: N803
@@ -127,11 +125,6 @@ class MetricTunedClassifier(ClassifierMixin, MetricTuned):
         own = self._codes(held.predicted)
         others = int((_decided(held.outputs) != own).sum())
         spared = int(others > 0 and not self.constraints)
-        if spared and self.queries < LEAST_QUERIES:
-            raise ConfigError(
-                f"queries must be at least {LEAST_QUERIES}, as one of them judges what "
-                f"predict of the classifier decides, got {self.queries}"
-            )
         found = self._tuned(held, codes, routed, columns, spared=spared)
         self.offsets_, scales = found.offsets.numpy(), found.scales
         self.scales_ = np.ones(1) if scales is None else scales.numpy()

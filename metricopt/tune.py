@@ -122,7 +122,7 @@ def tune(
         given = _with_groups(given, groups)
     whole = len(given.observe)
     if whole > MOST:
-        _require_queries(options)
+        _require_queries(options, whole)
         given = _sampled(given, options.seed)
     adapter = _adapter(given, groups)
     options = options.changed(adapter=adapter)
@@ -134,9 +134,14 @@ def tune(
     return tuned(found)
 
 
-def _require_queries(options: FinetuneOptions) -> None:
+def least_queries(examples: int) -> int:
+    """Return how many queries a search of so many examples takes at least."""
+    return FRAMING_QUERIES + 1 + CONFIRMING * (examples > MOST)
+
+
+def _require_queries(options: FinetuneOptions, examples: int) -> None:
     """Raise ConfigError if a search on some examples would have no query left."""
-    least = CONFIRMING + FRAMING_QUERIES + 1
+    least = least_queries(examples)
     if options.queries < least:
         raise ConfigError(
             f"queries must be at least {least} for more than {MOST:,} examples, got "
@@ -342,7 +347,7 @@ class _ProperLoss:
 
 
 def _sampled(given: Given, seed: int) -> Given:
-    """Return what a search sees of many examples: `MOST` that are alike in labels."""
+    """Return what a search sees of many examples: `MOST` that are alike in targets."""
     whole, targets = given.observe, given.observe.targets
     assert isinstance(targets, Tensor)
     strata = STRATA.get(given.meaning.truth, strata_of_labels)(targets.cpu())

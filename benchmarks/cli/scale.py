@@ -84,7 +84,8 @@ class Scale:
         for record in measured(self.records):
             rate = record.total_seconds / _effort(record.spec)
             rates.setdefault(record.spec.row, []).append(rate)
-        usual = fmean(rate for found in rates.values() for rate in found)
+        every = [rate for found in rates.values() for rate in found]
+        usual = fmean(every) if every else 0.0
         found = {}
         for spec in self.specs:
             seconds = _effort(spec) * fmean(rates.get(spec.row, [usual]))

@@ -75,7 +75,7 @@ class TracePoint:
     test: Values = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _normalise(self, ("observe", "test"))
+        _normalise(self, [item.name for item in fields(self)])
 
 
 @dataclass(frozen=True)

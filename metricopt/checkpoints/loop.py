@@ -78,7 +78,7 @@ def run_to_end(
         key = run.key()
         state = read_state(path, key)
         if state is None and end(run.trained):
-            key = run.key()  # this one begins with what an interrupted one has left
+            key = run.key()  # it begins with the weights an interrupted one left
         begin(run.trained)
         if state is not None:
             run.restore(state)

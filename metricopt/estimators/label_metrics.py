@@ -177,6 +177,7 @@ class LabelMetric:
         metric = make_metric(called, higher_is_better=better, name=self.name)
         assert isinstance(metric, CallableMetric)
         metric.takes = Takes(tuple(columns.values()))
+        metric.source = partial(self.function, **columns)
         metric.direction_declared = self.higher_is_better is None
         return metric
 

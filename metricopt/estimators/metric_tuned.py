@@ -27,7 +27,7 @@ from metricopt.estimators.routing import WEIGHTS, Routed, groups_of, route, rout
 from metricopt.metrics.constrained import Bound
 from metricopt.reading.meaning import Kind
 from metricopt.tasks.clusters import FEWEST, FEWEST_SEEN
-from metricopt.tune import tune
+from metricopt.tune import least_queries, tune
 from metricopt.tuned import Tuned
 
 SETTLED = ("outputs", "columns", "queries", "constraints", "clusters", "offsets_by")
@@ -254,6 +254,12 @@ class MetricTuned(MetaEstimatorMixin, BaseEstimator):
         *,
         spared: int = 0,
     ) -> Tuned:
+        least = least_queries(len(targets)) + spared
+        if spared and self.queries < least:
+            raise ConfigError(
+                f"queries must be at least {least}, as one of them judges what predict "
+                f"of the classifier decides, got {self.queries}"
+            )
         given: dict[str, Any] = {"progress": False, **(self.options or {})}
         metric, scored = self.metric, LabelMetric.of(self.metric)
         own, *bounded = routed.given

@@ -56,7 +56,7 @@ class MetricTunedRegressor(RegressorMixin, MetricTuned):
 
     kind: ClassVar[Kind] = "values"
     kinds: ClassVar[tuple[Kind, ...]] = VALUES
-    # Who gets weights, requests them: the estimator, and scorers.
+    # Only the estimator and scorers request weights.
     __metadata_request__fit: ClassVar = {"sample_weight": UNUSED}
 
     def __init__(

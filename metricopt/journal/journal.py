@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from filelock import lock_descriptor
@@ -25,7 +25,7 @@ from metricopt.errors import (
     ShapeError,
 )
 from metricopt.files import user_path
-from metricopt.journal.run_facts import RANGE, STOPPED, digest
+from metricopt.journal.run_facts import RANGE, digest
 from metricopt.metrics.base import Metric, WrappedMetric
 from metricopt.metrics.constrained import metrics_of, over_each
 
@@ -47,12 +47,14 @@ class Answer:
         value: in native units; None if it failed.
         failure: the message of its error when it failed.
         kind: the name of the class of that error.
+        ended_early: True if the clock or a callback had ended something before.
     """
 
     question: str
     value: float | None = None
     failure: str | None = None
     kind: str | None = None
+    ended_early: bool | None = None
 
     @classmethod
     def of(cls, held: dict[str, Any]) -> Self:
@@ -64,7 +66,7 @@ class Answer:
         answer = cls(**held)
         number = type(answer.value) in (int, float) and answer.failure is None
         failed = answer.value is None and isinstance(answer.failure, str)
-        if number or failed:
+        if (number or failed) and answer.ended_early in (None, True):
             return answer
         raise ValueError("neither a value nor a failure")
 
@@ -163,8 +165,8 @@ class Journal:
     said: the same call asks the same questions again, and gets those answers that are
     in the file without evaluating the metric. Every answer is on disk before the run
     goes on. Nothing is written before the first answer. A run whose metric has another
-    range may ask in another order, and so may one after a search that the clock or a
-    callback ended: they get the answers to the questions that they ask.
+    range may ask in another order, and so may one where the clock or a callback ended
+    a search, now or before: each gets the answers to the questions that it asks.
 
     Attributes:
         replayed: questions that were answered from the file.
@@ -175,8 +177,13 @@ class Journal:
         DataError: if it is no journal, or a line is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], facts: dict[str, str]) -> None:
-        self.path = user_path(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        facts: dict[str, str],
+        ended_early: Callable[[], bool] = bool,
+    ) -> None:
+        self.path, self._ended_early = user_path(path), ended_early
         self.replayed = 0
         self._facts = facts
         self._answers: tuple[Answer, ...] = ()
@@ -232,17 +239,21 @@ class Journal:
         if self.replayed == len(self._answers):
             return None
         recorded = self._answers[self.replayed]
-        if recorded.question != question:
-            raise ConfigError(
-                f"query {self.replayed + 1} of this call asks about other outputs than "
-                f"the one recorded in the checkpoint {self.path}, so the call does not "
-                "repeat itself: seed what the loss, the model and the data draw at "
-                "random, or give another file to begin anew"
-            )
-        return recorded
+        if recorded.question == question:
+            return recorded
+        if self._ended_early():
+            self._any_order = list(self._answers[self.replayed :])
+            return self._recorded(question)
+        raise ConfigError(
+            f"question {self.replayed + 1} of this call asks about other outputs than "
+            f"the one recorded in the checkpoint {self.path}, so the call does not "
+            "repeat itself: seed what the loss, the model and the data draw at random, "
+            "or give another file to begin anew"
+        )
 
     def _append(self, answer: Answer) -> None:
-        content, checksum = line(answer, self._checksum)
+        noted = replace(answer, ended_early=self._ended_early() or None)
+        content, checksum = line(noted, self._checksum)
         try:
             os.ftruncate(self._file, self._end)  # what a crash left of a line
             _write(self._file, self._pending + content)
@@ -310,8 +321,8 @@ class Journal:
             return
         self._check_run(content)
         self._answers, self._pending = answers, b""
-        stopped = STOPPED in {**content.facts, **self._facts}
-        if stopped or content.facts.get(RANGE) != self._facts.get(RANGE):
+        ended = any(answer.ended_early for answer in answers)
+        if ended or content.facts.get(RANGE) != self._facts.get(RANGE):
             self._any_order = list(answers)
         self._checksum = content.checksums[len(answers)]
         self._end = content.ends[len(answers)]
@@ -321,7 +332,7 @@ class Journal:
         differences = [
             f"its {name} was {before.get(name)}, this call has {now.get(name)}"
             for name in sorted(before.keys() | now.keys())
-            if name not in (RANGE, STOPPED) and before.get(name) != now.get(name)
+            if name != RANGE and before.get(name) != now.get(name)
         ]
         if differences:
             raise ConfigError(

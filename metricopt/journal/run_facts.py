@@ -33,15 +33,13 @@ ELSEWHERE = {
     *("adapter", "callback", "checkpoint", "higher_is_better", "high", "low"),
     *("progress", "timeout"),
 }
-"""Options that decide nothing but where a search ends, or that other facts hold."""
+"""Options that other facts hold, or that decide nothing but where a search ends."""
 ADDED: dict[str, object] = {"check_direction": True, "clusters": None}
 """Options that older checkpoints lack, as facts only where they are not these."""
 READ = 256
 """Examples read at a time."""
 RANGE = "range"
-"""Name of the fact that does not change what the metric answers."""
-STOPPED = "may be stopped by"
-"""Name of the fact that something else than the answers may end the search."""
+"""Name of the one fact that does not change what the metric answers."""
 SHOWN = 8
 """Digits of a digest that a message shows."""
 
@@ -73,11 +71,6 @@ def run_facts(
         "threads": str(torch.get_num_threads()),
         "device": _device(adapter),
     }
-    stopping = [
-        name for name in ("timeout", "callback") if getattr(options, name) is not None
-    ]
-    if stopping:
-        facts[STOPPED] = " and ".join(stopping)
     for name, examples in splits.items():
         facts[f"{name} split"] = f"{len(examples)} examples ({_read(examples)[:SHOWN]})"
     for field in fields(options):

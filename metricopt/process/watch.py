@@ -56,7 +56,7 @@ class Watch:
         self._bar, self.total = bar, total
         self._callback, self._timeout = callback, timeout
         self.began = time.perf_counter()
-        self.queries, self.reason, self.cut = 0, "", ""
+        self.queries, self.reason, self.cut, self._left_out = 0, "", "", False
         self._seen, self._ends, self._asked_to_end = 0, False, False
         self._first, self._last = 0.0, 0.0
         self._took: deque[float] = deque([0.0], maxlen=RECENT)
@@ -123,6 +123,11 @@ class Watch:
         return bool(self.reason)
 
     @property
+    def ended_early(self) -> bool:
+        """Whether the clock or the callback has ended anything early so far."""
+        return bool(self.reason or self.cut or self._left_out)
+
+    @property
     def is_late(self) -> bool:
         """Whether what takes long has to end; whoever asks is taken to end it then."""
         if self._timeout is not None and self.seconds > CONCLUDED * self._timeout:
@@ -140,6 +145,7 @@ class Watch:
         each, left = median(self._took), self._timeout - self.seconds
         if each * (wanted + 1) <= left:
             return wanted
+        self._left_out = True
         return max(0, int(left / each) - 1) if each else 0
 
     def doubts(self, made: int, *, said: bool) -> list[str]:

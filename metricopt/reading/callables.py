@@ -118,6 +118,7 @@ class CallableMetric(Metric):
             math.inf if high is None else high,
         )
         self._function = function
+        self.source: object = function
         self._meaning: Meaning | None = None
         self.name = name
         self.higher_is_better = higher_is_better
@@ -364,7 +365,7 @@ def _declared(
     range_ = {"low": declared.low, "high": declared.high}
     metric = kind(function, name, higher_is_better=better, **range_)
     metric.direction_declared = better is not known
-    metric.takes = takes_of(spec)
+    metric.takes, metric.source = takes_of(spec), spec
     return metric
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MethodType
 from typing import Any
 
 from metricopt.errors import ConfigError, MetricError
@@ -15,6 +17,7 @@ from metricopt.metrics.constrained import (
 )
 from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.reading.outputs import Outputs, Targets
+from metricopt.reading.scorers import is_scorer
 
 
 @dataclass
@@ -63,7 +66,7 @@ class KeyedMetric(CallableMetric):
         super().__init__(
             whole._function, key, higher_is_better=higher_is_better, low=low, high=high
         )
-        self._answer, self._owner = answer, whole.name
+        self._answer, self._owner, self.source = answer, whole.name, whole.source
         self.takes = whole.takes
 
     def _value(self, outputs: Outputs, targets: Targets) -> object:
@@ -125,41 +128,57 @@ def read_metric(
     if not constraints:
         return metric
     bounds = [_bounded(bound, keys) for bound in constraints]
-    specs = [
-        spec if keys is None else objective,
-        *(each.metric for each in constraints),
-    ]
-    _, *others = _told_apart(specs, [metric, *(bound.metric for bound in bounds)])
+    _, *others = _told_apart([metric, *(bound.metric for bound in bounds)])
     pairs = zip(bounds, others, strict=True)
     bounds = [replace(bound, metric=other) for bound, other in pairs]
     return ConstrainedMetric(metric, bounds, confidence)
 
 
-def _told_apart(specs: Sequence[object], metrics: Sequence[Metric]) -> list[Metric]:
-    """Return metrics in which different functions have different names.
+def _told_apart(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return metrics of which no two have one name, unless they are the same.
 
-    Two parts of one function, such as partials, are called alike. What is reported of
-    bounds goes by names.
+    Parts of one function, such as partials, are called alike, and results find bounds
+    by the names of their metrics. Keys keep theirs, which dictionaries have.
     """
-    known: dict[str, list[object]] = {}
-    found = []
-    for spec, metric in zip(specs, metrics, strict=True):
-        alike = known.setdefault(metric.name, [])
-        place = next((at for at, each in enumerate(alike) if _same(each, spec)), None)
-        if place is None:
-            place = len(alike)
-            alike.append(spec)
-        # The name of a key is the key.
-        renamed = isinstance(metric, CallableMetric) and type(metric) is not KeyedMetric
-        if place and renamed:
+    taken: dict[str, Metric] = {}
+    found: dict[int, Metric] = {}
+    places = range(len(metrics))
+    for place in sorted(places, key=lambda at: type(metrics[at]) is not KeyedMetric):
+        metric, name, number = metrics[place], metrics[place].name, 1
+        while not _is_same(taken.setdefault(name, metric), metric):
+            number += 1
+            name = f"{metric.name} ({number})"
+        if name != metric.name:
             metric = copy(metric)
-            metric.name = f"{metric.name} ({place + 1})"
-        found.append(metric)
-    return found
+            vars(metric)["name"] = name
+        found[place] = metric
+    return [found[place] for place in places]
 
 
-def _same(first: object, second: object) -> bool:
-    return first is second or (isinstance(first, str) and first == second)
+def _is_same(first: Metric, second: Metric) -> bool:
+    """Return whether two metrics are one, as far as that can be seen."""
+    if isinstance(first, CallableMetric) and isinstance(second, CallableMetric):
+        return _is_one(first.source, second.source)
+    same = type(first) is type(second) and _equal(vars(first), vars(second))
+    return first is second or same
+
+
+def _is_one(first: Any, second: Any) -> bool:
+    """Return whether two functions are one, or the same part or scorer of one."""
+    if isinstance(first, partial) and isinstance(second, partial):
+        given = ((each.args, each.keywords) for each in (first, second))
+        return _is_one(first.func, second.func) and _equal(*given)
+    if is_scorer(first) and is_scorer(second):
+        made = ((e._sign, e._kwargs, e._response_method) for e in (first, second))
+        return first._score_func is second._score_func and _equal(*made)
+    return first == second if isinstance(first, MethodType) else first is second
+
+
+def _equal(first: object, second: object) -> bool:
+    try:
+        return bool(first == second)
+    except Exception:  # noqa: BLE001 - arrays and others have no one answer
+        return False
 
 
 class _Keys:

@@ -5,10 +5,15 @@ from functools import cache, partial
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import metricopt
 from metricopt import at_least, at_most
+from metricopt.reading.constraints import read_metric
+from metricopt.sklearn import MetricTunedClassifier
 from tests.metricopt.hard_tables import hard_table
 
 TABLE = hard_table(load_breast_cancer, seed=1)
@@ -192,3 +197,49 @@ def test_parts_of_one_function_keep_their_own_names():
     labels = decided(result.merge(), TABLE.observe[0])
     for bound, metric in zip(result.bounds, (of_ill, of_well), strict=True):
         assert bound.after == pytest.approx(metric(TABLE.observe[1], labels))
+
+
+class Shares:
+    """How many are called something, by one method of one object."""
+
+    def positive(self, outputs, targets):
+        return outputs.argmax(1).double().mean().item()
+
+
+def names_of(metric, *bounds, **options):
+    read = read_metric(metric, bounds, **options)
+    return [each.name for each in read.metrics]
+
+
+def test_one_metric_on_both_sides_keeps_its_name():
+    shares, scorer = Shares(), "recall_macro"
+    for same in (shares.positive, scorer, partial(recall_score, pos_label=0)):
+        both = at_least(same, 0.2), at_most(same, 0.9)
+        assert len(set(names_of(precision_score, *both))) == 2
+    of_two = (partial(recall_score, pos_label=0) for _ in range(2))
+    assert len(set(names_of(precision_score, *(at_least(m, 0.2) for m in of_two)))) == 2
+    own = metricopt.make_metric(recall_score)
+    assert len(set(names_of(own, at_least(recall_score, 0.5)))) == 1
+    inputs, labels = load_breast_cancer(return_X_y=True)
+    tuned = MetricTunedClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        scorer,
+        constraints=[at_least(scorer, 0.3), at_most(scorer, 0.99)],
+        queries=8,
+    ).fit(inputs, labels)
+    assert "(2)" not in tuned.report_
+
+
+def test_a_key_keeps_its_name_and_a_name_that_is_free_is_found():
+    def precision(outputs, targets):
+        return rates(outputs, targets)["precision"]
+
+    keyed = at_least(precision, 0.5), at_least("precision", 0.5)
+    found = names_of(rates, *keyed, objective="recall", higher_is_better=True)
+    assert found == ["recall", "precision (2)", "precision"]
+    named = [partial(recall_score, pos_label=label) for label in (0, 1)]
+    taken = metricopt.make_metric(
+        lambda o, t: 0.5, name="recall_score (2)", higher_is_better=True
+    )
+    found = names_of(named[0], at_least(taken, 0.1), at_least(named[1], 0.1))
+    assert found == ["recall_score", "recall_score (2)", "recall_score (3)"]

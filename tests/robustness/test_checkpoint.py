@@ -1,5 +1,6 @@
 """A call with a checkpoint goes on where it was, and asks nothing twice."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -252,19 +253,39 @@ def test_a_search_that_was_stopped_goes_on_in_the_next_call(
     queries_file: Path, stop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search = {"method": "metricopt-outputs", "queries": 20, "checkpoint": queries_file}
-    if stop == "callback":
-        ends: dict[str, object] = {"callback": lambda query, *_: query == 5}
-        free: dict[str, object] = {"callback": lambda *_: False}
-    else:
-        ends = free = {"timeout": 3600.0}
-        late = property(lambda watch: watch.queries >= 5)
+    ends: dict[str, object] = {"callback": lambda query, *_: query == 7}
+    # The first call ends at another place, before the search is over.
+    with pytest.raises(MetricError, match="out of money"):
+        call(metric=Judge(Fails(OSError("out of money"), 4)), **search)
+    if stop == "timeout":
+        ends = {"timeout": 3600.0}
+        late = property(lambda watch: watch.queries >= 7 and setattr_(watch))
         monkeypatch.setattr(Watch, "is_over", late)
-    first = call(**search, **ends)
-    assert 5 <= first.spent.queries < 12
+    stopped = call(**search, **ends)
+    assert stopped.spent.queries >= 7
+    assert queries_file.read_bytes().count(b'"ended_early": true') > 3
     monkeypatch.undo()
-    metric = Judge()
-    found = call(metric=metric, **search, **free)
-    whole = call(**(search | {"checkpoint": None}))
+    metric, whole = Judge(), call(**(search | {"checkpoint": None}))
+    found = call(metric=metric, **search)
     assert torch.equal(found.phi, whole.phi)
     assert metric.asked == found.spent.queries - found.spent.replayed > 0
-    assert found.spent.replayed >= 5
+    assert found.spent.replayed >= 7
+
+
+def setattr_(watch: Watch) -> bool:
+    watch.reason = "timeout=3600"
+    return True
+
+
+@pytest.mark.parametrize("free", [{"timeout": 3600.0}, {"callback": lambda *_: None}])
+def test_a_call_that_nothing_stopped_has_to_repeat_itself(
+    queries_file: Path, free: dict[str, object]
+) -> None:
+    def drifting(outputs: Tensor, targets: Tensor) -> Tensor:
+        scale = int.from_bytes(os.urandom(2)) / 1e3
+        return scale * outputs.square().mean() + outputs[:, 0].mean()
+
+    given = {"loss": drifting, "method": "loss-only", "checkpoint": queries_file} | free
+    call(**given)
+    with pytest.raises(ConfigError, match="does not repeat itself"):
+        call(**given)

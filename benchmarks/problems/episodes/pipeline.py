@@ -94,8 +94,8 @@ class EpisodesPipeline(Pipeline):
     ) -> list[Values]:
         """Return all metrics of every choice, a value for each episode.
 
-        A choice with a course has none on `observe`: nothing is chosen by them, and
-        the many inner steps there would double the time of a run.
+        A choice with a course is not evaluated on `observe`: nothing is chosen by
+        that, and the many inner steps would double the time of a run.
         """
         self.check_open(split)
         return [self._values(choice, split, metrics) for choice in choices]
