@@ -190,9 +190,10 @@ class FinetuneCall:
         """Queries made outside the method."""
         framing = FRAMING_QUERIES + self._tried + self.confirming
         if self.options.queries < framing:
+            least = framing + (self.options.method == AUTO)
             raise ConfigError(
-                f"queries must be at least {framing}, as {self._tried} of them check "
-                f"the declared direction of the metric, got {self.options.queries}"
+                f"queries must be at least {least}, as {self._tried} of them check the "
+                f"declared direction of the metric, got {self.options.queries}"
             )
         return framing
 
@@ -204,8 +205,7 @@ class FinetuneCall:
 
     def _named_method(self) -> tuple[str, Method]:
         """Return the method, fitted to the budget, and checked for harm if wanted."""
-        asked = self.options.method
-        if asked == AUTO:
+        if (asked := self.options.method) == AUTO:
             known = self.task.statistics is not None
             if self.budget.queries < 1:
                 raise ConfigError(

@@ -27,8 +27,10 @@ def test_a_gap_that_labels_have_is_lowered_once_the_check_is_off():
 
 
 def test_the_check_is_not_counted_where_it_is_off():
-    with pytest.raises(ConfigError, match="as 2 of them check the declared direction"):
-        improved(gap, higher_is_better=False, queries=4)
+    message = "at least 6, as 2 of them check the declared direction"
+    for too_few in (3, 4):
+        with pytest.raises(ConfigError, match=message):
+            improved(gap, higher_is_better=False, queries=too_few)
     found = improved(gap, higher_is_better=False, queries=4, check_direction=False)
     assert found.spent.queries <= 4
 
