@@ -64,10 +64,9 @@ class FinetuneOptions:
     Attributes:
         method: the name of a method in `METHODS`, or a method with settings of its own.
             "auto" is "metricopt-outputs" for class outputs with labels, several
-            labels, predicted values, embeddings and detections, else "guided-cma".
-            By name, "metricopt-outputs" ends as
-            soon as it knows the metric well enough; a `MetricOptOutputs` of your own
-            ends as its `search.enough` says.
+            labels, predicted values, embeddings and detections, else "guided-cma". By
+            name, "metricopt-outputs" ends as soon as it knows the metric well enough; a
+            `MetricOptOutputs` of your own ends as its `search.enough` says.
         queries: metric queries in all, up to 100,000; no method can make more, and
             some stop before. "metricopt-outputs" needs 4, any other method 16 or more,
             or 3 or more without `no_harm`; a declared direction takes up to 2.

@@ -37,8 +37,6 @@ from metricopt.reading.scorers import (
 from metricopt.reading.taking import NOTHING, Takes, takes_of
 from metricopt.registry import find
 
-"""From outputs [N, C], or whatever the network returns, and N targets to a number."""
-
 
 @dataclass(frozen=True)
 class Declaration:
