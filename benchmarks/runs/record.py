@@ -253,12 +253,8 @@ def _check_metrics(part: RunRecord | TracePoint, labels: Sequence[str]) -> None:
 
 def _normalise(part: object, names: Sequence[str]) -> None:
     """Replace fields by what JSON would give back."""
-    values = {name: getattr(part, name) for name in names}
-    try:
-        text = canonical(values)
-    except ConfigError:
-        text = canonical(_finite(values))
-    for name, value in json.loads(text).items():
+    values = _finite({name: getattr(part, name) for name in names})
+    for name, value in json.loads(canonical(values)).items():
         object.__setattr__(part, name, value)
 
 

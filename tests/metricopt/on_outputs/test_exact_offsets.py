@@ -12,6 +12,7 @@ from sklearn.preprocessing import scale
 from metricopt.on_outputs import exact_offsets
 from metricopt.on_outputs.exact_offsets import OffsetLines, calibrated, offsets_of
 from metricopt.on_outputs.statistics_value import StatisticsValueFunction
+from metricopt.reading.outputs import class_logits
 from metricopt.statistics.confusion import ConfusionStatistics
 from metricopt.statistics.contract import SeveralStatistics
 from tests.metricopt.drawn import seeded
@@ -126,6 +127,6 @@ def test_offsets_decide_as_what_was_moved(columns):
     offsets = offsets_of(moved, columns)
     assert offsets.shape == (1, columns)
     outputs = torch.randn(50, columns, generator=seeded(1))
-    wanted = (exact_offsets.two_columns(outputs) + moved).argmax(1)
-    found = exact_offsets.two_columns(outputs + offsets).argmax(1)
+    wanted = (class_logits(outputs) + moved).argmax(1)
+    found = class_logits(outputs + offsets).argmax(1)
     assert torch.equal(found, wanted)
