@@ -105,19 +105,24 @@ def _groups(
     share = share / share.sum(1, keepdim=True).clamp_min(SMALL)
     groups = {"right": torch.einsum("bnj,bn->bj", _above(right, smooth), share)}
     if kind.is_read("confident", "confident and right"):
-        hit = (own[..., 0] >= logs.amax(-1) - SMALL).to(logs)
-        if smooth:
-            hit = ((own[..., 0] - others.amax(-1)) / SMOOTHNESS).sigmoid()
-        groups |= _confident(logs, hit, share, smooth)
+        groups |= _confident(logs, own[..., 0], others, share, smooth=smooth)
     groups |= _scores(kind, logs, own[..., 0], share)
     if logs.shape[-1] > 2 and kind.is_read("ranks"):
         groups["ranks"] = _ranks(logs, own, share, smooth)
     return {name: values.double() for name, values in groups.items()}
 
 
-def _confident(logs: Tensor, hit: Tensor, share: Tensor, smooth: bool) -> Groups:
-    """Return how often the first class has at least some probability, and is right."""
+def _confident(
+    logs: Tensor, own: Tensor, others: Tensor, share: Tensor, *, smooth: bool
+) -> Groups:
+    """Return how often the first class has at least some probability, and is right.
+
+    Logarithms are [B, N, C], of the right class [B, N], of all others [B, N, C].
+    """
     first, place = logs.max(-1)
+    hit = (own >= first - SMALL).to(logs)
+    if smooth:
+        hit = ((own - others.amax(-1)) / SMOOTHNESS).sigmoid()
     sure = first - logs.scatter(-1, place[..., None], -torch.inf).logsumexp(-1)
     confident = _above(sure, smooth)
     return {
