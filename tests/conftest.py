@@ -4,6 +4,8 @@ import os
 import shutil
 import signal
 import tempfile
+from functools import cache
+from importlib.metadata import packages_distributions
 
 import numpy as np
 import pytest
@@ -71,6 +73,15 @@ def same_start():
     np.random.seed(SEED)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_are_read_once():
+    """Every call with a checkpoint reads the metadata of all installed packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        name = "metricopt.journal.run_facts.packages_distributions"
+        patch.setattr(name, cache(packages_distributions))
+        yield
 
 
 @pytest.fixture

@@ -50,6 +50,12 @@ def tree(path):
 
 
 @cache
+def nodes(path):
+    """Every node of a file, the outer ones first."""
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
 def imports(*, typing=False):
     """Every import of one module of the packages by another, in functions too.
 
@@ -82,21 +88,21 @@ def is_unit(name):
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "register"
-        for node in ast.walk(tree(modules()[name]))
+        for node in nodes(modules()[name])
     )
 
 
 def functions(path):
     """Every function of a file, methods and inner functions included."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+    return [node for node in nodes(path) if isinstance(node, kinds)]
 
 
 def methods(path):
     """The functions of a file that get `self` or `cls`."""
     return {
         node
-        for owner in ast.walk(tree(path))
+        for owner in nodes(path)
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.FunctionDef)

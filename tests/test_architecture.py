@@ -11,6 +11,7 @@ from tests.source_tree import (
     length,
     methods,
     modules,
+    nodes,
     python_files,
     repository_files,
     tree,
@@ -49,10 +50,10 @@ def test_nothing_is_kept_in_modules():
     """No cache of data, no global, no empty container waiting to be filled."""
     kept = []
     for path in modules().values():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Global):
                 kept.append(where(path, node.lineno))
-            named = ast.unparse(node) if isinstance(node, ast.Name) else ""
+            named = node.id if isinstance(node, ast.Name) else ""
             if named == "lru_cache":
                 kept.append(where(path, node.lineno))
         for node in tree(path).body:
@@ -75,7 +76,7 @@ def test_settings_are_read_by_attribute():
         where(path, node.lineno)
         for name, path in modules().items()
         if name not in CODECS
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if _reads_by_key(node)
     ]
     assert not wrong
@@ -100,7 +101,7 @@ def test_nobody_asks_for_the_class_of_a_method():
     wrong = [
         where(path, node.lineno)
         for path in modules().values()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in {"isinstance", "issubclass", "hasattr", "getattr"}
         and "method" in ast.unparse(node.args[0]).lower()
@@ -151,7 +152,7 @@ def test_a_blanket_except_gives_its_reason():
     blanket = [
         (path, node)
         for path in python_files()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ExceptHandler) and _is_blanket(node)
     ]
     assert not [
@@ -182,7 +183,7 @@ def test_nothing_is_left_unfinished():
     wrong += [
         where(path, node.lineno)
         for path in modules().values()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Raise) and "NotImplementedError" in ast.unparse(node)
     ]
     assert not wrong
@@ -215,7 +216,7 @@ def test_no_docstring_begins_with_a_noun_that_is_not_there():
     wrong = [
         where(path, node.lineno)
         for path in modules().values()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(node.value.value, str) and BORROWED.match(node.value.value)
     ]

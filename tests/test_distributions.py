@@ -96,8 +96,10 @@ def test_both_can_be_installed_and_run_the_example_of_the_readme(made, kind, tmp
     # The wheel is built from the source distribution: the example runs once.
     code = code if kind == "wheel" else "import metricopt"
     program = f"{code}\nprint(metricopt.__file__, metricopt.__version__)"
+    # Isolated, it reads no variable, and would compile all of torch.
+    compiled = ("-X", f"pycache_prefix={sys.pycache_prefix}") * bool(sys.pycache_prefix)
     found = subprocess.run(
-        [python, "-I", "-c", program],
+        [python, *compiled, "-I", "-c", program],
         cwd=tmp_path,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,

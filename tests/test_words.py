@@ -36,7 +36,10 @@ def page_prose(path):
 
 def docstrings(source):
     """Yield the docstrings of a module, without code and names of arguments."""
-    for node in ast.walk(ast.parse(source)):
+    inside = ast.stmt | ast.excepthandler | ast.match_case  # expressions hold none
+    waiting = [ast.parse(source)]
+    for node in waiting:
+        waiting += [n for n in ast.iter_child_nodes(node) if isinstance(n, inside)]
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node) or ""
             for line in text.splitlines():

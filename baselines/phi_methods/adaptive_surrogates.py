@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 from torch import Tensor
 
 from baselines.phi_methods.class_rates import (
@@ -105,6 +104,9 @@ def surrogate_weights(
     Returns:
         Weights >= 0, float64, shape [K].
     """
+    # Not above: every worker imports this file, and SciPy takes a second.
+    from scipy.optimize import nnls
+
     moves = (rates - rates[here]).double()
     changes = (costs - costs[here]).double()
     squared = moves.square().sum(1)

@@ -9,17 +9,19 @@ nothing; the scores are those of a network that is trained already.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from fairlearn.postprocessing import ThresholdOptimizer
 from numpy.typing import NDArray
 from torch import Tensor
 
-from baselines.post_hoc.threshold_grid import FixedScores
 from baselines.validation import check_binary
 from metricopt.errors import DataError, ShapeError
 from metricopt.methods.evolution import draw_seeds
+
+if TYPE_CHECKING:
+    from fairlearn.postprocessing import ThresholdOptimizer
 
 USER = "Fairlearn's optimizer"
 
@@ -34,7 +36,7 @@ class GroupThresholds:
         seed: what decides the chance, in the same way at every call.
     """
 
-    optimizer: ThresholdOptimizer
+    optimizer: "ThresholdOptimizer"
     groups: tuple[int, ...]
     seed: int
 
@@ -78,6 +80,11 @@ def equalize_odds(
         ShapeError: if outputs are not [N, 1], or groups not N whole numbers.
         DataError: if one of the classes is missing from a group.
     """
+    # Not above: every worker imports this file, and Fairlearn takes seconds.
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    from baselines.post_hoc.fixed_scores import FixedScores
+
     check_binary(outputs, targets, user=USER)
     _check_groups(outputs, groups)
     known = groups.unique().tolist()

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import optuna
 import torch
-from optuna.distributions import FloatDistribution
 from torch import Tensor
 
 from baselines.post_hoc.class_scores import (
@@ -70,9 +68,12 @@ def study_offsets(
         ShapeError: if outputs have no class axis.
         BudgetExceededError: if the queries would exceed the limit of the validation.
     """
+    # Not above: every worker imports this file, and Optuna takes a second.
+    import optuna
+
     log_probs = log_probabilities(outputs)
     (seed,) = draw_seeds(1, generator)
-    distribution = FloatDistribution(-search.reach, search.reach)
+    distribution = optuna.distributions.FloatDistribution(-search.reach, search.reach)
     asked = {f"offset {k}": distribution for k in range(1, log_probs.shape[1])}
     queries = OffsetQueries(log_probs, validation, search.max_queries)
     with _quiet():
@@ -91,6 +92,8 @@ def study_offsets(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Optuna from printing a line for every study, within the context."""
+    import optuna
+
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import make_scorer
-from sklearn.model_selection import TunedThresholdClassifierCV
 from torch import Tensor
 
 from baselines.validation import Validation, check_binary, labels
@@ -46,21 +43,6 @@ class ThresholdGrid:
         return outputs.double().sigmoid() - below
 
 
-class FixedScores(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose inputs are the logits of a network, shape [N, 1]."""
-
-    def __init__(self) -> None:
-        self.classes_ = np.array([0, 1])
-
-    def fit(self, inputs: NDArray[np.float64], targets: NDArray[np.int64]) -> None:
-        """Do nothing: the network is trained."""
-
-    def predict_proba(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of both classes, shape [N, 2]."""
-        positive = torch.from_numpy(inputs[:, 0]).sigmoid().numpy()
-        return np.stack([1 - positive, positive], 1)
-
-
 def tune_threshold_on_grid(
     outputs: Tensor, validation: Validation, *, thresholds: int = 100
 ) -> ThresholdGrid:
@@ -78,6 +60,12 @@ def tune_threshold_on_grid(
         ConfigError: if there are fewer than 2 thresholds.
         BudgetExceededError: if the queries would exceed their limit.
     """
+    # Not above: every worker imports this file, and scikit-learn takes seconds.
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    from baselines.post_hoc.fixed_scores import FixedScores
+
     targets = labels(validation.observe)
     check_binary(outputs, targets, user="a threshold grid")
     require_ranges("a grid", {"thresholds": thresholds}, thresholds=">= 2")

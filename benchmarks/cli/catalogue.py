@@ -112,18 +112,21 @@ def broken(kind: Kind) -> dict[str, str]:
     return {point.module: str(error) for point, error in errors.items()}
 
 
-def about(kind: Kind, name: str) -> str:
-    """Return the docstring of the module that registers a unit; empty without any."""
-    return _docstrings(kind).get(name, "")
+def described(kind: Kind) -> dict[str, str]:
+    """Return what describes every unit best, by name: of an arm, what it is made of.
+
+    The text is the docstring of a module; empty without any.
+    """
+    found = _docstrings(kind)
+    return {name: _made_of(kind, name) or found[name] for name in sorted(found)}
 
 
-def about_method(kind: Kind, name: str) -> str:
-    """Return what describes a method best: of an arm, what it is made of."""
+def _made_of(kind: Kind, name: str) -> str:
     for folder in MADE_IN if kind.name == "kind of arm" else ():
         file = ROOT / folder / f"{name.replace('-', '_')}.py"
         if file.exists():
             return _docstring(file.read_text(encoding="utf-8"))
-    return about(kind, name)
+    return ""
 
 
 def source(text: str) -> str:

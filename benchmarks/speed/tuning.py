@@ -66,8 +66,12 @@ def compared(
     what: str, other: str, works: tuple[Callable[[], float], Callable[[], float]]
 ) -> list[Line]:
     """Return the lines of two ways to tune."""
-    reached = [work() for work in works]
-    seconds = interleaved(works, REPEATS)
+    reached = [0.0, 0.0]
+
+    def noted(place: int) -> None:
+        reached[place] = works[place]()
+
+    seconds = interleaved([partial(noted, place) for place in (0, 1)], REPEATS)
     return [
         (f"{what}: metricopt.tune", f"{seconds[0]:.2f} s to {reached[0]:.4f}"),
         (f"  {other}", f"{seconds[1]:.2f} s to {reached[1]:.4f}"),

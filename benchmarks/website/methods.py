@@ -129,9 +129,7 @@ def _described() -> dict[str, str]:
     kinds = {kind.name: kind for kind in catalogue.kinds()}
     found: dict[str, str] = {}
     for kind in map(kinds.__getitem__, KINDS):
-        texts = {
-            unit: catalogue.about_method(kind, unit) for unit in catalogue.units(kind)
-        }
+        texts = catalogue.described(kind)
         for unit, text in texts.items():
             if list(texts.values()).count(text) > 1:
                 # A file of several units; each has a docstring of its own.

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from baselines.phi_methods.contract import RIVALS
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.algorithm1.mirror_training import MirrorRecipe
+from metricopt.algorithm1.recipe import Recipe
+from metricopt.algorithm1.trajectories import Rollout
 from metricopt.learned_optimizers.settings import OptimizerTraining
 from metricopt.methods.contract import METHODS, Method
 from metricopt.methods.result import Budget
@@ -53,7 +55,10 @@ KINDS = {
 }
 """Every registered method and rival."""
 QUICK = {
-    "metricopt-mirror": {"geometry": MirrorRecipe(tasks=2, block=2)},
+    "metricopt-mirror": {
+        "recipe": Recipe(rollout=Rollout(12, 3)),
+        "geometry": MirrorRecipe(tasks=2, block=2),
+    },
     "metricopt-learned": {
         "training": OptimizerTraining(iterations=3, tasks=2, pairs=1)
     },

@@ -39,12 +39,14 @@ def problem(metric):
     """Outputs [3, N, C] and targets [N], with the C the metric is made for.
 
     N is 40. It is 1,100 for metrics that read embeddings, two examples of each of 550
-    classes, so that the 1,000 nearest are not all of them.
+    classes, so that the 1,000 nearest are not all of them; verification, which compares
+    all pairs, has 60 classes.
     """
     generator = torch.Generator().manual_seed(5)
     if metric.reads == "embeddings":
-        targets = torch.randperm(1100, generator=generator) // 2
-        return torch.randn(3, 1100, 550, generator=generator), targets
+        classes = 60 if metric.name == "verification" else 550
+        targets = torch.randperm(2 * classes, generator=generator) // 2
+        return torch.randn(3, 2 * classes, classes, generator=generator), targets
     classes = 6 if metric.name.startswith("top-") else 1
     outputs = torch.randn(3, 40, classes, generator=generator)
     return outputs, torch.randint(max(classes, 2), (40,), generator=generator)

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -30,8 +31,10 @@ def units():
         for unit in UNITS:
             stack.enter_context(registered(*unit))
         yield
+    specs_of.cache_clear()
 
 
+@cache
 def specs_of(name):
     return find_experiment(name).specs("smoke", 2, True)
 

@@ -1,7 +1,7 @@
 """Digits, a network for them, and short calls of `finetune` to compare."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import torch
 from sklearn.metrics import f1_score
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from metricopt import Budget, Finetuned, FinetuneOptions, Method, finetune
 from metricopt.methods.result import Evidence, FinetuneResult, last_step
-from tests.metricopt.digits_network import splits
+from tests.metricopt.digits_network import pretrained, splits
 
 TRAIN, OBSERVE, TEST = splits()
 MACRO_F1 = partial(f1_score, average="macro")
@@ -29,6 +29,12 @@ def improve(model: nn.Module, options: FinetuneOptions = QUICK, **other) -> Fine
         "metric": MACRO_F1,
     }
     return finetune(model, **(given | other), options=options)
+
+
+@cache
+def usual(queries: int = 20) -> Finetuned:
+    """What the default method finds on the network that has most to gain."""
+    return improve(pretrained(1), FinetuneOptions(queries=queries, progress=False))
 
 
 @torch.no_grad()

@@ -172,7 +172,11 @@ def test_a_regressor_keeps_its_predictions_positive():
 def test_who_says_values_gets_a_scale_and_a_shift():
     said = {"outputs": "values"}
     tuned = MetricTunedRegressor(
-        PoissonRegressor(alpha=3.0), "neg_mean_gamma_deviance", options=said
+        PoissonRegressor(alpha=3.0),
+        "neg_mean_gamma_deviance",
+        cv=2,
+        queries=4,
+        options=said,
     )
     assert not tuned.fit(INPUTS, VALUES).logarithms_
     tuned.set_params(options={"outputs": "logits"})

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs
+from metricopt.on_outputs.cross_fitting import CrossFitting
 from tests.metricopt.digits_network import pretrained
-from tests.metricopt.improving import OBSERVE, TEST, improve, macro_f1
+from tests.metricopt.improving import OBSERVE, TEST, improve, macro_f1, usual
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
 WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
@@ -20,7 +21,7 @@ WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
 
 @pytest.fixture(scope="module")
 def found():
-    return improve(pretrained(1), DEFAULT)
+    return usual()
 
 
 def test_the_default_needs_a_dozen_queries(found):
@@ -51,7 +52,8 @@ def test_the_default_is_the_method_of_that_name(found):
 
 
 def test_a_method_with_settings_of_its_own_ends_as_they_say(found):
-    own = replace(DEFAULT, method=MetricOptOutputs())
+    brief = CrossFitting(steps=10, samples=10)  # a confirming query ends every call
+    own = replace(DEFAULT, method=MetricOptOutputs(cross_fitting=brief))
     whole = improve(pretrained(1), own)
     assert found.spent.queries < whole.spent.queries == DEFAULT.queries
 
@@ -115,9 +117,8 @@ def test_metrics_of_chance_or_of_the_order_are_noticed(model, metric, text):
 @pytest.mark.parametrize("seed", range(2))
 def test_chance_does_not_make_the_untouched_network_any_better(model, seed):
     CHANCE.seed(seed)
-    found = improve(
-        model, replace(WARNED, queries=20, method="loss-only"), metric=noisy
-    )
+    quick = replace(WARNED, queries=20, method="loss-only", steps=4)
+    found = improve(model, quick, metric=noisy)
     if not found.phi.any():
         assert found.metric_after == found.metric_proposed == found.metric_before
     found = improve(model, WARNED, metric=noisy)  # too few queries for any evidence
@@ -157,7 +158,8 @@ def test_no_harm_needs_queries_of_its_own(model):
 
 
 def test_cheap_methods_are_checked_on_parts(model):
-    found = improve(model, FinetuneOptions("loss-only", queries=30, progress=False))
+    options = FinetuneOptions("loss-only", queries=30, steps=4, progress=False)
+    found = improve(model, options)
     assert "5 parts of the observe split" in found.summary()
     assert found.spent.queries == 3 + 1 + 10  # framing, phi = 0, parts
 

@@ -56,6 +56,7 @@ def test_no_method_exceeds_the_queries(model, method):
     found = improve(
         model,
         replace(QUICK, method=method, queries=32),
+        observe=[part[:150] for part in OBSERVE],
         metric=make_metric(metric, higher_is_better=True),
     )
     # Every evaluation of the metric is a query that is charged.
@@ -133,7 +134,8 @@ def test_an_adapter_is_taken_if_it_is_the_models(model):
 
 @pytest.mark.parametrize(("size", "steps"), [(32, 50), (33, 100)])
 def test_small_adapters_take_fewer_steps(model, size, steps):
-    options = replace(QUICK, method="loss-only", steps=None, size=size)
+    method = METHODS.get("loss-only")(rate=0.1)
+    options = replace(QUICK, method=method, steps=None, size=size)
     assert improve(model, options).spent.gradient_steps == steps
 
 

@@ -5,6 +5,7 @@ import torch
 
 import metricopt
 from metricopt.methods.result import Budget
+from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.folds import QUERIES, check_on_folds
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.drawn import seeded
@@ -85,13 +86,14 @@ def test_its_own_loss_is_the_portfolio_of_embeddings():
 
 def test_classes_of_observe_that_are_learned_are_told(found):
     assert not [text for text in found.warnings if "classes of train" in text]
-    same = improved(observe=images(30, 6, first=20))
+    same = improved(observe=images(30, 6, first=20), queries=8)
     (told,) = [text for text in same.warnings if "classes of train" in text]
     assert told.startswith("20 classes of observe are classes of train: a gain")
 
 
 def test_the_search_runs_several_rows():
-    result = MetricOptOutputs().run(embedding_task(), Budget(15, 0), seeded(3), rows=2)
+    method = MetricOptOutputs(cross_fitting=CrossFitting(steps=10, samples=10))
+    result = method.run(embedding_task(), Budget(15, 0), seeded(3), rows=2)
     assert result.phi.shape == (2, embedding_task().size)
     assert result.notes["identified"] == 1
 

@@ -6,14 +6,25 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 import metricopt
 
 ROOT = Path(metricopt.__file__).parent.parent
 HEAVY = (
     *("cma", "gpytorch", "matplotlib", "pandas", "scipy", "sklearn", "torchmetrics"),
-    *("torchvision", "timm"),
+    *("torchvision", "timm", "metricopt.sklearn"),
 )
-LOADED = f"print([name for name in {HEAVY} if name in sys.modules])"
+FRESH = f"""
+import sys
+import metricopt.geometry
+late = "metricopt.geometry.diagonal"
+print(late in sys.modules)
+import metricopt, metricopt.detection, metricopt.fewshot, metricopt.learned_optimizers
+print([name for name in {HEAVY} if name in sys.modules])
+metricopt.geometry.Diagonal
+print(late in sys.modules)
+"""
 CALL = """
 import sys
 
@@ -60,12 +71,19 @@ def said_by(program: str) -> str:
     return found.stdout.strip()
 
 
-def test_an_import_of_the_library_loads_torch_and_no_more():
-    faces = "metricopt, metricopt.detection, metricopt.fewshot, metricopt.geometry"
-    names = f"import sys, {faces}, metricopt.learned_optimizers"
-    assert said_by(f"{names}; {LOADED}") == "[]"
+@pytest.fixture(scope="module")
+def fresh() -> list[str]:
+    return said_by(FRESH).splitlines()
+
+
+def test_an_import_of_the_library_loads_torch_and_no_more(fresh):
+    assert fresh[1] == "[]"
     # What is looked for is there, under these names.
     assert all(map(find_spec, HEAVY))
+
+
+def test_a_name_is_imported_when_it_is_asked_for(fresh):
+    assert (fresh[0], fresh[2]) == ("False", "True")
 
 
 def test_the_default_method_needs_no_gpytorch_and_the_paper_s_says_so_unasked():

@@ -1,8 +1,6 @@
 """The classifier of scikit-learn: its conventions, its labels, and what it gains."""
 
 import io
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache, partial
 
@@ -33,7 +31,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from metricopt import ConfigError, at_least
 from metricopt.estimators import metric_tuned
 from metricopt.sklearn import MetricTunedClassifier
-from tests.source_tree import ROOT
 
 LOGISTIC = LogisticRegression(C=0.1, max_iter=1000)
 
@@ -323,15 +320,6 @@ def test_decisions_that_nothing_improves_are_those_of_the_classifier():
     np.testing.assert_array_equal(tuned.predict(inputs), plain.predict(inputs))
     with pytest.raises(NotFittedError):
         MetricTunedClassifier(tree).predict(inputs)
-
-
-def test_the_library_does_not_import_it():
-    code = (
-        "import sys, metricopt; "
-        "assert 'metricopt.sklearn' not in sys.modules; "
-        "assert 'sklearn' not in sys.modules, 'sklearn'"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_weights_that_a_step_of_a_pipeline_would_lose_are_refused():

@@ -18,6 +18,7 @@ from metricopt import (
     tune,
 )
 from metricopt.methods.result import Budget
+from metricopt.on_outputs.cross_fitting import CrossFitting
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
@@ -25,13 +26,16 @@ from tests.metricopt.improving import TEST, TRAIN, improve, macro_f1
 from tests.metricopt.on_outputs.outputs_task import digits_task
 
 OUTPUTS = FinetuneOptions("metricopt-outputs", queries=18, progress=False)
+SHORT = CrossFitting(steps=10, samples=10)
+"""For what a search alone learns."""
 GUIDED = FinetuneOptions("metricopt", queries=200, no_harm=False, progress=False)
 
 
 @pytest.fixture(scope="module")
 def known():
     """What 15 queries on one network teach of the macro F."""
-    found = improve(pretrained(2), OUTPUTS).known
+    method = MetricOptOutputs(cross_fitting=SHORT).fitted(Budget(15, 0))
+    found = improve(pretrained(2), replace(OUTPUTS, method=method)).known
     assert isinstance(found, KnownStatistics)
     return found
 
@@ -83,7 +87,7 @@ def test_costs_are_read_on_the_scale_of_the_call(sign, tmp_path):
 def test_what_does_not_predict_is_forgotten(known):
     wrong = KnownStatistics(known.groups, 1 - known.costs)
     task = digits_task("f-macro")
-    told = MetricOptOutputs(known=wrong)
+    told = MetricOptOutputs(known=wrong, cross_fitting=SHORT)
     found = told.run(task, Budget(20, 0), seeded(0))
     assert found.notes["identified"] == 1
     assert found.evidence[0].identified > 3

@@ -22,8 +22,10 @@ QUICK = {"queries": 16, "progress": False}
 
 def asked(metric="f1", **settings):
     """A short call with the queries that its callback saw."""
-    seen = []
-    found = tune(ODDS, LABELS, metric, callback=lambda *each: seen.append(each))
+    seen, given = [], QUICK | settings
+    found = tune(
+        ODDS, LABELS, metric, callback=lambda *each: seen.append(each), **given
+    )
     return found, seen
 
 
@@ -38,9 +40,9 @@ def test_a_callback_sees_every_query_in_the_metrics_own_unit():
 
 
 def test_the_best_value_of_a_metric_that_should_be_low():
-    found, seen = asked("neg_log_loss")
+    found, seen = asked("neg_log_loss", queries=8)
     assert max(best for *_, best in seen) == seen[-1][-1] <= 0
-    found, seen = asked("worst-class-error")
+    found, seen = asked("worst-class-error", queries=8)
     least = found.values.cummin(0).values.tolist()
     assert [best for *_, best in seen] == pytest.approx(least)
 
@@ -209,15 +211,15 @@ def test_a_log_says_what_is_done(caplog):
 
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
-    tune(ODDS, LABELS, "f1", queries=16)
+    tune(ODDS, LABELS, "f1", queries=8)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(query_bar, "EVERY", 0.0)
-    tune(ODDS, LABELS, "f1", queries=16)
+    tune(ODDS, LABELS, "f1", queries=8)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("metricopt: 1 of 16 queries in 0 s, best 0.")
+    assert lines[0].startswith("metricopt: 1 of 8 queries in 0 s, best 0.")
     assert "s more" in lines[0]
     assert any(line.endswith(", cross-fitting") for line in lines)
-    tune(ODDS, LABELS, "f1", **QUICK)
+    tune(ODDS, LABELS, "f1", queries=8, progress=False)
     assert capsys.readouterr().err == ""
 
 

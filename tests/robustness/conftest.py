@@ -1,22 +1,10 @@
 """What is slow and always the same is made once for all tests here."""
 
-from collections.abc import Iterator
-from functools import cache
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from tests.robustness.checkpoint_calls import call, told, undisturbed
-
-
-@pytest.fixture(scope="session", autouse=True)
-def packages_are_read_once() -> Iterator[None]:
-    """Every call with a checkpoint reads the metadata of all installed packages."""
-    with pytest.MonkeyPatch.context() as patch:
-        name = "metricopt.journal.run_facts.packages_distributions"
-        patch.setattr(name, cache(packages_distributions))
-        yield
 
 
 @pytest.fixture(scope="session")

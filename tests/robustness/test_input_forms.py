@@ -325,17 +325,27 @@ def tune_in(form: Any, **settings: Any) -> metricopt.Tuned:
     )
 
 
-def test_a_checkpoint_of_arrays_goes_on_with_tensors(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint"
-    first = tune_in(np.asarray, checkpoint=path)
+@pytest.fixture(scope="module")
+def of_arrays(tmp_path_factory: pytest.TempPathFactory) -> tuple[metricopt.Tuned, Path]:
+    """What a call with arrays found, and its checkpoint."""
+    path = tmp_path_factory.mktemp("arrays") / "checkpoint"
+    return tune_in(np.asarray, checkpoint=path), path
+
+
+def test_a_checkpoint_of_arrays_goes_on_with_tensors(
+    of_arrays: tuple[metricopt.Tuned, Path],
+) -> None:
+    first, path = of_arrays
     again = tune_in(torch.as_tensor, checkpoint=path)
     assert again.spent.queries == first.spent.queries
     assert torch.equal(again.offsets, first.offsets)
 
 
-def test_arrays_may_be_written_backwards() -> None:
+def test_arrays_may_be_written_backwards(
+    of_arrays: tuple[metricopt.Tuned, Path],
+) -> None:
     swapped = tune_in(lambda values: values.astype(">f8"))
-    assert torch.equal(swapped.offsets, tune_in(np.asarray).offsets)
+    assert torch.equal(swapped.offsets, of_arrays[0].offsets)
 
 
 def test_targets_of_bfloat16_beside_an_array_are_read() -> None:

@@ -261,12 +261,14 @@ def test_functions_of_segmentation_are_refused():
 def test_a_call_towards_a_named_scorer():
     train, observe, _ = splits()
     found = finetune(
-        pretrained(),
+        pretrained(1),
         train=train,
         observe=observe,
         loss=nn.CrossEntropyLoss(),
         metric="f1_macro",
-        queries=16,
+        method="portfolio",
+        queries=12,
+        no_harm=False,
     )
     decided = found.merge()(observe[0]).argmax(1)
     after = f1_score(observe[1], decided, average="macro")

@@ -10,7 +10,7 @@ from metricopt.reading.splits import differing_shares
 from metricopt.tasks.clusters import clusters_of
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
-from tests.metricopt.improving import OBSERVE, TRAIN, improve
+from tests.metricopt.improving import OBSERVE, TRAIN, improve, usual
 
 FIRST, SECOND = torch.rand(200, 30), torch.rand(100, 30)
 LABELS = torch.zeros(300, dtype=torch.long)
@@ -86,7 +86,7 @@ def test_others_are_not_told(observe):
 
 
 def test_a_call_tells_of_both():
-    options = FinetuneOptions("loss-only", queries=18, progress=False)
+    options = FinetuneOptions("loss-only", queries=18, steps=4, progress=False)
     found = improve(pretrained(1), options)
     assert not [text for text in found.warnings if "in train, too" in text]
     again = improve(pretrained(1), options, train=OBSERVE)
@@ -113,8 +113,7 @@ def test_shares_that_differ_are_named():
 
 
 def test_the_summary_says_which_data_are_of_this_kind():
-    options = FinetuneOptions(queries=14, progress=False)
-    found = improve(pretrained(1), options)
+    found = usual(14)
     assert found.kind == differing_shares(TRAIN[1], OBSERVE[1])
     *_, last = found.summary().splitlines()
     assert last.startswith(f"On other data of this kind, with {found.kind}, f1_score ")

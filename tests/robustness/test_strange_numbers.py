@@ -10,7 +10,7 @@ from metricopt.algorithm1.meta_preparation import suited_recipe
 from metricopt.algorithm1.recipe import RECIPE
 from metricopt.methods.result import Budget
 from tests.metricopt.digits_network import pretrained
-from tests.metricopt.improving import OBSERVE, TRAIN, improve, macro_f1
+from tests.metricopt.improving import OBSERVE, TRAIN, improve, macro_f1, usual
 
 PIXELS, LABELS = (part[:200] for part in OBSERVE)
 PIXELS = PIXELS.flatten(1)
@@ -19,7 +19,7 @@ QUICK = FinetuneOptions(queries=14, progress=False)
 
 @pytest.fixture(scope="module")
 def full() -> Finetuned:
-    return improve(pretrained(1), QUICK)
+    return usual(QUICK.queries)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -81,11 +81,12 @@ def method_table() -> list[tuple[str, ...]]:
     lines = []
     for kind in catalogue.method_kinds():
         contract = catalogue.METHODS[kind.name]
+        texts = catalogue.described(kind)
         for name in catalogue.usable(kind):
             if kind.name == "kind of arm" and name in NO_METHODS:
                 continue
             runs = spent.get(name, [])
-            paper = catalogue.source(catalogue.about_method(kind, name))
+            paper = catalogue.source(texts[name])
             costs = [f"{median(column):,.0f}" for column in zip(*runs, strict=True)]
             lines.append((name, contract, *(costs or 3 * [NOTHING]), paper or NOTHING))
     return lines

@@ -17,9 +17,8 @@ function setTheme(name) {
   page.dataset.theme = name;
   $("#theme").textContent = `Theme: ${name}`;
   try { localStorage.theme = name; } catch { /* a browser that keeps nothing */ }
-  drawAll();
 }
-$("#theme").onclick = () => setTheme(themes[(themes.indexOf(page.dataset.theme) + 1) % 3]);
+$("#theme").onclick = () => { setTheme(themes[(themes.indexOf(page.dataset.theme) + 1) % 3]); drawAll(); };
 matchMedia("(prefers-color-scheme: dark)").onchange = () => drawAll();
 
 // Filters: rows are shown by what they see, their family and their queries.
@@ -208,5 +207,5 @@ if (pick) {
   fill();
 }
 setTheme(page.dataset.theme || "system");
-if (filter) applyFilter();
+if (filter) applyFilter(); else drawAll();
 if (dialog) showCell();

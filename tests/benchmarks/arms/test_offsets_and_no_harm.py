@@ -7,6 +7,7 @@ import pytest
 from benchmarks.arms.contract import sees
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.tabular.pipeline import BiasSettings
+from benchmarks.rows.on_outputs import SHORT
 from metricopt.on_outputs.no_harm import RESERVED
 from tests.benchmarks.arms.arm_cases import METRICOPT, assert_values, record_of
 from tests.benchmarks.problems.pipeline_cases import method_spec, tabular_unit
@@ -30,7 +31,8 @@ def test_a_proposal_may_be_held_against_the_untouched_network(name):
 def test_output_offsets_may_stand_beside_the_adapter():
     pipeline = tabular_unit(adapter=BiasSettings(offsets=True))
     assert make_pipeline(pipeline, 1).adapter.size == BiasSettings().size + 1
-    record = record_of(method_spec("metricopt-outputs", 16, pipeline=pipeline))
+    spec = method_spec("metricopt-outputs", 16, settings=SHORT, pipeline=pipeline)
+    record = record_of(spec)
     assert_values(record.values("test"), ROWS)
     assert any(note.startswith("moved") for note in record.notes)
 

@@ -14,6 +14,7 @@ from benchmarks.execution.runner import execute
 from benchmarks.problems.choices import Adapted, Chosen, together
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.tabular.pipeline import BiasSettings
+from benchmarks.rows.on_outputs import SHORT
 from benchmarks.runs.artifacts import cache_kinds
 from benchmarks.runs.record import VALUE_FUNCTION
 from benchmarks.runs.spec import Arm
@@ -45,7 +46,7 @@ SETTINGS = {
     "cma-es": (20, {}),
     "guided-cma": (20, {}),
     "metricopt": (80, METRICOPT),
-    "metricopt-outputs": (16, {}),
+    "metricopt-outputs": (16, SHORT),
     "metricopt-literal": (80, {"recipe": RECIPE, "steps": [0.1, 0.3]}),
 }
 

@@ -10,7 +10,7 @@ from benchmarks.__main__ import main
 from benchmarks.cli import catalogue
 from benchmarks.runs.paths import ROOT
 from metricopt.registry import Registry
-from tests.source_tree import modules, tree
+from tests.source_tree import modules, nodes
 
 KINDS = catalogue.kinds()
 
@@ -40,7 +40,8 @@ def test_every_registry_is_in_the_catalogue():
     made = [
         name
         for name, path in modules().items()
-        for node in ast.walk(tree(path))
+        if "Registry" in path.read_text(encoding="utf-8")
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         if re.match(r"(\w+\.)*Registry\b", ast.unparse(node.func))
     ]

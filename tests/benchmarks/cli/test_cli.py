@@ -1,6 +1,5 @@
 """The command line on a small table that is really run, and errors of its parts."""
 
-import dataclasses
 import os
 import shutil
 from types import SimpleNamespace
@@ -9,10 +8,11 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.cli.verbs import experiments, plan, verify
-from benchmarks.runs.store import RunStore, read_jsonl, write_jsonl
+from benchmarks.runs.store import RunStore, write_jsonl
 from benchmarks.tables.registry import EXPERIMENTS
 from metricopt.errors import ConfigError
 from tests.benchmarks.report.small_table import small_experiment
+from tests.benchmarks.runs.record_cases import make_record
 
 RUN = ("table3", "--tier", "smoke", "--replicates", "1", "--workers", "1")
 
@@ -80,7 +80,8 @@ def test_plan_counts_what_is_missing(capsys, small):
 
 
 def test_plan_needs_no_data(tmp_path, capsys):
-    assert main(["plan", "table1", "table3", "--tier", "paper"]) == 0
+    command = ["plan", "table1", "table3", "--tier", "paper", "--replicates", "1"]
+    assert main(command) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
     assert [row[0] for row in rows] == ["table1", "table3"]
     assert not (tmp_path / "data").exists()
@@ -104,12 +105,20 @@ def test_plan_tells_gpu_hours_and_features_of_networks(capsys):
     assert gigabytes == pytest.approx(120_053 * 2 * 2_048 * 49 * 4 / 1e9, abs=0.1)
 
 
-def test_plan_predicts_the_time_with_some_workers(tmp_path, capsys, small):
-    counts(capsys, "--commit-results")
+def recorded(tmp_path, small, **seconds):
+    """Have records with these seconds in the store, and committed; return the file."""
+    specs = small.specs("smoke", 1, True)
+    records = [make_record(spec, seconds=seconds) for spec in specs]
+    for record in records:
+        RunStore(tmp_path / "store").put(record)
     path = tmp_path / "results" / "table3" / "smoke" / "records.jsonl"
-    records = read_jsonl(path)
-    hours = [dataclasses.replace(each, seconds={"total": 3_600}) for each in records]
-    write_jsonl(path, hours)
+    path.parent.mkdir(parents=True)
+    write_jsonl(path, records)
+    return path
+
+
+def test_plan_predicts_the_time_with_some_workers(tmp_path, capsys, small):
+    recorded(tmp_path, small, total=3_600)
     shutil.rmtree(tmp_path / "store")
     command = ("plan", "table3", "--replicates", "2", "--tier", "smoke")
     assert main([*command, "--workers", "3"]) == 0
@@ -121,13 +130,7 @@ def test_plan_predicts_the_time_with_some_workers(tmp_path, capsys, small):
 
 def test_plan_takes_hours_of_the_same_tier_alone(tmp_path, capsys, small):
     """A value function's seconds are part of the total of the run that trained it."""
-    counts(capsys, "--commit-results")
-    path = tmp_path / "results" / "table3" / "smoke" / "records.jsonl"
-    slow = [
-        dataclasses.replace(record, seconds={"total": 7_200, "value function": 7_000})
-        for record in read_jsonl(path)
-    ]
-    write_jsonl(path, slow)
+    path = recorded(tmp_path, small, **{"total": 7_200, "value function": 7_000})
     command = ("plan", "table3", "--replicates", "2", "--tier", "smoke")
     assert main(command) == 0
     same = capsys.readouterr().out.splitlines()[1].split()[4:]

@@ -9,6 +9,7 @@ import torch
 
 from benchmarks.__main__ import main
 from benchmarks.cli import pages, rebuild
+from benchmarks.cli.manifest import manifest_problems
 from benchmarks.cli.verbs import experiments, verify
 from benchmarks.problems.pretrained import weights as released
 from benchmarks.problems.pretrained.weights import weights_digest
@@ -218,6 +219,9 @@ def test_what_is_new_missing_or_a_damaged_list_is_named(project, capsys):
         "docs/new.md",
     ]
     wrong = '{"files": [[1, 2]], "numbers": {}}'
-    for text in ("", "[]", '{"files": 3}', "<<<<<<< ours", wrong):
+    for text in ("", "[]", '{"files": 3}', "<<<<<<< ours"):
         listed.write_text(text)
-        assert f"{listed} is missing or damaged" in problems(capsys)[-1]
+        (told,) = manifest_problems(project / "results", {})
+        assert f"{listed} is missing or damaged" in told
+    listed.write_text(wrong)
+    assert f"{listed} is missing or damaged" in problems(capsys)[-1]

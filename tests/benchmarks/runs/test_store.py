@@ -142,15 +142,18 @@ def test_jsonl_errors_name_the_line(tmp_path):
         read_jsonl(path)
 
 
-def _put_many(root):
+def _put_many(root, begun):
+    begun.set()
     for _ in range(20):
         RunStore(root).put(RunRecord(SPEC, "done", test={"f1": [0.5] * 2000}))
 
 
 def test_processes_may_share_a_store(tmp_path):
     context = multiprocessing.get_context("spawn")
-    writer = context.Process(target=_put_many, args=(tmp_path,))
+    begun = context.Event()
+    writer = context.Process(target=_put_many, args=(tmp_path, begun))
     writer.start()
+    assert begun.wait(120)
     seen = set()
     while writer.is_alive():
         seen.add(RunStore(tmp_path).get(SPEC) is None)

@@ -15,6 +15,7 @@ from benchmarks.execution.runner import run_all
 from benchmarks.networks.detection import detectron2_back_end, resnet50_fpn
 from benchmarks.problems.contract import make_pipeline
 from benchmarks.problems.pretrained.pipeline import network_of
+from benchmarks.rows.contract import ROWS
 from benchmarks.runs.codec import merged
 from benchmarks.runs.spec import Spending
 from benchmarks.runs.store import RunStore
@@ -200,6 +201,8 @@ class Miniature(NamedTuple):
     def of(self, spec):
         """The run made small, with a recipe of few tasks."""
         arm = spec.arm
+        if arm.kind == "method" and spec.row in ROWS:
+            arm = replace(arm, settings=merged(ROWS.get(spec.row).short, arm.settings))
         if "recipe" in arm.settings:
             rollout = {"steps": STEPS, "observations": 2}
             recipe = arm.settings["recipe"] | {"tasks": TASKS, "rollout": rollout}

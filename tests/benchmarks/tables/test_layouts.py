@@ -1,5 +1,7 @@
 """The layouts of every experiment go with its specs."""
 
+from functools import cache
+
 import pytest
 
 from benchmarks.arms.contract import sees
@@ -17,13 +19,26 @@ EPISODES = {"few-shot-images", "sine-waves"}
 CASES = [(name, tier) for name in experiment_names() for tier in TIERS]
 
 
+@cache
 def specs_of(name, tier):
     return find_experiment(name).specs(tier, 1, None)
 
 
+@cache
+def layout_of(name, tier):
+    return find_experiment(name).layout(tier)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def for_this_file_alone():
+    yield
+    specs_of.cache_clear()
+    layout_of.cache_clear()
+
+
 @pytest.mark.parametrize(("name", "tier"), CASES)
 def test_every_run_has_a_place_and_every_place_a_run(name, tier):
-    layout, specs = find_experiment(name).layout(tier), specs_of(name, tier)
+    layout, specs = layout_of(name, tier), specs_of(name, tier)
     assert {spec.row for spec in specs} <= set(layout.row_names)
     columns = {column.source for column in layout.columns}
     assert {spec.column for spec in specs} == columns
@@ -33,7 +48,7 @@ def test_every_run_has_a_place_and_every_place_a_run(name, tier):
 @pytest.mark.parametrize(("name", "tier"), CASES)
 def test_columns_show_a_metric_that_their_runs_are_judged_by(name, tier):
     specs = specs_of(name, tier)
-    for column in find_experiment(name).layout(tier).columns:
+    for column in layout_of(name, tier).columns:
         own = [spec for spec in specs if spec.column == column.source]
         shown = {column.metric.label, column.compare_metric} - {""}
         for spec in own:
@@ -49,7 +64,7 @@ def told_wrongly(rows, specs):
 
 @pytest.mark.parametrize("name", experiment_names())
 def test_rows_say_what_their_arms_see(name):
-    layout = find_experiment(name).layout("local")
+    layout = layout_of(name, "local")
     assert not told_wrongly(layout.rows, specs_of(name, "local"))
 
 
@@ -70,7 +85,7 @@ def test_a_row_that_says_another_word_than_its_arm_is_found():
 
 @pytest.mark.parametrize("name", experiment_names())
 def test_rows_that_start_alike_fine_tune_the_adapter_of_their_base(name):
-    layout = find_experiment(name).layout("local")
+    layout = layout_of(name, "local")
     rows = {row.name: row for row in layout.rows}
     specs = {(s.block, s.column, s.row): s for s in specs_of(name, "local")}
     for (block, column, row), spec in specs.items():
@@ -92,7 +107,7 @@ def test_replicates_overlap_unless_the_data_set_has_a_test_part(name):
     fixed |= {"multi30k-en-de", "ro-sts-en-ro", "ro-sts-ro-en"}
     for tier, official in (("local", {"cifar10", *fixed}), ("smoke", fixed)):
         specs = specs_of(name, tier)
-        for column in find_experiment(name).layout(tier).columns:
+        for column in layout_of(name, tier).columns:
             own = [s.pipeline for s in specs if s.column == column.source]
             if all(pipeline.name in EPISODES for pipeline in own):
                 assert column.test_per_train == 0  # no class to test is trained on
@@ -111,7 +126,7 @@ def test_hand_made_records_of_all_runs_make_a_table(name):
         values = {unit.label: [0.5, 0.25] for unit in spec.metrics}
         facts = {"data": {"variant": "none"}, "observe": values, "test": values}
         records.append(make_record(spec, **facts))
-    layout = find_experiment(name).layout("smoke")
+    layout = layout_of(name, "smoke")
     cells = judge(layout.fitted(records), records)
     shown = [
         record.spec.cell

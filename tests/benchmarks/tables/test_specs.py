@@ -107,7 +107,7 @@ def test_settings_are_read_back_and_places_are_unique(name):
 @pytest.mark.parametrize("tier", ["paper", "local", "smoke"])
 @pytest.mark.parametrize("name", experiment_names())
 def test_a_value_function_is_checked_on_trajectories_that_are_long_enough(name, tier):
-    checked = [spec for spec in specs_of(name, tier) if spec.diagnose]
+    checked = [spec for spec in specs_of(name, tier, 1) if spec.diagnose]
     assert all(s.budget.gradient_steps >= HEALTH_OBSERVATIONS for s in checked)
 
 

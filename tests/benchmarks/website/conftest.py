@@ -62,7 +62,6 @@ class Visitor:
             self.noted.append(request.url)
 
     def open(self, name):
-        self.page.goto("about:blank")
         self.page.goto(f"file://{self.site}/{name}")
         self.page.evaluate(DRAWN)
         return self.page

@@ -278,7 +278,10 @@ def test_finetune_takes_it_by_name_and_reports_its_health():
         observe=(inputs[300:700], labels[300:700]),
         loss=nn.CrossEntropyLoss(),
         metric="f1_macro",
-        method=MirrorMetricOpt(geometry=MirrorRecipe(tasks=2, block=2)),
+        method=MirrorMetricOpt(
+            recipe=Recipe(rollout=Rollout(10, 3)),
+            geometry=MirrorRecipe(tasks=2, block=2),
+        ),
         queries=60,
         no_harm=False,
         steps=10,

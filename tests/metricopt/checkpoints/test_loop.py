@@ -76,17 +76,17 @@ import sys, time
 from tests.metricopt.checkpoints.trainings import TRAININGS
 
 def slow(numbers):
-    time.sleep(0.1)
+    time.sleep(0.2)
     return training.tasks(numbers)
 
-training = TRAININGS[sys.argv[1]].longer(40)
+training = TRAININGS[sys.argv[1]].longer(20)
 training.run(training.fresh(0), slow, training.settings, checkpoint=sys.argv[2])
 """
 
 
 @pytest.mark.parametrize("name", ["few-shot-adam", "strategies"])
 def test_a_killed_process_is_continued_bit_for_bit(name, tmp_path):
-    path, training = tmp_path / "state.pt", TRAININGS[name].longer(40)
+    path, training = tmp_path / "state.pt", TRAININGS[name].longer(20)
     process = subprocess.Popen([sys.executable, "-P", "-c", KILLED, name, str(path)])
     while not path.exists():
         assert process.poll() is None
@@ -95,7 +95,7 @@ def test_a_killed_process_is_continued_bit_for_bit(name, tmp_path):
     process.kill()
     assert process.wait() == -signal.SIGKILL
     done = torch.load(path)["numbers"][0]
-    assert 0 < done < 40
+    assert 0 < done < 20
     expected, trained = training.fresh(0), training.fresh(0)
     whole = training.run(expected, training.tasks, training.settings)
     found = training.run(trained, training.tasks, training.settings, checkpoint=path)

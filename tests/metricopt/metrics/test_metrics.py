@@ -111,9 +111,15 @@ def naive(name, predicted, targets):
 def sklearn_value(name, predicted, targets):
     """Return the same from scikit-learn."""
     macro = {"labels": np.unique(targets), "average": "macro", "zero_division": 0}
-    recalls = oracle.recall_score(
-        targets, predicted, labels=np.unique(targets), average=None
-    )
+
+    def recalls():
+        labels = np.unique(targets)
+        return oracle.recall_score(targets, predicted, labels=labels, average=None)
+
+    def g_mean():
+        found = recalls()
+        return np.exp(np.log(found).mean()) if found.all() else 0.0
+
     return {
         "mcr": lambda: oracle.zero_one_loss(targets, predicted),
         "jaccard-legacy": lambda: oracle.accuracy_score(targets, predicted),
@@ -121,8 +127,8 @@ def sklearn_value(name, predicted, targets):
         "jaccard": lambda: oracle.jaccard_score(targets, predicted, zero_division=0),
         "f-macro": lambda: oracle.f1_score(targets, predicted, **macro),
         "jaccard-macro": lambda: oracle.jaccard_score(targets, predicted, **macro),
-        "g-mean": lambda: np.exp(np.log(recalls).mean()) if recalls.all() else 0.0,
-        "worst-class-error": lambda: 1 - recalls.min(),
+        "g-mean": g_mean,
+        "worst-class-error": lambda: 1 - recalls().min(),
     }[name]()
 
 

@@ -9,9 +9,13 @@ from metricopt.errors import ConfigError
 from metricopt.methods.controls import RandomSearch
 from metricopt.methods.result import Archive, Budget
 from metricopt.on_outputs.metricopt_outputs import MetricOptOutputs
+from metricopt.on_outputs.snapshots import PortfolioSettings
 from tests.metricopt.drawn import seeded
 from tests.metricopt.on_outputs.outputs_task import digits_task, few, judged
 from tests.metricopt.quadratic_task import QuadraticTask
+
+BRIEF = PortfolioSettings(marks=(5,))
+"""Short trainings with losses, where nothing depends on what they find."""
 
 
 @cache
@@ -41,7 +45,7 @@ def test_random_search_needs_more():
 
 def test_a_group_can_be_left_out():
     task = digits_task("worst-class-error")
-    method = MetricOptOutputs(left_out=("decisions: sorted",))
+    method = MetricOptOutputs(left_out=("decisions: sorted",), portfolio=BRIEF)
     found = method.run(task, Budget(9, 0), seeded())
     assert found.queries <= 9
     assert "too few to tell what explains the metric" in found.evidence[0].reason
@@ -80,7 +84,8 @@ class Rough:
 
 def test_a_constant_metric_leaves_the_network_alone():
     task = digits_task(lambda outputs, targets: 0.5, higher_is_better=True)
-    found = MetricOptOutputs().run(task, Budget(14, 0), seeded(), rows=2)
+    method = MetricOptOutputs(portfolio=BRIEF)
+    found = method.run(task, Budget(14, 0), seeded(), rows=2)
     assert not found.phi.any()
     assert "the same at all" in found.evidence[0].reason
 
@@ -88,7 +93,8 @@ def test_a_constant_metric_leaves_the_network_alone():
 @pytest.mark.parametrize("queries", [1, 2, 3, 7])
 def test_few_queries_are_no_evidence(queries):
     task = digits_task("f-macro")
-    found = MetricOptOutputs().run(task, Budget(queries, 0), seeded())
+    method = MetricOptOutputs(portfolio=BRIEF)
+    found = method.run(task, Budget(queries, 0), seeded())
     assert found.queries == task.queries <= queries
     assert not found.phi.any()
     assert found.evidence[0].reason.endswith("The untouched network is kept.")
@@ -104,7 +110,8 @@ def test_a_gain_that_is_not_shown_is_not_taken():
 
 def test_too_few_examples_are_not_cross_fitted():
     task = digits_task("mcr", observe=few(20))
-    found = MetricOptOutputs().run(task, Budget(16, 0), seeded())
+    method = MetricOptOutputs(portfolio=BRIEF)
+    found = method.run(task, Budget(16, 0), seeded())
     assert not found.phi.any()
     assert "20 examples is too small to cross-fit" in found.evidence[0].reason
 

@@ -1,6 +1,6 @@
 """What stands beside the labels is cut with them and reaches the metric by name."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -114,12 +114,18 @@ def test_columns_follow_the_examples_in_every_query():
     assert not [each for each in found.warnings if "failed" in each]
 
 
+@cache
+def found_for(metric):
+    """What a call finds for a metric of columns."""
+    return improved(metric, higher_is_better=True, queries=30)
+
+
 def test_a_metric_of_groups_is_the_one_computed_by_hand():
-    model = network()
-    found = improved(worst_group, model=model, higher_is_better=True)
+    found = found_for(worst_group)
     with torch.no_grad():
-        outputs = model(OBSERVE.inputs)
+        outputs = network()(OBSERVE.inputs)
         after = found.apply()(OBSERVE.inputs)
+    found.remove()
     before = worst_group(outputs, OBSERVE.targets, GROUP)
     assert found.metric_before == pytest.approx(before)
     gained = worst_group(after, OBSERVE.targets, GROUP)
@@ -167,7 +173,8 @@ def test_a_column_may_have_any_name(name):
     improved(first, observe=columns, higher_is_better=True, queries=6)
     assert {name} in seen
     seen.clear()
-    improved(second, observe=columns, higher_is_better=True, queries=6)
+    cheap = {"method": "random-search", "no_harm": False}
+    improved(second, observe=columns, higher_is_better=True, queries=6, **cheap)
     taken = set() if name in ("outputs", "targets") else {name}
     assert taken in seen
 
@@ -290,7 +297,7 @@ def earned(outputs, targets, amount):
 
 @pytest.mark.parametrize("metric", [equalized_odds, earned, worst_group])
 def test_a_metric_of_columns_is_identified_like_any_other(metric):
-    found = improved(metric, higher_is_better=True, queries=30)
+    found = found_for(metric)
     assert found.evidence.identified is not None
     assert found.evidence.identified <= 14
     assert found.spent.queries <= 22

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from benchmarks.networks.detection import resnet50_fpn
 from benchmarks.networks.detection.contract import build_detector
 from metricopt.detection.detections import detections
 from metricopt.detection.region_outputs import region_outputs
@@ -15,7 +16,8 @@ WEIGHTS = {"resnet50-fpn": RESNET50, "squeezenet1_1": 1_132_607, "tiny": 43_201}
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_detectors_have_their_size_and_say_what_their_head_says(name):
+def test_detectors_have_their_size_and_say_what_their_head_says(name, monkeypatch):
+    monkeypatch.setattr(resnet50_fpn, "SIDES", (96, 128))  # those of the image
     network = build_detector(name, 3, seed=0).eval()
     assert sum(weight.numel() for weight in network.parameters()) == WEIGHTS[name]
     images = [torch.rand(3, 96, 128, generator=torch.Generator().manual_seed(1))]

@@ -33,11 +33,11 @@ class Killed(KeyboardInterrupt):
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_a_killed_training_ends_as_one_that_was_not(modality, tmp_path, monkeypatch):
     spec = spec_of("reloss", modality)
-    short = replace(spec.backbone.training, epochs=3)
+    short = replace(spec.backbone.training, epochs=2)
     spec = replace(spec, backbone=replace(spec.backbone, training=short))
     expected = spec.train()
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "killed"))
-    for after in (2, 3):  # in the first training, then in the second
+    for after in (2, 2):  # in the first training, then in the second
         seen = []
 
         def die(epoch, seen=seen, after=after):
