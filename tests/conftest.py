@@ -96,6 +96,6 @@ def shared_cache(tmp_path_factory, monkeypatch):
 
     Each data set is parsed, and each network trained, once.
     """
-    cache = tmp_path_factory.getbasetemp() / "pipelines-cache"
-    monkeypatch.setenv("METRICOPT_CACHE", str(cache))
+    folder = tmp_path_factory.getbasetemp() / "pipelines-cache"
+    monkeypatch.setenv("METRICOPT_CACHE", str(folder))
     torch.set_num_threads(1)

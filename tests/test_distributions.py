@@ -96,8 +96,9 @@ def test_both_can_be_installed_and_run_the_example_of_the_readme(made, kind, tmp
     # The wheel is built from the source distribution: the example runs once.
     code = code if kind == "wheel" else "import metricopt"
     program = f"{code}\nprint(metricopt.__file__, metricopt.__version__)"
-    # Isolated, it reads no variable, and would compile all of torch.
-    compiled = ("-X", f"pycache_prefix={sys.pycache_prefix}") * bool(sys.pycache_prefix)
+    # With -I it does not read this variable, and would compile all of torch.
+    prefix = os.environ.get("PYTHONPYCACHEPREFIX")
+    compiled = ["-X", f"pycache_prefix={prefix}"] if prefix else []
     found = subprocess.run(
         [python, *compiled, "-I", "-c", program],
         cwd=tmp_path,

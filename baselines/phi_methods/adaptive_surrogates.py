@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 from torch import Tensor
 
 from baselines.phi_methods.class_rates import (
@@ -104,9 +105,6 @@ def surrogate_weights(
     Returns:
         Weights >= 0, float64, shape [K].
     """
-    # Not above: every worker imports this file, and SciPy takes a second.
-    from scipy.optimize import nnls
-
     moves = (rates - rates[here]).double()
     changes = (costs - costs[here]).double()
     squared = moves.square().sum(1)

@@ -80,11 +80,6 @@ def equalize_odds(
         ShapeError: if outputs are not [N, 1], or groups not N whole numbers.
         DataError: if one of the classes is missing from a group.
     """
-    # Not above: every worker imports this file, and Fairlearn takes seconds.
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    from baselines.post_hoc.fixed_scores import FixedScores
-
     check_binary(outputs, targets, user=USER)
     _check_groups(outputs, groups)
     known = groups.unique().tolist()
@@ -95,6 +90,11 @@ def equalize_odds(
                 f"{USER} needs examples of both classes in every group, got only class "
                 f"{found[0]} in group {group}"
             )
+    # Not above: every worker imports this file, and Fairlearn takes seconds.
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    from baselines.post_hoc.fixed_scores import FixedScores
+
     optimizer = ThresholdOptimizer(
         estimator=FixedScores(),
         constraints="equalized_odds",

@@ -60,12 +60,6 @@ def tune_threshold_on_grid(
         ConfigError: if there are fewer than 2 thresholds.
         BudgetExceededError: if the queries would exceed their limit.
     """
-    # Not above: every worker imports this file, and scikit-learn takes seconds.
-    from sklearn.metrics import make_scorer
-    from sklearn.model_selection import TunedThresholdClassifierCV
-
-    from baselines.post_hoc.fixed_scores import FixedScores
-
     targets = labels(validation.observe)
     check_binary(outputs, targets, user="a threshold grid")
     require_ranges("a grid", {"thresholds": thresholds}, thresholds=">= 2")
@@ -73,6 +67,12 @@ def tune_threshold_on_grid(
     probabilities = scores.sigmoid()
     if np.isclose(probabilities.min().item(), probabilities.max().item()):
         raise DataError("a threshold grid needs scores that differ, got equal ones")
+    # Not above: every worker imports this file, and scikit-learn takes seconds.
+    from sklearn.metrics import make_scorer
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    from baselines.post_hoc.fixed_scores import FixedScores
+
     values: list[Tensor] = []
 
     def score(_: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:

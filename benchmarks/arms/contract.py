@@ -6,6 +6,7 @@ The audit compares metric evaluations made with those counted and reported.
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -143,6 +144,7 @@ class ArmKind:
         sees: what an arm of this kind knows of its problem; all get the pipeline, which
             shows outputs and labels of the observe split.
         on: kind of pipeline it runs on.
+        imports: packages that take seconds to import, which are of no run's time.
         needs: what has to exist before the run of a spec, beside the network of its
             pipeline. If the settings do not go together, a ConfigError tells it.
     """
@@ -152,6 +154,7 @@ class ArmKind:
     reads_test: bool = False
     sees: Callable[[Arm], Sees] = lambda arm: "outputs and labels"
     on: type[Pipeline] = NetworkPipeline
+    imports: tuple[str, ...] = ()
     needs: Callable[[RunSpec], Sequence[Prerequisite]] = lambda spec: ()
 
 
@@ -165,6 +168,13 @@ def sees(arm: Arm) -> Sees:
         ConfigError: if there is no such kind of arm, method or setting.
     """
     return ARMS.get(arm.kind).sees(arm)
+
+
+def import_for(arm: Arm) -> None:
+    """Import the packages that an arm alone needs, before it is timed."""
+    if arm.kind in ARMS:
+        for name in ARMS.get(arm.kind).imports:
+            import_module(name)
 
 
 def run_arm(spec: RunSpec, pipeline: Pipeline) -> Chosen:

@@ -37,6 +37,7 @@ from metricopt.reading.inputs import Inputs
 
 THRESHOLDS, GRID = 2_000, 100
 """Most thresholds of a shift, and those of scikit-learn's grid."""
+SCIKIT_LEARN = ("sklearn.metrics", "sklearn.model_selection")
 RANDOM = (OffsetEvolution, OffsetTrials)
 """Searches of offsets that draw random numbers."""
 
@@ -59,7 +60,9 @@ def run_prior_correction(
     return Chosen(Shifted(found.shift), notes=notes)
 
 
-def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
+def _threshold(
+    tune: Callable[..., Any], limit: str, most: int, imports: tuple[str, ...] = ()
+) -> ArmKind:
     """Return arms that choose the threshold of a binary problem, of so many at most."""
 
     def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -68,10 +71,14 @@ def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
         found = tune(_class_outputs(spec, pipeline), validation, **limited)
         return _chosen(found.shift, validation, (), {"threshold": found.threshold})
 
-    return ArmKind(run)
+    return ArmKind(run, imports=imports)
 
 
-def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> ArmKind:
+def _offsets(
+    tune: Callable[..., Sequence[Improvement]],
+    search: type[Any],
+    imports: tuple[str, ...] = (),
+) -> ArmKind:
     """Return arms that search shifts of the log-probability of every class."""
 
     def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -83,7 +90,7 @@ def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> A
         notes = {"offsets": _rounded(trace[-1].offsets)}
         return _chosen(trace[-1].shift, validation, points, notes)
 
-    return ArmKind(run)
+    return ArmKind(run, imports=imports)
 
 
 def run_one_vs_rest(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -212,12 +219,16 @@ ARMS.register("prior-correction")(ArmKind(run_prior_correction))
 ARMS.register("threshold-shift")(
     _threshold(tune_threshold, "max_candidates", THRESHOLDS)
 )
-ARMS.register("threshold-grid")(_threshold(tune_threshold_on_grid, "thresholds", GRID))
-ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest))
-ARMS.register("fairlearn-thresholds")(ArmKind(run_fairlearn_thresholds))
+ARMS.register("threshold-grid")(
+    _threshold(tune_threshold_on_grid, "thresholds", GRID, SCIKIT_LEARN)
+)
+ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest, imports=SCIKIT_LEARN))
+ARMS.register("fairlearn-thresholds")(
+    ArmKind(run_fairlearn_thresholds, imports=("fairlearn.postprocessing",))
+)
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
 ARMS.register("logit-adjustment")(_offsets(adjust_logits, LogitAdjustment))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
-ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials))
+ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials, ("optuna",)))
 ARMS.register("cw-plugin")(_offsets(pairwise_weights, PairSearch))
 ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=lambda arm: "edited predictions"))

@@ -113,9 +113,10 @@ def broken(kind: Kind) -> dict[str, str]:
 
 
 def described(kind: Kind) -> dict[str, str]:
-    """Return what describes every unit best, by name: of an arm, what it is made of.
+    """Return a text about every unit, by name.
 
-    The text is the docstring of a module; empty without any.
+    It is the docstring of the module of a unit, or of what an arm is made of; empty
+    without any.
     """
     found = _docstrings(kind)
     return {name: _made_of(kind, name) or found[name] for name in sorted(found)}

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.arms.contract import ARMS, run_arm
+from benchmarks.arms.contract import ARMS, import_for, run_arm
 from benchmarks.execution.processes import run_groups
 from benchmarks.problems.choices import Chosen
 from benchmarks.problems.contract import PIPELINES, Pipeline, make_pipeline
@@ -125,6 +125,7 @@ def measured(
     spec: RunSpec, pipeline: Pipeline, machine: Mapping[str, str]
 ) -> RunRecord:
     """Run one spec and return its record; a run that fails is recorded as such."""
+    import_for(spec.arm)
     started = time.perf_counter()
     facts: dict[str, Any] = {
         "spec": spec,

@@ -40,7 +40,7 @@ def problem(metric):
 
     N is 40. It is 1,100 for metrics that read embeddings, two examples of each of 550
     classes, so that the 1,000 nearest are not all of them; verification, which compares
-    all pairs, has 60 classes.
+    pairs within folds, has 60 classes.
     """
     generator = torch.Generator().manual_seed(5)
     if metric.reads == "embeddings":

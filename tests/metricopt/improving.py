@@ -32,7 +32,7 @@ def improve(model: nn.Module, options: FinetuneOptions = QUICK, **other) -> Fine
 
 
 @cache
-def usual(queries: int = 20) -> Finetuned:
+def found_by_default(queries: int) -> Finetuned:
     """What the default method finds on the network that has most to gain."""
     return improve(pretrained(1), FinetuneOptions(queries=queries, progress=False))
 

@@ -102,10 +102,7 @@ def confirmed():
     return tumours(Counted())
 
 
-def test_confirming_queries_are_kept_in_the_same_file(tmp_path, monkeypatch):
-    # Reading the metadata of all installed packages takes seconds.
-    name = "metricopt.journal.run_facts.packages_distributions"
-    monkeypatch.setattr(name, dict)
+def test_confirming_queries_are_kept_in_the_same_file(tmp_path):
     metric = Counted()
     first = tumours(metric, checkpoint=tmp_path / "queries.txt")
     asked = metric.asked

@@ -12,7 +12,7 @@ import torch
 from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from tests.metricopt.digits_network import pretrained
-from tests.metricopt.improving import OBSERVE, TEST, improve, macro_f1, usual
+from tests.metricopt.improving import OBSERVE, TEST, found_by_default, improve, macro_f1
 
 DEFAULT = FinetuneOptions(queries=20, progress=False)
 WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
@@ -21,7 +21,7 @@ WARNED = FinetuneOptions(queries=6, higher_is_better=True, progress=False)
 
 @pytest.fixture(scope="module")
 def found():
-    return usual()
+    return found_by_default(20)
 
 
 def test_the_default_needs_a_dozen_queries(found):
@@ -29,9 +29,8 @@ def test_the_default_needs_a_dozen_queries(found):
     assert found.spent.queries <= 20
     model = found.adapter.network
     before = macro_f1(model, TEST)
-    found.apply()
-    after = macro_f1(model, TEST)
-    found.remove()
+    with found.adapter.attach(found.phi):
+        after = macro_f1(model, TEST)
     assert after > before + 0.05
     assert found.expected.low - 0.05 < after - before < found.expected.high + 0.05
     text = found.summary()
@@ -52,7 +51,8 @@ def test_the_default_is_the_method_of_that_name(found):
 
 
 def test_a_method_with_settings_of_its_own_ends_as_they_say(found):
-    brief = CrossFitting(steps=10, samples=10)  # a confirming query ends every call
+    # The last query confirms what was cross-fitted, whatever that is.
+    brief = CrossFitting(steps=10, samples=10)
     own = replace(DEFAULT, method=MetricOptOutputs(cross_fitting=brief))
     whole = improve(pretrained(1), own)
     assert found.spent.queries < whole.spent.queries == DEFAULT.queries

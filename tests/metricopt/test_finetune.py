@@ -21,6 +21,7 @@ from metricopt import (
     make_metric,
 )
 from metricopt.methods.contract import resolve_method
+from metricopt.methods.controls import LossOnly
 from metricopt.methods.result import Evidence
 from tests.metricopt import adapter_networks
 from tests.metricopt.counted_metric import Counted
@@ -134,7 +135,7 @@ def test_an_adapter_is_taken_if_it_is_the_models(model):
 
 @pytest.mark.parametrize(("size", "steps"), [(32, 50), (33, 100)])
 def test_small_adapters_take_fewer_steps(model, size, steps):
-    method = METHODS.get("loss-only")(rate=0.1)
+    method = LossOnly(rate=0.1)  # given, so that none is searched for
     options = replace(QUICK, method=method, steps=None, size=size)
     assert improve(model, options).spent.gradient_steps == steps
 

@@ -94,9 +94,7 @@ def test_a_metric_of_labels_is_identified_and_gains_on_test(
     found = of_macro if metric is MACRO else improved(network, metric)
     assert found.method == "metricopt-outputs" and found.evidence.identified is not None
     assert "label decisions" in found.evidence.reason
-    found.apply()
-    after = on_test(network, score)
-    found.remove()
+    after = on_test(found.merge(), score)
     assert after > before + 0.02
     assert after - before > share * (thresholds(network, score) - before)
 

@@ -1,4 +1,4 @@
-"""Names that packages offer late: imported when they are asked for, not before."""
+"""Names that packages offer late; that they are late is in test_imports."""
 
 import pytest
 

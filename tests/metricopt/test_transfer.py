@@ -27,7 +27,7 @@ from tests.metricopt.on_outputs.outputs_task import digits_task
 
 OUTPUTS = FinetuneOptions("metricopt-outputs", queries=18, progress=False)
 SHORT = CrossFitting(steps=10, samples=10)
-"""For what a search alone learns."""
+"""Where only what the search learned matters."""
 GUIDED = FinetuneOptions("metricopt", queries=200, no_harm=False, progress=False)
 
 

@@ -138,7 +138,7 @@ def told(found: Finetuned) -> dict[str, object]:
 
 
 @cache
-def undisturbed(**changes: str) -> dict[str, object]:
+def undisturbed(**changes: object) -> dict[str, object]:
     """Return what a call without checkpoint and disturbance finds."""
     return told(call(**changes))
 

@@ -10,7 +10,7 @@ from metricopt.reading.splits import differing_shares
 from metricopt.tasks.clusters import clusters_of
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
-from tests.metricopt.improving import OBSERVE, TRAIN, improve, usual
+from tests.metricopt.improving import OBSERVE, TRAIN, found_by_default, improve
 
 FIRST, SECOND = torch.rand(200, 30), torch.rand(100, 30)
 LABELS = torch.zeros(300, dtype=torch.long)
@@ -113,7 +113,7 @@ def test_shares_that_differ_are_named():
 
 
 def test_the_summary_says_which_data_are_of_this_kind():
-    found = usual(14)
+    found = found_by_default(14)
     assert found.kind == differing_shares(TRAIN[1], OBSERVE[1])
     *_, last = found.summary().splitlines()
     assert last.startswith(f"On other data of this kind, with {found.kind}, f1_score ")

@@ -10,7 +10,13 @@ from metricopt.algorithm1.meta_preparation import suited_recipe
 from metricopt.algorithm1.recipe import RECIPE
 from metricopt.methods.result import Budget
 from tests.metricopt.digits_network import pretrained
-from tests.metricopt.improving import OBSERVE, TRAIN, improve, macro_f1, usual
+from tests.metricopt.improving import (
+    OBSERVE,
+    TRAIN,
+    found_by_default,
+    improve,
+    macro_f1,
+)
 
 PIXELS, LABELS = (part[:200] for part in OBSERVE)
 PIXELS = PIXELS.flatten(1)
@@ -19,7 +25,7 @@ QUICK = FinetuneOptions(queries=14, progress=False)
 
 @pytest.fixture(scope="module")
 def full() -> Finetuned:
-    return usual(QUICK.queries)
+    return found_by_default(QUICK.queries)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

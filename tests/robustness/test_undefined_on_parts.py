@@ -15,7 +15,7 @@ from metricopt.on_outputs.folds import parts_of
 from metricopt.tasks.sampling import Split
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
-from tests.metricopt.improving import OBSERVE, improve, usual
+from tests.metricopt.improving import OBSERVE, found_by_default, improve
 from tests.metricopt.on_outputs.outputs_task import digits_task
 from tests.metricopt.quadratic_task import QuadraticTask
 
@@ -43,7 +43,7 @@ class Found(Method):
 @pytest.fixture(scope="module")
 def good():
     """A phi that is better by far for every metric of all classes alike."""
-    return usual(14).phi
+    return found_by_default(14).phi
 
 
 def test_a_gain_is_seen_without_parts(good):

@@ -106,7 +106,7 @@ def test_plan_tells_gpu_hours_and_features_of_networks(capsys):
 
 
 def recorded(tmp_path, small, **seconds):
-    """Have records with these seconds in the store, and committed; return the file."""
+    """Put records with these seconds into store and results; return the latter."""
     specs = small.specs("smoke", 1, True)
     records = [make_record(spec, seconds=seconds) for spec in specs]
     for record in records:

@@ -199,7 +199,7 @@ class Miniature(NamedTuple):
     variants: set
 
     def of(self, spec):
-        """The run made small, with a recipe of few tasks."""
+        """The run made small: short settings of its row, a recipe of few tasks."""
         arm = spec.arm
         if arm.kind == "method" and spec.row in ROWS:
             arm = replace(arm, settings=merged(ROWS.get(spec.row).short, arm.settings))

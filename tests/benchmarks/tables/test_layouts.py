@@ -30,7 +30,8 @@ def layout_of(name, tier):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def for_this_file_alone():
+def caches_are_cleared():
+    """All specs of all tables are many."""
     yield
     specs_of.cache_clear()
     layout_of.cache_clear()

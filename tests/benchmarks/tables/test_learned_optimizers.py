@@ -13,7 +13,7 @@ from benchmarks.tables.registry import find_experiment
 from tests.benchmarks.problems.data_variants import variants_are_full
 
 COLUMNS = ("digit-8/f1", "digit-8/1T", "digit-8/2T")
-"""As long as meta-training, and longer."""
+"""A column of the one, and fine-tunings of two lengths of the other."""
 SHOWN = {
     "tableS1": (
         "cross-entropy",

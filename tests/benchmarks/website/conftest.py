@@ -45,9 +45,9 @@ DRAWN = "Promise.all($$('[data-chart]').map(each => each.drawn)).then(() => true
 class Visitor:
     """A page of a browser that notes errors and what it asks for."""
 
-    def __init__(self, browser, site, width=1400, scheme="light"):
+    def __init__(self, browser, site, width=1400):
         size = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=size, color_scheme=scheme)
+        self.context = browser.new_context(viewport=size, color_scheme="light")
         self.page, self.site, self.noted = self.context.new_page(), site, []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.noted.append(str(error)))

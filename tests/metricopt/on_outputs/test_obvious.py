@@ -18,14 +18,14 @@ from metricopt.methods.result import Budget
 from metricopt.reading.outputs import Standard
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.drawn import seeded
-from tests.metricopt.improving import OBSERVE, improve, macro_f1, usual
+from tests.metricopt.improving import OBSERVE, found_by_default, improve, macro_f1
 from tests.metricopt.quadratic_task import QuadraticTask
 from tests.metricopt.test_tune import QUICK, rare_digits, rare_tumours, tuned_digits
 
 
 @pytest.fixture(scope="module")
 def found():
-    return usual()
+    return found_by_default(20)
 
 
 def by_name(found):

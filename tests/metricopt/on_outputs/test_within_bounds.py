@@ -72,7 +72,7 @@ def searched(load):
 def of_offsets(table, function, offsets):
     """Values [P, M] of a function for offsets [P, C] of the outputs on observe.
 
-    It sees decisions alone, and many offsets lead to the same.
+    The function sees decisions alone, and many offsets lead to the same ones.
     """
     inputs, targets = table.observe
     with torch.no_grad():

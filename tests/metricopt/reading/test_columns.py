@@ -124,8 +124,7 @@ def test_a_metric_of_groups_is_the_one_computed_by_hand():
     found = found_for(worst_group)
     with torch.no_grad():
         outputs = network()(OBSERVE.inputs)
-        after = found.apply()(OBSERVE.inputs)
-    found.remove()
+        after = found.merge()(OBSERVE.inputs)
     before = worst_group(outputs, OBSERVE.targets, GROUP)
     assert found.metric_before == pytest.approx(before)
     gained = worst_group(after, OBSERVE.targets, GROUP)

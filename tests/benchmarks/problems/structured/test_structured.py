@@ -37,7 +37,7 @@ def test_a_killed_training_ends_as_one_that_was_not(modality, tmp_path, monkeypa
     spec = replace(spec, backbone=replace(spec.backbone, training=short))
     expected = spec.train()
     monkeypatch.setenv("METRICOPT_CACHE", str(tmp_path / "killed"))
-    for after in (2, 2):  # in the first training, then in the second
+    for after in (2, 3):  # in the first training, then in the second
         seen = []
 
         def die(epoch, seen=seen, after=after):
