@@ -60,9 +60,7 @@ def run_prior_correction(
     return Chosen(Shifted(found.shift), notes=notes)
 
 
-def _threshold(
-    tune: Callable[..., Any], limit: str, most: int, imports: tuple[str, ...] = ()
-) -> ArmKind:
+def _threshold(tune: Callable[..., Any], limit: str, most: int) -> ArmKind:
     """Return arms that choose the threshold of a binary problem, of so many at most."""
 
     def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -71,14 +69,10 @@ def _threshold(
         found = tune(_class_outputs(spec, pipeline), validation, **limited)
         return _chosen(found.shift, validation, (), {"threshold": found.threshold})
 
-    return ArmKind(run, imports=imports)
+    return ArmKind(run)
 
 
-def _offsets(
-    tune: Callable[..., Sequence[Improvement]],
-    search: type[Any],
-    imports: tuple[str, ...] = (),
-) -> ArmKind:
+def _offsets(tune: Callable[..., Sequence[Improvement]], search: type[Any]) -> ArmKind:
     """Return arms that search shifts of the log-probability of every class."""
 
     def run(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -90,7 +84,7 @@ def _offsets(
         notes = {"offsets": _rounded(trace[-1].offsets)}
         return _chosen(trace[-1].shift, validation, points, notes)
 
-    return ArmKind(run, imports=imports)
+    return ArmKind(run)
 
 
 def run_one_vs_rest(spec: RunSpec, pipeline: NetworkPipeline, metric: Metric) -> Chosen:
@@ -220,7 +214,9 @@ ARMS.register("threshold-shift")(
     _threshold(tune_threshold, "max_candidates", THRESHOLDS)
 )
 ARMS.register("threshold-grid")(
-    _threshold(tune_threshold_on_grid, "thresholds", GRID, SCIKIT_LEARN)
+    replace(
+        _threshold(tune_threshold_on_grid, "thresholds", GRID), imports=SCIKIT_LEARN
+    )
 )
 ARMS.register("one-vs-rest")(ArmKind(run_one_vs_rest, imports=SCIKIT_LEARN))
 ARMS.register("fairlearn-thresholds")(
@@ -229,6 +225,8 @@ ARMS.register("fairlearn-thresholds")(
 ARMS.register("class-offsets")(_offsets(tune_offsets, OffsetSearch))
 ARMS.register("logit-adjustment")(_offsets(adjust_logits, LogitAdjustment))
 ARMS.register("cma-offsets")(_offsets(evolve_offsets, OffsetEvolution))
-ARMS.register("optuna-offsets")(_offsets(study_offsets, OffsetTrials, ("optuna",)))
+ARMS.register("optuna-offsets")(
+    replace(_offsets(study_offsets, OffsetTrials), imports=("optuna",))
+)
 ARMS.register("cw-plugin")(_offsets(pairwise_weights, PairSearch))
 ARMS.register("fw-eg")(ArmKind(run_fw_eg, sees=lambda arm: "edited predictions"))
