@@ -22,15 +22,21 @@ NOTHING = "·"
 """Shown where there is no value."""
 
 
-def in_unit(value: float, unit: str) -> str:
-    """Return a value in a unit: `.1532` for fractions, `92.31` for percent."""
-    text = f"{value:.{DECIMALS.get(unit, OTHER_DECIMALS)}f}"
-    return re.sub(r"^(-?)0\.", r"\1.", text) if unit == "fraction" else text
+def in_unit(value: float, unit: str, sign: Literal["-", "+"] = "-") -> str:
+    """Return a value in a unit: `.1532` for fractions, `92.31` for percent.
+
+    Args:
+        value: is shown without a minus where all its digits are 0.
+        unit: decides how many decimals are shown.
+        sign: "+" gives what is not negative a plus.
+    """
+    text = f"{value:{sign}z.{DECIMALS.get(unit, OTHER_DECIMALS)}f}"
+    return re.sub(r"^([+-]?)0\.", r"\1.", text) if unit == "fraction" else text
 
 
 def signed(value: float, unit: str) -> str:
     """Return a value in a unit with its sign, plus included."""
-    return f"{'+' if value >= 0 else ''}{in_unit(value, unit)}"
+    return in_unit(value, unit, "+")
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,9 @@ def test_values_are_printed_in_their_unit(percent):
     hundred = Column("x", "X", Unit("errors"))
     assert [hundred.format(x) for x in (92.306, 0.5)] == ["92.31", "0.50"]
     assert [MCR.signed(x) for x in (0.1, 0.0, -0.1)] == ["+.1000", "+.0000", "-.1000"]
+    # What rounds to zero has no minus.
+    assert (MCR.format(-0.00004), MCR.signed(-0.00004)) == (".0000", "+.0000")
+    assert hundred.signed(-0.004) == "+0.00"
     # Nats have as many decimals as fractions.
     column = Column("a9a/log-loss", "A9A log loss", Unit("log-loss"))
     assert (column.format(0.25), column.heading) == ("0.2500", "A9A log loss ↓")
