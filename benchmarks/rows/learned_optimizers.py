@@ -35,6 +35,8 @@ The released MLP has a scale and an exponent of .001, for thousands of steps, an
 released LSTM a scale of .01. With 50 steps these were worse in the training loss of
 held-out runs.
 """
+SHARED = ("replay", "inner_steps")
+"""Settings of a recipe that Algorithm S1 takes over from MetricOpt."""
 LONGER = {"lstm": 2}
 """How many times the iterations of others a kind has whose iterations take less."""
 
@@ -57,16 +59,10 @@ def learning_of(
     size, form = problem.size, FORMS[kind]
     if supervision == "loss" and kind == "metricopt-mlp":
         form = form | {"inputs": list(WITHOUT_METRIC)}
-    iterations = {
-        "loss": size.optimizer_iterations * LONGER.get(kind, 1),
-        # As many trajectories as MetricOpt learns its value function from.
-        "value function": size.tasks // TRAINING.tasks,
-        "metric": size.optimizer_iterations // 2,
-        "statistics": size.optimizer_iterations // 2,
-    }
-    training: dict[str, Any] = {"iterations": max(1, iterations[supervision])}
-    if supervision == "metric":
-        training["tasks"] = 2
+    # With a metric, as many runs as MetricOpt learns its value function from.
+    with_loss = size.optimizer_iterations * LONGER.get(kind, 1)
+    with_metric = max(1, size.tasks // TRAINING.tasks)
+    iterations = with_loss if supervision == "loss" else with_metric
     learning = OptimizerLearning(
         steps=size.steps,
         kind=kind,
@@ -74,7 +70,8 @@ def learning_of(
         supervision=supervision,
         start_deviation=start_deviation,
         queries=1,
-        training=training,
+        training={"iterations": iterations},
+        recipe=_recipe(problem) if supervision == "value function" else None,
     )
     queries = {
         "loss": 0,
@@ -83,6 +80,12 @@ def learning_of(
         "statistics": min(STATISTICS_QUERIES, size.metricopt_queries),
     }
     return replace(learning, queries=queries[supervision])
+
+
+def _recipe(problem: Problem) -> dict[str, Any] | None:
+    """Return what MetricOpt changes for a large phi, of what Algorithm S1 has, too."""
+    changes = problem.size.recipe("metricopt")
+    return {name: changes[name] for name in SHARED if name in changes} or None
 
 
 def learned(

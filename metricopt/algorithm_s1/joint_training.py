@@ -16,6 +16,7 @@ from metricopt.algorithm1.meta_training import MetaTraining
 from metricopt.algorithm1.recipe import Progress, Recipe
 from metricopt.algorithm1.trajectories import LOSS, Kind, Trajectories
 from metricopt.algorithm_s1.task_runs import (
+    ObservedRun,
     TaskRuns,
     observed_run,
     seeded_batches,
@@ -98,7 +99,8 @@ class JointTraining:
         """Lines 3 to 5, and 7: runs from new starts, and what they say of the metric.
 
         The tasks that are returned have these starts and mini-batches, and the adapted
-        value function for their metric.
+        value function for their metric. What they show the optimizer is what was
+        observed, and what the value function says of the way from there.
         """
         recipe = self.value.recipe
         seed, deviation = drawn_seed(self.generator), recipe.rollout.start_deviation
@@ -116,7 +118,20 @@ class JointTraining:
         self.value.learn(Trajectories(run.path[:, :-1], run.losses, steps, run.costs))
         if self.progress is not None:
             self.progress(self.value.tasks_done, recipe.tasks)
-        return TaskRuns(self.task, start, batches=batches, cost=self.value.predicted)
+        return TaskRuns(
+            self.task,
+            start,
+            batches=batches,
+            cost=self.value.predicted,
+            errors=self._errors(run),
+        )
+
+    def _errors(self, run: ObservedRun) -> dict[int, Tensor]:
+        """Return what was observed less what is predicted there, by step: [B]."""
+        phi = run.path[:, run.steps]
+        predicted = self.value.predicted(phi.flatten(0, 1)).view(phi.shape[:2])
+        errors = run.costs - predicted.detach()
+        return dict(zip(run.steps.tolist(), errors.T, strict=True))
 
     def train(self, settings: OptimizerTraining) -> JointlyTrained:
         """Run all iterations, and return the optimizer (line 9)."""

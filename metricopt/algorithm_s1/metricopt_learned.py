@@ -1,7 +1,8 @@
 """Algorithm S1 as a method: an optimizer learned within the budget, then its steps.
 
 Source: Huang et al., CVPR 2021, Alg. S1. Differs: inputs of time and of the gradient's
-length beside the paper's seven; evolution strategies alone estimate the meta-gradient.
+length beside the paper's seven; evolution strategies alone estimate the meta-gradient;
+the weights after the last iteration are kept, as validation would take queries.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from metricopt.algorithm1.meta_preparation import pack, unpack
 from metricopt.algorithm1.recipe import RECIPE, MetaTrained, Progress, Recipe
 from metricopt.algorithm1.trajectories import Rollout
 from metricopt.algorithm_s1.joint_training import JointTraining
-from metricopt.algorithm_s1.task_runs import observations, observed_run
+from metricopt.algorithm_s1.task_runs import observed_run, observed_steps
 from metricopt.errors import ConfigError
 from metricopt.gaussian_processes.needed import require_processes
 from metricopt.learned_optimizers.contract import LearnedOptimizer
@@ -44,7 +45,9 @@ class MetricOptLearned(Method):
 
     No step asks the value function, which is kept for a look at its health alone. The
     optimizer sees the metric as it was last observed, at 5 % of the steps and at three
-    of them at least. These observations are queries, in meta-training and after.
+    of them at least. These observations are queries, in meta-training and after. In
+    meta-training copies of a run with other weights are not observed: they see what was
+    observed of the run, and what the value function says of the way from there.
 
     Attributes:
         training: how the optimizer is trained; iterations are cut to the budget.
@@ -110,7 +113,7 @@ class MetricOptLearned(Method):
         optimizer = self._optimizer(budget, drawn_seed(generator))
         rollout = Rollout(
             optimizer.horizon,
-            observations(optimizer, optimizer.horizon),
+            len(observed_steps(optimizer, optimizer.horizon)),
             self.recipe.rollout.start_deviation,
         )
         recipe = replace(
@@ -129,7 +132,8 @@ class MetricOptLearned(Method):
             "iterations": float(training.iterations),
             "skipped": float(len(happened.skipped)),
             "frozen": float(happened.frozen),
-            "inner_steps": float(happened.inner_steps),
+            # Line 3 takes steps beside those of the optimizer's training.
+            "inner_steps": float(happened.inner_steps + recipe.tasks * rollout.steps),
         }
         return Preparation(trained.queries, tensors | value.tensors, facts)
 
@@ -193,7 +197,7 @@ class MetricOptLearned(Method):
         )
 
     def _check_queries(self, optimizer: LearnedOptimizer, budget: Budget) -> None:
-        own = observations(optimizer, budget.gradient_steps)
+        own = len(observed_steps(optimizer, budget.gradient_steps))
         if own > budget.queries:
             raise ConfigError(
                 f"{budget.queries} queries are left for the run, which needs {own}: so "
@@ -208,8 +212,9 @@ class MetricOptLearned(Method):
     def _training(self, budget: Budget) -> OptimizerTraining:
         """Return the training with as many iterations as the budget allows."""
         optimizer = self._optimizer(budget)
-        own = observations(optimizer, budget.gradient_steps)
-        each = self.training.tasks * observations(optimizer, optimizer.horizon)
+        own = len(observed_steps(optimizer, budget.gradient_steps))
+        run = len(observed_steps(optimizer, optimizer.horizon))
+        each = self.training.tasks * run
         iterations = min(self.training.iterations, (budget.queries - own) // each)
         if iterations < 1:
             raise ConfigError(

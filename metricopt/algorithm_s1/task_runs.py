@@ -1,7 +1,6 @@
 """Runs of a learned optimizer on a task: its losses, and the metric it is shown."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -48,13 +47,21 @@ class TaskRuns(InnerTasks):
         batches: makes the source of a step's mini-batches. If a step may be asked for
             again, it must be a fresh generator of the same seed.
         cost: the metric of phi, or what predicts it.
+        errors: by step, what was observed less what is predicted of the same phi, [B].
     """
 
     def __init__(
-        self, task: Task, start: Tensor, *, batches: Batches, cost: Cost
+        self,
+        task: Task,
+        start: Tensor,
+        *,
+        batches: Batches,
+        cost: Cost,
+        errors: Mapping[int, Tensor] | None = None,
     ) -> None:
         self._task, self._start = task, start
         self._batches, self._cost = batches, cost
+        self._errors = errors or {}
 
     def starts(self) -> Tensor:
         """Return phi_0, shape [B, d]."""
@@ -67,6 +74,12 @@ class TaskRuns(InnerTasks):
     def costs(self, phi: Tensor, step: int) -> Tensor:
         """Return the costs of phi [C, B, d], [C, B]."""
         return self._cost(phi.flatten(0, 1)).view(phi.shape[:2])
+
+    def shown(self, costs: Tensor, step: int) -> Tensor:
+        """Return costs [C, B] without the error of the prediction at a step."""
+        if step not in self._errors:
+            return costs
+        return (costs + self._errors[step]).clamp(0, 1)
 
     def _losses(self, phi: Tensor, step: int) -> Tensor:
         try:
@@ -83,9 +96,9 @@ def seeded_batches(*names: object) -> Batches:
     return lambda step: make_generator(*names, step)
 
 
-def observations(optimizer: LearnedOptimizer, steps: int) -> int:
-    """Return the number K of observations of a run of some steps."""
-    return math.ceil(steps / optimizer.metric_every) if optimizer.sees_metric else 0
+def observed_steps(optimizer: LearnedOptimizer, steps: int) -> list[int]:
+    """Return the K steps of a run that its optimizer is shown the metric before."""
+    return [step for step in range(steps) if optimizer.observes(step)]
 
 
 def runs_of(task: Task, *, deviation: float, seed: int, cost: Cost) -> TasksOf:
@@ -122,8 +135,8 @@ def observed_run(
 ) -> ObservedRun:
     """Run an optimizer from phi_0 [B, d], with K queries a row.
 
-    The metric is queried where the optimizer is shown it, at evenly spaced steps from
-    the first on; never, if it does not see the metric.
+    The metric is queried where the optimizer is shown it; never, if it does not see the
+    metric.
     """
     costs: list[Tensor] = []
 
@@ -137,8 +150,7 @@ def observed_run(
     for _ in range(steps):
         losses = runs.advance(1).losses
         path.append(runs.phi[0])
-    count = observations(optimizer, steps)
-    observed = optimizer.metric_every * torch.arange(count)
+    observed = torch.tensor(observed_steps(optimizer, steps), dtype=torch.long)
     return ObservedRun(
         torch.stack(path, dim=1),
         losses[:-1, 0].T,

@@ -77,11 +77,15 @@ class LearnedOptimizer(nn.Module, ABC):
         """Whether an input is made of the metric."""
         return False
 
-    @property
-    def metric_every(self) -> int:
-        """Steps between two observations of the metric; the first one is at step 0."""
+    def observes(self, step: int) -> bool:
+        """Return whether the metric is observed, and shown, before a step.
+
+        So it is before the first step and the last one of the horizon, and evenly
+        between; beyond the horizon at the same pace. Never without inputs of it.
+        """
         observed = max(OBSERVED_LEAST, math.ceil(self.horizon / OBSERVED_SHARE))
-        return math.ceil(self.horizon / observed)
+        pace = max(1.0, (self.horizon - 1) / (observed - 1))
+        return self.sees_metric and step == round(round(step / pace) * pace)
 
     def check_precision(self, phi: Tensor, name: str) -> None:
         """Check that phi has the type of the weights.

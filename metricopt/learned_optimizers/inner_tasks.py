@@ -41,6 +41,13 @@ class InnerTasks(ABC):
             "the metric, and an objective with metric_weight=0"
         )
 
+    def shown(self, costs: Tensor, step: int) -> Tensor:
+        """Return what an optimizer is shown where `costs` are [C, B]: usually those.
+
+        Tasks whose `costs` are predictions can correct them by what was observed.
+        """
+        return costs
+
 
 TasksOf = Callable[[Sequence[int]], InnerTasks]
 """From numbers to as many tasks: the same number is always the same task."""

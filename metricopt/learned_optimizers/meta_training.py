@@ -240,6 +240,7 @@ class _Run:
                 f"the objective of the held-out tasks must be finite before training, "
                 f"got {score}: look at their `starts`, `losses` and `costs`"
             )
+        self.inner_steps += self.optimizer.horizon * len(self.held_out.starts())
         self.validations[self.done] = score
         if self.best is None or score < self.validations[self.kept]:
             self.best = parameters_to_vector(self.weights).detach().clone()

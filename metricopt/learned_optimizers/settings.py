@@ -146,7 +146,7 @@ class OptimizerTrained:
         validations: objective of the held-out tasks by the number of iterations done.
         restarts: iterations after which the training went back to its best weights.
         kept: iterations after which the returned weights were reached.
-        inner_steps: steps of phi, in all runs.
+        inner_steps: steps of phi, in all runs, those of validation included.
         seconds: time spent, in all calls that the training took.
     """
 

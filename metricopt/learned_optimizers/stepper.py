@@ -80,7 +80,7 @@ class LearnedStepper(torch.optim.Optimizer):
     def wants_metric(self) -> bool:
         """Whether the next step is one that is shown a new value of the metric."""
         step: int = self.state[self.phi]["step"]
-        return self.learned.sees_metric and step % self.learned.metric_every == 0
+        return self.learned.observes(step)
 
     def see(
         self,

@@ -119,9 +119,11 @@ class Unroll:
 
     def _advance(self, weights: State | None) -> None:
         optimizer = self._optimizer
-        if optimizer.sees_metric and self.step % optimizer.metric_every == 0:
+        if optimizer.observes(self.step):
             cost = self._costs[-1] if self._supervised else self._cost()
-            self._shown = cost if self._derivatives == "full" else cost.detach()
+            shown = self._tasks.shown(cost.unflatten(0, self._shape), self.step)
+            shown = shown.flatten().to(cost)
+            self._shown = shown if self._derivatives == "full" else shown.detach()
         seen = Seen(self._phi, self._gradient, self._loss, self._shown, self.step)
         move, self._state = _moved(optimizer, weights, seen, self._state)
         self.step += 1

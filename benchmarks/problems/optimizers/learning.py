@@ -5,10 +5,10 @@ from typing import Literal
 
 from baselines.optimizers.lstm import LSTMOptimizer, published_training
 from baselines.optimizers.mlp import MLPOptimizer
-from benchmarks.runs.codec import changed
+from benchmarks.runs.codec import LATER, changed
 from benchmarks.runs.spec import Settings
 from metricopt.algorithm_s1.metricopt_learned import TRAINING
-from metricopt.algorithm_s1.task_runs import observations
+from metricopt.algorithm_s1.task_runs import observed_steps
 from metricopt.errors import ConfigError, require_choice, require_ranges
 from metricopt.learned_optimizers.contract import LEARNED, LearnedOptimizer, kind_of
 from metricopt.learned_optimizers.metricopt_mlp import ALL_INPUTS
@@ -46,6 +46,7 @@ class OptimizerLearning:
         queries: metric queries that meta-training may make, and one run after it.
         training: changes to `OptimizerTraining`; "value function" cuts the iterations
             to the queries.
+        recipe: changes to how Algorithm S1 trains its value function, if any.
 
     Raises:
         ConfigError: if a setting is out of its range, or two do not go together.
@@ -58,6 +59,7 @@ class OptimizerLearning:
     start_deviation: float = START_DEVIATION
     queries: int = 0
     training: Settings = field(default_factory=dict, hash=False)
+    recipe: Settings | None = field(default=None, hash=False, metadata={LATER: True})
 
     def __post_init__(self) -> None:
         require_ranges(
@@ -100,7 +102,7 @@ class OptimizerLearning:
     @property
     def own_queries(self) -> int:
         """Metric queries of one fine-tuning with the optimizer."""
-        return observations(self.fresh(0), self.steps)
+        return len(observed_steps(self.fresh(0), self.steps))
 
     def fresh(self, seed: int) -> LearnedOptimizer:
         """Return the optimizer before its training.

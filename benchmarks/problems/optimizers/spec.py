@@ -104,7 +104,7 @@ class OptimizerSpec(KeptTraining):
         return found
 
     def train(self, report: Any = None) -> Artifact:
-        """Train the optimizer; one on the loss continues from its checkpoint."""
+        """Train the optimizer, from its checkpoint on if its runs query nothing."""
         pipeline = self._pipeline
         seeds = Seeds(*pipeline.seeds.names, self.learning.label, self.number)
         began = time.perf_counter()
@@ -121,11 +121,12 @@ class OptimizerSpec(KeptTraining):
             name: value.detach().cpu().clone().contiguous()
             for name, value in optimizer.state_dict().items()
         }
+        now = time.perf_counter()
         machine = environment() | {"device": device_name(pipeline.device)}
         facts: dict[str, object] = {
             **happened,
             QUERIES: task.queries,
-            SECONDS: round(time.perf_counter() - began, 1),
+            SECONDS: round(max(now - began, happened.get(SECONDS, 0.0)), 1),
             "inputs": list(optimizer.inputs),
             "horizon": optimizer.horizon,
             "tasks": self.tasks,

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.problems.optimizers.learning import OptimizerLearning
+from benchmarks.runs.codec import changed
 from metricopt.algorithm_s1.metricopt_learned import MetricOptLearned
 from metricopt.algorithm_s1.supervision import statistics_cost
 from metricopt.algorithm_s1.task_runs import Cost, runs_of
@@ -58,16 +58,16 @@ def meta_trained(learning: OptimizerLearning, place: Place) -> Trained:
     """
     if learning.supervision == "value function":
         return _by_value_function(learning, place)
-    return _on_runs(learning, place, COSTS[learning.supervision](learning, place))
+    return _on_runs(learning, place, *COSTS[learning.supervision](learning, place))
 
 
 def _by_value_function(learning: OptimizerLearning, place: Place) -> Trained:
     """Algorithm S1, which queries its own runs."""
     form = learning.fresh(0)
     assert isinstance(form, MetricOptMLP)
-    method = MetricOptLearned(training=learning.settings, scale=form.scale).from_starts(
-        learning.start_deviation
-    )
+    usual = MetricOptLearned(training=learning.settings, scale=form.scale)
+    recipe = changed(usual.recipe, learning.recipe or {})
+    method = replace(usual, recipe=recipe).from_starts(learning.start_deviation)
     budget = Budget(learning.queries, learning.steps)
     generator = place.seeds.generator("meta-training")
     with tqdm(unit=" run", disable=None if place.shown else True) as bar:
@@ -82,8 +82,13 @@ def _by_value_function(learning: OptimizerLearning, place: Place) -> Trained:
     return known.optimizer, {name: made.facts[name] for name in facts}
 
 
-def _on_runs(learning: OptimizerLearning, place: Place, cost: Cost) -> Trained:
-    """Train on runs whose metric, where it counts, is a given function of phi."""
+def _on_runs(
+    learning: OptimizerLearning, place: Place, cost: Cost, before: int
+) -> Trained:
+    """Train on runs whose metric, where it counts, is a given function of phi.
+
+    So many steps were taken before.
+    """
     optimizer = learning.fresh(place.seeds.seed("optimizer"))
     runs = runs_of(
         place.task,
@@ -92,15 +97,16 @@ def _on_runs(learning: OptimizerLearning, place: Place, cost: Cost) -> Trained:
         cost=cost,
     )
     settings = replace(learning.settings, seed=place.seeds.seed("noise"))
-    # Validation on runs with a metric would query it.
+    # Validation would query the metric, and a continued training would not know what
+    # was queried before.
+    queries = learning.supervision == "metric"
     numbers = range(HELD_OUT, HELD_OUT + VALIDATED)
-    held_out = None if learning.asks_metric else runs(numbers)
     happened = train_optimizer(
         optimizer,
         runs,
         settings,
-        held_out=held_out,
-        checkpoint=place.checkpoint,
+        held_out=None if queries else runs(numbers),
+        checkpoint=None if queries else place.checkpoint,
         show=place.shown,
     )
     return optimizer.eval(), {
@@ -108,22 +114,23 @@ def _on_runs(learning: OptimizerLearning, place: Place, cost: Cost) -> Trained:
         "kept": float(happened.kept),
         "skipped": float(len(happened.skipped)),
         "frozen": float(happened.frozen),
-        "inner_steps": float(happened.inner_steps),
+        "inner_steps": float(happened.inner_steps + before),
+        "seconds": happened.seconds,
     }
 
 
-def _unasked(learning: OptimizerLearning, place: Place) -> Cost:
+def _unasked(learning: OptimizerLearning, place: Place) -> tuple[Cost, int]:
     def cost(phi: Tensor) -> Tensor:
         raise AssertionError("meta-training on the loss alone asked for the metric")
 
-    return cost
+    return cost, 0
 
 
-def _queried(learning: OptimizerLearning, place: Place) -> Cost:
-    return place.task.observe
+def _queried(learning: OptimizerLearning, place: Place) -> tuple[Cost, int]:
+    return place.task.observe, 0
 
 
-def _predicted(learning: OptimizerLearning, place: Place) -> Cost:
+def _predicted(learning: OptimizerLearning, place: Place) -> tuple[Cost, int]:
     """Query points of fine-tunings on the loss, and predict the metric from them."""
     task, steps = place.task, learning.steps
     generator = place.seeds.generator("queries")
@@ -136,10 +143,10 @@ def _predicted(learning: OptimizerLearning, place: Place) -> Cost:
     path, _ = run(task, optimizer, start, steps, generator)
     places = torch.linspace(0, steps, shown).round().long()
     phi = path[:, places].flatten(0, 1)[: learning.queries]
-    return statistics_cost(task, phi, task.observe(phi))
+    return statistics_cost(task, phi, task.observe(phi)), rows * steps
 
 
-COSTS: dict[str, Callable[[OptimizerLearning, Place], Any]] = {
+COSTS: dict[str, Callable[[OptimizerLearning, Place], tuple[Cost, int]]] = {
     "loss": _unasked,
     "metric": _queried,
     "statistics": _predicted,

@@ -24,14 +24,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:the optimizer was trained for ru
 def test_a_run_is_charged_with_its_meta_training():
     spec = learned_spec(JOINT, 45)
     record = record_of(spec)
-    # 18 queries of the meta-training, and 25 steps of 50 that are shown the metric.
-    own = -(-STEPS // JOINT.fresh(0).metric_every)
+    # 18 queries of the meta-training, and the steps that are shown the metric.
+    own = sum(map(JOINT.fresh(0).observes, range(STEPS)))
     assert record.shared_queries == 18
     assert record.queries == 18 + own
     assert record.queried == {"observe": 18 + 2 * own}
     assert record.trace[0].queries == 18
     assert record.gradient_steps == STEPS
-    assert record.notes[META_STEPS] == 3 * 4 * JOINT.steps
+    # Each iteration has 2 runs of line 3, and 2 in 2 copies.
+    assert record.notes[META_STEPS] == 3 * (2 + 4) * JOINT.steps
     assert META_TRAINING in record.seconds
     assert_values(record.test["f1"], 2)
     assert sees(spec.arm) == "loss gradients"
@@ -45,7 +46,7 @@ def test_one_without_metric_makes_no_query():
 def test_several_optimizers_of_a_network_have_meta_tests_each():
     record = record_of(learned_spec(ON_LOSS, value_functions=2))
     assert len(record.test["f1"]) == 4
-    assert record.notes[META_STEPS] == [3 * 4 * ON_LOSS.steps] * 2
+    assert record.notes[META_STEPS] == [(3 * 4 + 2 * 8) * ON_LOSS.steps] * 2
     first, second = optimizers_of(learned_spec(ON_LOSS, value_functions=2))
     assert first.kept().facts["weights"] != second.kept().facts["weights"]
 

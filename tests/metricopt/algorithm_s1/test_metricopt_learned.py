@@ -41,8 +41,34 @@ def test_own_queries_are_charged_where_they_are_made():
         QuadraticTask(), BUDGET, seeded(), rows=2
     )
     own = {each.step: each.queries - found.shared_queries for each in found.checkpoints}
-    # Observed before steps 1, 3 and 5.
-    assert own == {0: 0, 1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3}
+    # Observed before steps 1, 3 and 6.
+    assert own == {0: 0, 1: 1, 2: 1, 3: 2, 4: 2, 5: 2, 6: 3}
+
+
+def test_meta_training_shows_what_was_observed(monkeypatch):
+    task, optimizer, observed = QuadraticTask(), MetricOptMLP(8, ALL_INPUTS), []
+    observe = task.observe
+
+    def noted(phi):
+        observed.append((phi, observe(phi)))
+        return observed[-1][1]
+
+    monkeypatch.setattr(task, "observe", noted)
+    recipe = replace(RECIPE, on_policy=0.0, tasks=4, rollout=Rollout(8, 3))
+    runs = JointTraining(task, optimizer, recipe, seeded())(range(4))
+    assert task.queries == 4 * 3
+    for step, (phi, costs) in zip((0, 4, 7), observed, strict=True):
+        predicted = runs.costs(phi[None], step)
+        assert not torch.allclose(predicted[0], costs.float(), atol=1e-3)
+        shown = runs.shown(predicted, step)
+        torch.testing.assert_close(shown[0], costs)
+        # Beside it, what is predicted of the way from there is added.
+        moved = (predicted + 0.01 - predicted.max()).clamp(0, 1)
+        offset = costs - predicted[0]
+        torch.testing.assert_close(
+            runs.shown(moved, step)[0], (moved[0] + offset).clamp(0, 1)
+        )
+    assert torch.equal(runs.shown(predicted, 1), predicted)
 
 
 def test_a_known_optimizer_is_used_as_it_is():

@@ -5,8 +5,8 @@ import torch
 
 from metricopt.algorithm_s1.task_runs import (
     TaskRuns,
-    observations,
     observed_run,
+    observed_steps,
     runs_of,
     seeded_batches,
 )
@@ -59,7 +59,9 @@ def optimizer(horizon=50):
     return made
 
 
-@pytest.mark.parametrize(("steps", "expected"), [(50, [0, 17, 34]), (3, [0]), (0, [])])
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(50, [0, 24, 49]), (30, [0, 24]), (0, [])]
+)
 def test_the_metric_is_queried_where_it_is_shown_and_counted(steps, expected):
     task, start = QuadraticTask(), draw(4, SIZE)
     found = observed_run(
@@ -68,7 +70,7 @@ def test_the_metric_is_queried_where_it_is_shown_and_counted(steps, expected):
     assert found.path.shape == (4, steps + 1, SIZE)
     assert found.losses.shape == (4, steps)
     assert found.steps.tolist() == expected
-    assert observations(optimizer(), steps) == len(expected)
+    assert observed_steps(optimizer(), steps) == expected
     assert task.queries == 4 * len(expected)
     visited = found.path[:, found.steps]
     expected = task.cost(visited.flatten(0, 1)).view(4, -1)

@@ -66,9 +66,9 @@ def test_b11_it_beats_tuned_optimizers_on_held_out_tasks():
         assert score < tuned_loss(make, tasks, HORIZON) - 0.5
     assert len(found.losses) == len(found.gradient_norms) == 300
     assert found.frozen == 0
-    assert found.inner_steps == 16 * 2 * sum(
-        asked.length(iteration, HORIZON) for iteration in range(300)
-    )
+    steps = sum(asked.length(iteration, HORIZON) for iteration in range(300))
+    validated = 64 * HORIZON * len(found.validations)
+    assert found.inner_steps == 16 * 2 * steps + validated
     # One learned on 8 coordinates moves 40.
     wide = Bare.__new__(Bare)
     made = [Bare._one(wide, number, 40) for number in range(16)]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import pairwise
 
 import pytest
 import torch
@@ -147,9 +148,25 @@ def test_what_an_optimizer_sees():
     plain = MetricOptMLP(T, ("gradient", "time"))
     assert not plain.sees_metric
     assert not plain.sees_loss
-    # 5 % of the steps, at 3 at least.
-    assert [MetricOptMLP(steps).metric_every for steps in (400, 50, 4)] == [20, 17, 2]
-    assert MetricOptMLP(3).metric_every == 1
+    assert not any(map(plain.observes, range(T)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"), [(1, 1), (2, 2), (4, 3), (50, 3), (100, 5), (400, 20)]
+)
+def test_the_metric_is_observed_at_a_share_of_the_steps_from_first_to_last(
+    steps, count
+):
+    observed = list(filter(MetricOptMLP(steps).observes, range(3 * steps)))
+    within = [step for step in observed if step < steps]
+    assert (within[0], within[-1], len(within)) == (0, steps - 1, count)
+    if count > 1:
+        gaps = [after - before for before, after in pairwise(observed)]
+        assert max(gaps) - min(gaps) <= 1
+
+
+def test_kinds_of_optimizers_have_names():
+    plain = MetricOptMLP(T, ("gradient", "time"))
     assert kind_of(plain) == "metricopt-mlp"
     with pytest.raises(ConfigError, match="Constant must be registered before"):
         kind_of(Constant(0.0))

@@ -60,8 +60,9 @@ def test_one_is_trained_once_released_and_found():
     facts = spec.kept().facts
     assert facts["inputs"] == ["gradient", "loss change", "time"]
     assert facts["horizon"] == T
-    # Three iterations of 2 runs in 2 copies, as long as the horizon.
-    assert facts["inner_steps"] == 3 * 4 * T
+    # Three iterations of 2 runs in 2 copies, as long as the horizon; 8 runs to validate
+    # on, at first and at last.
+    assert facts["inner_steps"] == (3 * 4 + 2 * 8) * T
     other = spec_of(ON_LOSS, number=1, seed=1).find().optimizer
     pairs = zip(found.optimizer.parameters(), other.parameters(), strict=True)
     assert not all(torch.equal(one, another) for one, another in pairs)
