@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from metricopt.errors import LossError, described
 from metricopt.reading.meaning import Meaning
@@ -132,8 +131,8 @@ class LossesInParts(torch.autograd.Function):
     """Losses and gradients of a few rows at a time: activations stay in the cache.
 
     Rows do not share a loss, so the gradients of one part are computed before the next
-    part begins. The graph of all rows is never held, so torch raises an error where
-    second derivatives are asked for.
+    part begins. The graph of all rows is never held, so LossError is raised where second
+    derivatives are asked for.
     """
 
     @staticmethod
@@ -159,8 +158,12 @@ class LossesInParts(torch.autograd.Function):
         return torch.cat(values)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients with respect to the arguments of `forward`."""
+        if torch.is_grad_enabled():  # with create_graph=True
+            raise LossError(
+                "second derivatives were asked for, and losses that are computed a few "
+                "rows at a time have none: use fewer rows, or order='first'"
+            )
         (gradients,) = ctx.saved_tensors
         return upstream[:, None] * gradients, None, None, None

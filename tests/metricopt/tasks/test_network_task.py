@@ -8,7 +8,7 @@ from torch import nn
 
 from metricopt.adapters.dynamic_bias import DynamicBias
 from metricopt.adapters.film import FiLM
-from metricopt.errors import MetricError
+from metricopt.errors import LossError, MetricError
 from metricopt.reading.callables import CallableMetric, make_metric
 from metricopt.tasks.network_task import Drawing, NetworkTask
 from metricopt.tasks.sampling import BalancedSampler, NaturalSampler, Sampler, Split
@@ -126,6 +126,10 @@ def test_losses_in_parts_have_the_gradients_of_the_whole(monkeypatch):
     assert whole[1].abs().min() > 0
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other)
+    # Second derivatives would need the graph of all rows.
+    losses = task.losses(phi, seeded(0))
+    with pytest.raises(LossError, match="second derivatives"):
+        torch.autograd.grad(losses.sum(), phi, create_graph=True)
 
 
 def test_a_failing_metric_says_where(adapter, monkeypatch):

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.problems.images.tiers import cifar10
 from benchmarks.problems.optimizers.learning import (
     OptimizerLearning,
     metric_queries,
 )
+from benchmarks.problems.tabular.tiers import A9A
+from benchmarks.rows.learned_optimizers import learning_of
 from benchmarks.runs.codec import decode, encode
 from metricopt.errors import ConfigError
 from metricopt.learned_optimizers.settings import OptimizerTraining
@@ -21,7 +24,8 @@ from tests.benchmarks.problems.optimizers.learning_cases import (
 
 
 def test_settings_are_read_back():
-    for learning in (ON_LOSS, JOINT, BY_METRIC):
+    changed = replace(JOINT, recipe={"replay": 8, "inner_steps": 10})
+    for learning in (ON_LOSS, JOINT, BY_METRIC, changed):
         assert decode(OptimizerLearning, encode(learning)) == learning
 
 
@@ -35,6 +39,18 @@ def test_each_kind_is_trained_as_its_paper_says_but_for_changes():
     assert mlp.settings.objective.metric_weight == 0
     assert JOINT.settings.objective.metric_weight == 50
     assert ON_LOSS.settings.objective.metric_weight == 0
+
+
+@pytest.mark.parametrize("problem", [A9A.at("local"), cifar10("local")])
+def test_rows_differ_in_what_judges_their_runs(problem):
+    with_f, metric, statistics = (
+        learning_of(problem, name)
+        for name in ("value function", "metric", "statistics")
+    )
+    assert with_f.settings == metric.settings == statistics.settings
+    large = {"replay": 8, "inner_steps": 10}  # of MetricOpt's row on images
+    assert with_f.recipe == (None if problem.name == "a9a" else large)
+    assert metric.recipe is statistics.recipe is None
 
 
 def test_own_queries_are_those_at_which_the_metric_is_seen():

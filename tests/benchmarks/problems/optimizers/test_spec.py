@@ -76,6 +76,12 @@ def test_all_queries_of_a_supervision_are_charged(learning, queries):
     facts = spec_of(learning).kept().facts
     assert facts["queries"] == queries
     assert len(facts["inputs"]) == 9
+    if learning == BY_STATISTICS:
+        # Queried in 3 fine-tunings, and validated on 8 runs, at first and at last.
+        assert facts["inner_steps"] == (3 * 4 + 3 + 2 * 8) * T
+    else:
+        lines_3 = 3 * 2 if learning == JOINT else 0
+        assert facts["inner_steps"] == (3 * 4 + lines_3) * T
 
 
 def test_more_queries_than_were_asked_for_are_refused():
