@@ -131,8 +131,8 @@ class LossesInParts(torch.autograd.Function):
     """Losses and gradients of a few rows at a time: activations stay in the cache.
 
     Rows do not share a loss, so the gradients of one part are computed before the next
-    part begins. The graph of all rows is never held, so LossError is raised where second
-    derivatives are asked for.
+    part begins. The graph of all rows is never held, so second derivatives are refused
+    with LossError.
     """
 
     @staticmethod
