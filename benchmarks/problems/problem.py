@@ -44,8 +44,7 @@ class Size(ABC):
             its meta-tests.
         steps: gradient steps of fine-tuning, T.
         tasks: trajectories of meta-training.
-        optimizer_iterations: iterations in which an optimizer learns from the loss;
-            half as many where it learns from a metric at every step.
+        optimizer_iterations: iterations in which an optimizer learns from the loss.
     """
 
     replicates: int = 1

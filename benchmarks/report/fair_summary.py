@@ -107,7 +107,7 @@ class Standing:
             self.row.sees,
             str(self.queries),
             fraction(self.regret),
-            *([f"{100 * n:.0f} %" for n in numbers] or 3 * [NOTHING]),
+            *([f"{100 * n:z.0f} %" for n in numbers] or 3 * [NOTHING]),
             fraction(self.harm),
         ]
 

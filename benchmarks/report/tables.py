@@ -211,7 +211,7 @@ def _gap_text(cell: Cell | None, shifted: set[Column]) -> str:
     closed, rho = cell.gap_closed, _rho_text(cell)
     if cell.column not in shifted:
         return rho or NOTHING
-    share = "in noise" if closed is None else f"{100 * closed:.0f} %"
+    share = "in noise" if closed is None else f"{100 * closed:z.0f} %"
     return f"{share} ({rho})" if rho else share
 
 

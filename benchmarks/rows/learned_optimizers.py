@@ -37,6 +37,8 @@ held-out runs.
 """
 SHARED = ("replay", "inner_steps")
 """Settings of a recipe that Algorithm S1 takes over from MetricOpt."""
+REVISION = 2
+"""Of optimizers that are learned with a metric, see `OptimizerLearning`."""
 LONGER = {"lstm": 2}
 """How many times the iterations of others a kind has whose iterations take less."""
 
@@ -59,7 +61,7 @@ def learning_of(
     size, form = problem.size, FORMS[kind]
     if supervision == "loss" and kind == "metricopt-mlp":
         form = form | {"inputs": list(WITHOUT_METRIC)}
-    # With a metric, as many runs as MetricOpt learns its value function from.
+    # With a metric, as many tasks as MetricOpt learns its value function from.
     with_loss = size.optimizer_iterations * LONGER.get(kind, 1)
     with_metric = max(1, size.tasks // TRAINING.tasks)
     iterations = with_loss if supervision == "loss" else with_metric
@@ -72,6 +74,7 @@ def learning_of(
         queries=1,
         training={"iterations": iterations},
         recipe=_recipe(problem) if supervision == "value function" else None,
+        revision=1 if supervision == "loss" else REVISION,
     )
     queries = {
         "loss": 0,

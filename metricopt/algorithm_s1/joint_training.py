@@ -126,11 +126,12 @@ class JointTraining:
             errors=self._errors(run),
         )
 
+    @torch.no_grad()
     def _errors(self, run: ObservedRun) -> dict[int, Tensor]:
         """Return what was observed less what is predicted there, by step: [B]."""
         phi = run.path[:, run.steps]
         predicted = self.value.predicted(phi.flatten(0, 1)).view(phi.shape[:2])
-        errors = run.costs - predicted.detach()
+        errors = run.costs - predicted
         return dict(zip(run.steps.tolist(), errors.T, strict=True))
 
     def train(self, settings: OptimizerTraining) -> JointlyTrained:

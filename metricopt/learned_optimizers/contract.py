@@ -25,7 +25,7 @@ class Seen(NamedTuple):
         phi: parameters, shape [..., d].
         gradient: gradient of the loss in phi, shape [..., d].
         loss: shape [...].
-        cost: the metric as last observed, lower is better, in [0, 1], shape [...].
+        cost: the metric as last shown, lower is better, in [0, 1], shape [...].
         step: steps taken before, t.
     """
 

@@ -48,7 +48,7 @@ class MetricOptMLP(LearnedOptimizer):
     Args:
         horizon: steps T that the optimizer is trained for.
         inputs: names of `ALL_INPUTS`; the paper's seven unless given. The metric is the
-            one last observed, since the value function is dropped after training.
+            one last shown, since the value function is dropped after training.
         scale: alpha where m is 0, positive.
         exponent: factor of m, at least 0.
         seed: seed of the first weights.

@@ -5,8 +5,9 @@ from typing import Literal
 
 from baselines.optimizers.lstm import LSTMOptimizer, published_training
 from baselines.optimizers.mlp import MLPOptimizer
-from benchmarks.runs.codec import LATER, changed
+from benchmarks.runs.codec import LATER, changed, later
 from benchmarks.runs.spec import Settings
+from metricopt.algorithm1.recipe import RECIPE
 from metricopt.algorithm_s1.metricopt_learned import TRAINING
 from metricopt.algorithm_s1.task_runs import observed_steps
 from metricopt.errors import ConfigError, require_choice, require_ranges
@@ -46,7 +47,8 @@ class OptimizerLearning:
         queries: metric queries that meta-training may make, and one run after it.
         training: changes to `OptimizerTraining`; "value function" cuts the iterations
             to the queries.
-        recipe: changes to how Algorithm S1 trains its value function, if any.
+        recipe: changes to how Algorithm S1 trains its value function; None for none.
+        revision: raised when code changes what is learned, so nothing old is reused.
 
     Raises:
         ConfigError: if a setting is out of its range, or two do not go together.
@@ -60,6 +62,7 @@ class OptimizerLearning:
     queries: int = 0
     training: Settings = field(default_factory=dict, hash=False)
     recipe: Settings | None = field(default=None, hash=False, metadata={LATER: True})
+    revision: int = later(1)
 
     def __post_init__(self) -> None:
         require_ranges(
@@ -78,6 +81,12 @@ class OptimizerLearning:
                     f"{', '.join(ALL_INPUTS)}; got {self.kind} with "
                     f"{', '.join(inputs)}"
                 )
+            changed(RECIPE, self.recipe or {})
+        elif self.recipe is not None:
+            raise ConfigError(
+                "a recipe of a value function needs the supervision 'value function', "
+                f"got {self.supervision!r}"
+            )
         if self.asks_metric and not self.queries:
             raise ConfigError(
                 f"supervision by {self.supervision!r} needs queries >= 1, got 0"

@@ -121,12 +121,13 @@ class OptimizerSpec(KeptTraining):
             name: value.detach().cpu().clone().contiguous()
             for name, value in optimizer.state_dict().items()
         }
-        now = time.perf_counter()
+        # A training that went on has more seconds than this call of it.
+        spent = max(time.perf_counter() - began, happened.get(SECONDS, 0.0))
         machine = environment() | {"device": device_name(pipeline.device)}
         facts: dict[str, object] = {
             **happened,
             QUERIES: task.queries,
-            SECONDS: round(max(now - began, happened.get(SECONDS, 0.0)), 1),
+            SECONDS: round(spent, 1),
             "inputs": list(optimizer.inputs),
             "horizon": optimizer.horizon,
             "tasks": self.tasks,

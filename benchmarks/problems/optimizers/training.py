@@ -46,7 +46,7 @@ class Place:
 
 
 Trained = tuple[LearnedOptimizer, dict[str, float]]
-"""An optimizer, and what happened by name: `inner_steps` among it."""
+"""An optimizer, and what happened by name: `inner_steps` and `seconds` among it."""
 
 
 def meta_trained(learning: OptimizerLearning, place: Place) -> Trained:
@@ -83,11 +83,15 @@ def _by_value_function(learning: OptimizerLearning, place: Place) -> Trained:
 
 
 def _on_runs(
-    learning: OptimizerLearning, place: Place, cost: Cost, before: int
+    learning: OptimizerLearning, place: Place, cost: Cost, steps_before: int
 ) -> Trained:
     """Train on runs whose metric, where it counts, is a given function of phi.
 
-    So many steps were taken before.
+    Args:
+        learning: how the optimizer is trained.
+        place: where.
+        cost: the metric of phi.
+        steps_before: steps that were taken to know it.
     """
     optimizer = learning.fresh(place.seeds.seed("optimizer"))
     runs = runs_of(
@@ -97,7 +101,7 @@ def _on_runs(
         cost=cost,
     )
     settings = replace(learning.settings, seed=place.seeds.seed("noise"))
-    # Validation would query the metric, and a continued training would not know what
+    # Validation would query the metric, and a training that goes on would not know what
     # was queried before.
     queries = learning.supervision == "metric"
     numbers = range(HELD_OUT, HELD_OUT + VALIDATED)
@@ -114,7 +118,7 @@ def _on_runs(
         "kept": float(happened.kept),
         "skipped": float(len(happened.skipped)),
         "frozen": float(happened.frozen),
-        "inner_steps": float(happened.inner_steps + before),
+        "inner_steps": float(happened.inner_steps + steps_before),
         "seconds": happened.seconds,
     }
 
@@ -131,7 +135,10 @@ def _queried(learning: OptimizerLearning, place: Place) -> tuple[Cost, int]:
 
 
 def _predicted(learning: OptimizerLearning, place: Place) -> tuple[Cost, int]:
-    """Query points of fine-tunings on the loss, and predict the metric from them."""
+    """Query points of fine-tunings on the loss, and predict the metric from them.
+
+    As for rows with SGD, what chooses its rate is not among the steps.
+    """
     task, steps = place.task, learning.steps
     generator = place.seeds.generator("queries")
     shown = min(SHOWN_STEPS, steps + 1)

@@ -160,7 +160,7 @@ def _of_claims(claims: Sequence[Call]) -> list[str]:
     true = stats.mean([claim.true for claim in claims])
     if claimed is None or true is None:
         return [NOTHING] * 4
-    bias = f"{100 * (claimed - true) / true:+.0f} %" if true > 0 else NO_GAIN
+    bias = f"{100 * (claimed - true) / true:+z.0f} %" if true > 0 else NO_GAIN
     held = f"{100 * share_held(claims, LEVEL):.1f} %"
     return [held, _gain(claimed), _gain(true), bias]
 

@@ -72,9 +72,9 @@ def _words(own: Sequence[Cell], best: dict[tuple[str, str], float]) -> list[str]
     return [
         str(len(own)),
         *(str(sum(cell.verdict == word for cell in own)) for word in (BETTER, WORSE)),
-        f"{sum(gains) / len(gains):+.4f}",
-        f"{min(gains):+.4f}",
-        f"{100 * sum(gains) / possible:.0f} %" if possible > least else NOTHING,
+        f"{sum(gains) / len(gains):+z.4f}",
+        f"{min(gains):+z.4f}",
+        f"{100 * sum(gains) / possible:z.0f} %" if possible > least else NOTHING,
     ]
 
 
@@ -86,4 +86,4 @@ def _harmed(own: Sequence[Cell], bases: Sequence[Cell]) -> str:
         for key, cost in cell.costs.items()
         if key in base.costs
     ]
-    return f"{100 * sum(more) / len(more):.0f} %" if more else NOTHING
+    return f"{100 * sum(more) / len(more):z.0f} %" if more else NOTHING

@@ -103,7 +103,7 @@ def _queries_until(cell: Cell) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{100 * share:.0f} %"
+    return NOTHING if share is None else f"{100 * share:z.0f} %"
 
 
 def training_cost(cells: Sequence[Cell]) -> list[str]:

@@ -109,10 +109,13 @@ NOTES = (
     "would take days. MetricOpt's optimizer on the loss alone stands beside them.",
     "Meta-training by evolution strategies, of the LSTM by back-propagation; the paper "
     "merges both. On images the paper makes about 5,000 iterations. Its noise of the "
-    "weights has a deviation of .1, here it is .03 where the metric is seen and .01 "
-    "where it is not.",
+    "weights has a deviation of .1. Here it is .03 where the metric is seen, and .01 "
+    "where it is not; the LSTM has none.",
+    "Optimizers that see the metric learn from as many tasks as MetricOpt's value "
+    "function. Those that see the loss alone have a length of training of their own.",
     "Optimizers that see the loss alone, and the one with statistics, keep the weights "
-    "that are best on held-out runs; the LSTM is compared at its start and end only. "
+    "that are best on held-out runs; those of the LSTM are compared every 1,000 "
+    "iterations, which tier local does not reach. "
     "The others keep the last weights: validation would take queries.",
 )
 

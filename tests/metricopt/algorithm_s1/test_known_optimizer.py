@@ -31,7 +31,7 @@ def test_what_was_learned_is_known_and_gives_the_same_run(tmp_path):
     task = QuadraticTask()
     again = MetricOptLearned().knowing(known, {}).run(task, BUDGET, seeded(), rows=2)
     assert torch.equal(again.phi, first.phi)
-    # Observed before steps 1, 3 and 5, and never in meta-training.
+    # Observed before steps 1, 3 and 6, and never in meta-training.
     assert (again.queries, again.shared_queries, task.queries) == (3, 0, 6)
     assert again.known[0].optimizer is known.optimizer
 

@@ -51,6 +51,9 @@ def test_rows_differ_in_what_judges_their_runs(problem):
     large = {"replay": 8, "inner_steps": 10}  # of MetricOpt's row on images
     assert with_f.recipe == (None if problem.name == "a9a" else large)
     assert metric.recipe is statistics.recipe is None
+    # Another revision is another optimizer; those of the loss have the first one.
+    assert replace(with_f, revision=1) != with_f
+    assert learning_of(problem, "loss").revision == 1
 
 
 def test_own_queries_are_those_at_which_the_metric_is_seen():
@@ -79,6 +82,11 @@ def test_the_queries_of_a_training_by_the_metric_are_every_step_of_every_run():
         ({"form": {}}, "metric change, gradient size, time; got metricopt-mlp with"),
         ({"kind": "gru"}, "unknown learned optimizer 'gru'; known: lstm, "),
         ({"form": {"width": 3}}, "learned optimizer 'metricopt-mlp': "),
+        ({"recipe": {"speed": 1}}, "has no setting speed"),
+        (
+            {"supervision": "metric", "recipe": {"replay": 8}},
+            "needs the supervision 'value function', got 'metric'",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes, message):
