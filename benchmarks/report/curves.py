@@ -1,8 +1,9 @@
 """Traces of records as curves with a spread: for tables at a budget and figures."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from benchmarks.report import stats
@@ -22,30 +23,48 @@ class Curve:
         x: steps or queries, increasing, shape [n].
         mean: native metric, shape [n].
         std: sample standard deviation, 0 for a single value, shape [n].
+        geometric: whether means are geometric ones, and deviations those of logarithms.
     """
 
     x: tuple[float, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    geometric: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[float, Sequence[float]]) -> "Curve":
-        """Return the curve of some values, one or more at every x in order."""
+    def of(
+        cls, values: Mapping[float, Sequence[float]], *, geometric: bool = False
+    ) -> "Curve":
+        """Return the curve of some values, one or more at every x in order.
+
+        Args:
+            values: by x; positive for a geometric mean.
+            geometric: which mean is taken.
+        """
+        if geometric:
+            logs = {x: [math.log(value) for value in own] for x, own in values.items()}
+            line = cls.of(logs)
+            return replace(line, mean=tuple(map(math.exp, line.mean)), geometric=True)
         means = tuple(sum(own) / len(own) for own in values.values())
         stds = tuple(stats.sample_std(own) or 0.0 for own in values.values())
         return cls(tuple(values), means, stds)
 
     def at(self, places: Sequence[int]) -> "Curve":
         """Return some of the points, by their numbers."""
-        return Curve(
-            *(tuple(p[i] for i in places) for p in (self.x, self.mean, self.std))
+        x, mean, std = (
+            tuple(part[i] for i in places) for part in (self.x, self.mean, self.std)
         )
+        return replace(self, x=x, mean=mean, std=std)
 
     @property
     def band(self) -> tuple[list[float], list[float]]:
         """One deviation below and above the mean."""
         pairs = list(zip(self.mean, self.std, strict=True))
-        return [mean - std for mean, std in pairs], [mean + std for mean, std in pairs]
+        if self.geometric:
+            below, above = ([m * math.exp(s * d) for m, d in pairs] for s in (-1, 1))
+        else:
+            below, above = ([m + s * d for m, d in pairs] for s in (-1, 1))
+        return below, above
 
 
 def of_place(

@@ -59,7 +59,8 @@ def adaptation(
         for panel, kind in zip(line, KINDS, strict=True):
             _draw(panel, layout, column, own, kind)
     spread = f"one sample standard deviation over {units(layout, noting, block)}"
-    return finish(figure, layout, block, f"adapting to new tasks\nbands: {spread}")
+    words = f"adapting to new tasks\nbands: {spread}, of logarithms on logarithmic axes"
+    return finish(figure, layout, block, words)
 
 
 def _draw(
@@ -86,7 +87,10 @@ def _draw(
 
 
 def _curve(records: Sequence[RunRecord], steps: str, values: str) -> Curve | None:
-    """Return the mean of replicates over steps, up to where one has no number."""
+    """Return the mean of replicates over steps, up to where one has no number.
+
+    It is geometric where values stand on a logarithmic axis.
+    """
     if not records:
         return None
     found: dict[float, list[float]] = {}
@@ -99,4 +103,4 @@ def _curve(records: Sequence[RunRecord], steps: str, values: str) -> Curve | Non
             found[step] = [max(value, FLOOR) for value in own]
         elif step:
             found[step] = own
-    return Curve.of(found) if found else None
+    return Curve.of(found, geometric=values != QUERY_ACCURACY) if found else None

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.report.curves import at_budget, budget_curve, curve, values_at
+from benchmarks.report.curves import Curve, at_budget, budget_curve, curve, values_at
 from tests.benchmarks.report.report_cases import (
     LAYOUT,
     MCR,
@@ -102,3 +102,16 @@ def test_budget_curve_joins_rows_of_an_arm():
     found = budget_curve(one, "metricopt", BY_TEST)
     assert found.mean == pytest.approx((0.3, 0.161))
     assert found.std == pytest.approx((0.2 * HALF, 0.002 * HALF))
+
+
+def test_a_geometric_mean_has_a_band_above_zero():
+    values = {0: [1.0, 100.0], 1: [5.0]}
+    line = Curve.of(values, geometric=True)
+    assert line.mean == pytest.approx((10.0, 5.0))
+    below, above = line.band
+    # Logarithms are 2 log 10 apart, which is sqrt(2) deviations.
+    assert below == pytest.approx([10 ** (1 - 2**0.5), 5.0])
+    assert above == pytest.approx([10 ** (1 + 2**0.5), 5.0])
+    assert line.at([1]).band == ([pytest.approx(5.0)], [pytest.approx(5.0)])
+    plain = Curve.of(values)
+    assert plain.band[0][0] < 0 < plain.mean[0] == 50.5

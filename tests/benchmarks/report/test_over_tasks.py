@@ -152,8 +152,9 @@ def test_the_figure_shows_losses_norms_and_accuracies():
     assert list(drawn["MAML"]) == pytest.approx([0.45, 0.45])
     assert list(drawn["mirror"]) == pytest.approx([0.35, 0.45])
     assert list(accuracies.get_lines()[0].get_xdata()) == [1, 2]
-    assert list(losses.get_lines()[0].get_ydata()) == [2.0, 1.0, 0.5]
-    assert list(norms.get_lines()[0].get_ydata()) == [3.0, 2.0, 1.0]
+    expected = pytest.approx([2.0, 1.0, 0.5])
+    assert list(losses.get_lines()[0].get_ydata()) == expected
+    assert list(norms.get_lines()[0].get_ydata()) == pytest.approx([3.0, 2.0, 1.0])
     assert adaptation(layout(), records(), BLOCK) is None
 
 
