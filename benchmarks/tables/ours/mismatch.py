@@ -47,7 +47,6 @@ ELSEWHERE = LeftOut(
     (
         controls.RANDOM_SEARCH,
         metricopt.LITERAL,
-        metricopt.MIRROR,
         metricopt.WITH_500_QUERIES,
         ceilings.ORACLE_ON_OBSERVE,
     ),
