@@ -38,7 +38,7 @@ held-out runs.
 SHARED = ("replay", "inner_steps")
 """Settings of a recipe that Algorithm S1 takes over from MetricOpt."""
 REVISION = 2
-"""Of optimizers that are learned with a metric, see `OptimizerLearning`."""
+"""`OptimizerLearning.revision` of those that are learned with a metric."""
 LONGER = {"lstm": 2}
 """How many times the iterations of others a kind has whose iterations take less."""
 
