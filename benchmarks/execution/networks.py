@@ -120,8 +120,12 @@ def _train_at_once(
 
 
 def _first(network: Prerequisite) -> Prerequisite:
-    """Return what a network goes back to; one process trains all that does."""
-    return _first(network.warm[0]) if network.warm else network
+    """Return what has to be made before a network, or itself.
+
+    One process trains all that wait for the same.
+    """
+    missing = [each for each in network.warm if not each.is_ready]
+    return _first(missing[0]) if missing else network
 
 
 def _train_group(

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from benchmarks.execution import networks
 from benchmarks.execution.networks import networks_of, release_all, train_all
 from benchmarks.problems.prerequisite import Prerequisite
 from benchmarks.tables.registry import find_experiment
@@ -120,3 +121,20 @@ def test_several_are_trained_at_once_and_what_goes_on_from_another_after_it(tmp_
     assert first.note["made"] < second.note["made"]
     assert first.note["threads"] == 2
     assert first.note["released"] and not wild.is_made
+
+
+def test_what_goes_on_from_a_network_that_is_there_waits_for_no_other(
+    tmp_path, monkeypatch
+):
+    given = []
+
+    def noted(groups, *others):
+        given.extend([network.name for network in group] for group in groups)
+
+    monkeypatch.setattr(networks, "run_groups", noted)
+    start = KeptNetwork(tmp_path, "start")
+    both = [KeptNetwork(tmp_path, name, start=start) for name in ("one", "other")]
+    train_all(both, workers=2)
+    start.make()
+    train_all(both, workers=2)
+    assert given == [["one", "other"], ["one"], ["other"]]
