@@ -46,7 +46,10 @@ class Place:
 
 
 Trained = tuple[LearnedOptimizer, dict[str, float]]
-"""An optimizer, and what happened by name: `inner_steps` and `seconds` among it."""
+"""An optimizer, and what happened by name.
+
+`inner_steps` is among it, and `seconds` where earlier calls may have taken some.
+"""
 
 
 def meta_trained(learning: OptimizerLearning, place: Place) -> Trained:

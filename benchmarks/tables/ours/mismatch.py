@@ -111,7 +111,7 @@ NOTES = (
     "the usual 1.",
     "Random search, long CMA-ES, the literal Algorithm 1 and MetricOpt with 500 "
     "queries are left out to save time. Tables 1 to 3 have them.",
-    "MetricOpt in a learned geometry is left out in three columns to save time.",
+    "MetricOpt in a learned geometry is left out in some columns to save time.",
     OFFSETS_NOTE,
     "Tier local: the figure of gain over mismatch shows no relation. Fine-tuning with "
     "the loss alone moves most metrics by little more than their sampling noise, so "
