@@ -84,13 +84,18 @@ class Cell:
         return _verdict(self.against_rival)
 
     @property
-    def compared(self) -> float | None:
-        """What is compared with the paper: the mean of this or of another metric."""
+    def compared_values(self) -> Mapping[int, float]:
+        """What is compared with the paper: values of this or of another metric."""
         label = self.column.compare_metric
         if not label:
-            return self.mean
+            return self.values
         found = (_mean(record.values("test", label)) for record in self.finished)
-        return stats.mean([value for value in found if value is not None])
+        return {key: v for key, v in enumerate(found) if v is not None}
+
+    @property
+    def compared(self) -> float | None:
+        """The mean of what is compared with the paper."""
+        return stats.mean(tuple(self.compared_values.values()))
 
     @property
     def paper_difference(self) -> float | None:

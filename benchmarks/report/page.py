@@ -21,6 +21,7 @@ from benchmarks.report.sections.noted import (
     rank_agreement,
     training_cost,
 )
+from benchmarks.report.sections.order import order_of_rows
 from benchmarks.report.sections.over_columns import over_columns
 from benchmarks.report.sections.over_tasks import new_tasks
 from benchmarks.report.sections.queries import (
@@ -128,7 +129,8 @@ def sections(
         records: all its records of one tier, sorted.
         cells: the judged cells of these records.
     """
-    parts = new_tasks(layout, cells) + over_columns(layout, records)
+    parts = order_of_rows(layout, cells) + new_tasks(layout, cells)
+    parts += over_columns(layout, records)
     parts += gain_by_size(layout, cells) + what_was_claimed(layout, cells)
     parts += within_bounds(layout, cells) + identified(cells)
     parts += training_cost(cells) + rank_agreement(cells)
