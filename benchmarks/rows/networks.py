@@ -16,6 +16,7 @@ from benchmarks.rows.contract import (
     two_classes,
 )
 from benchmarks.rows.controls import CROSS_ENTROPY, DENSE, LOSS_ONLY_ROW, finetuned
+from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Arm, Unit
 
@@ -111,7 +112,7 @@ def blackbox(loss: str, words: str) -> Row:
 
 
 def fine_tuned(
-    loss: str, label: str, paper_row: str, *, adam: bool = False
+    loss: str, label: str, paper_row: str, *, others: bool = False
 ) -> tuple[Row, ...]:
     """Return fine-tuning of such a network: loss alone, dense, MetricOpt.
 
@@ -119,7 +120,7 @@ def fine_tuned(
         loss: name of the loss, which names of rows begin with.
         label: name of the loss as printed.
         paper_row: the paper's row of MetricOpt.
-        adam: whether MetricOpt is followed with Adam, too.
+        others: whether MetricOpt with Adam and with a learned optimizer follow.
     """
     last, dense = f"{loss}-loss-only", f"{loss}-dense"
     tested = {"base": (last,), "rival_row": dense}
@@ -140,7 +141,17 @@ def fine_tuned(
             **tested,
         ),
     )
-    if not adam:
+    if not others:
         return found
-    text = f"MetricOpt (Adam) + {label}"
-    return (*found, row(f"{loss}-metricopt-adam", text, ADAM, **tested))
+    learned = {name: paper_row.replace("sgd", "learned") for name in paper}
+    return (
+        *found,
+        row(f"{loss}-metricopt-adam", f"MetricOpt (Adam) + {label}", ADAM, **tested),
+        row(
+            f"{loss}-metricopt-learned",
+            f"MetricOpt (learned) + {label}",
+            LEARNED,
+            paper=learned,
+            **tested,
+        ),
+    )

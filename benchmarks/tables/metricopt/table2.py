@@ -11,6 +11,7 @@ from itertools import product
 
 from benchmarks.problems.images import tiers
 from benchmarks.rows import ceilings, controls, metricopt
+from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.network_methods import methods_column
@@ -108,7 +109,7 @@ def _place(problem: tiers.Images, name: str, metric: Unit) -> Place:
         replace(problem, network=tiers.TrainedNetwork(name)),
         metric,
         f"{name}/{metric.label}",
-        own=NETWORK_ROWS if raw else (*NETWORK_ROWS, *FINE_TUNED),
+        own=(*NETWORK_ROWS, *([LEARNED] if raw else FINE_TUNED)),
         left_out=tuple(left_out),
     )
 
