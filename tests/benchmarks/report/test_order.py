@@ -36,8 +36,8 @@ def test_a_line_by_hand():
     # Worse than the loss alone in every replicate, though replicates differ by more.
     surrogate = make_arm("surrogate", [0.21, 0.25, 0.23])
     (line,) = lines(LOSS_ONLY, surrogate, METRICOPT)
-    # Of three pairs two are alike: tau is (2 - 1) / 3. One sample in 27 holds the second
-    # replicate alone, where the order is reversed.
+    # Of three pairs two are alike: tau is (2 - 1) / 3. One sample in 27 holds the
+    # second replicate alone, where the order is reversed.
     assert line == [*PLACE, "2 of 3", "+0.33", "-1.00 to +0.33"]
 
 
