@@ -117,9 +117,9 @@ NOTES = (
     "weights has a deviation of .1. Here it is .03 where the metric is seen, and .01 "
     "where it is not; the LSTM has none.",
     "Signs of MetricOpt (learned) hold it against MetricOpt (SGD). The next table "
-    "holds all rows against MetricOpt on outputs. Task by task it is held against MetricOpt "
-    "with SGD and with Adam, over the same starts and mini-batches. Where a network "
-    "has several value functions or optimizers, their mean on a task counts.",
+    "holds all rows against MetricOpt on outputs. Task by task it is held against "
+    "MetricOpt with SGD and with Adam, over the same starts and mini-batches. Where a "
+    "network has several value functions or optimizers, their mean on a task counts.",
     "Optimizers that see the metric learn from as many tasks as MetricOpt's value "
     "function. Those that see the loss alone have a length of training of their own.",
     "Optimizers that see the loss alone, and the one with statistics, keep the weights "
