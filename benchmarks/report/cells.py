@@ -89,8 +89,11 @@ class Cell:
         label = self.column.compare_metric
         if not label:
             return self.values
-        found = (_mean(record.values("test", label)) for record in self.finished)
-        return {key: v for key, v in enumerate(found) if v is not None}
+        found = {
+            record.spec.replicate: _mean(record.values("test", label))
+            for record in self.finished
+        }
+        return {key: value for key, value in found.items() if value is not None}
 
     @property
     def compared(self) -> float | None:

@@ -44,18 +44,21 @@ class FirstLook:
 
 @dataclass(frozen=True)
 class OverTasks:
-    """A table of learners, whose runs are judged on many new tasks each.
+    """A table whose runs are judged on many new tasks each.
 
     Attributes:
         rows: rows that are compared, task by task.
         against: rows that they are compared with.
         reach: row whose accuracy after its steps of meta-training others are to reach;
             None where runs do not note how they adapt.
+        learners: whether runs are learners; if not they are optimizers, and a task is
+            a start of phi with its mini-batches.
     """
 
     rows: tuple[str, ...]
     against: tuple[str, ...]
     reach: str | None = None
+    learners: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class TableLayout:
         network_of: readable identity of the network that was there before a run; needed
             where records name networks.
         observed_of: size of the observe split of a run; None for no figure over it.
-        over_tasks: what is compared task by task; None where runs are no learners.
+        over_tasks: what is compared task by task; None for nothing.
         notes: how it was made, and how to read it, below the tables. What came out
             stands in cells, since it changes when runs are repeated.
 
@@ -151,6 +154,11 @@ class TableLayout:
             )
         for column in self.columns:
             self._check_unit(column)
+
+    @property
+    def of_learners(self) -> bool:
+        """Whether runs are learners, each judged on many new tasks."""
+        return self.over_tasks is not None and self.over_tasks.learners
 
     @cached_property
     def row_names(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _data(layout: TableLayout, records: Sequence[RunRecord]) -> str:
 
 def _spread(layout: TableLayout, records: Sequence[RunRecord]) -> list[str]:
     """Return what spread, intervals and tests are over, one sentence each."""
-    if layout.over_tasks is not None:
+    if layout.of_learners:
         return [OF_LEARNERS if layout.replicated else OF_TASKS]
     once = [column.label for column in layout.columns if column.source in layout.once]
     single = [record for record in records if record.spec.column in layout.once]
@@ -164,7 +164,7 @@ def legend(layout: TableLayout) -> str:
     apart = layout.paper_table and any(part.not_comparable for part in _parts(layout))
     where, base = "on the test split", "its base loss"
     queries = " `queries`: metric queries charged to one run, meta-training included."
-    if layout.over_tasks is not None:
+    if layout.of_learners:
         where, base, queries = "on new tasks", "the row it is tested against", ""
     return (
         f"Cells: mean ± sample std (n) {where}; `Spread` above says of what. "

@@ -50,7 +50,7 @@ def main_table(layout: TableLayout, cells: Sequence[Cell], block: Block) -> "Dat
         lines += _paper_lines(layout, block)
     headings = [column.heading for column in columns]
     table = text_table(lines, ["method", "sees", *headings, "queries"])
-    if layout.over_tasks is not None:
+    if layout.of_learners:
         table = table.drop(columns="queries")
     return table if any(layout.sees.values()) else table.drop(columns="sees")
 

@@ -237,7 +237,7 @@ def _compared(reports: Sequence[Report]) -> Iterator[Compared]:
 def _places(report: Report, block: str) -> Iterator[tuple[str, Place]]:
     """Yield the columns of a block whose runs work towards what the column shows."""
     layout = report.layout
-    if layout.untouched_row is None or layout.over_tasks is not None:
+    if layout.untouched_row is None or layout.of_learners:
         return
     for column in layout.columns:
         own = [

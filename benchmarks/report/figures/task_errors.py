@@ -27,7 +27,7 @@ def task_errors(
 
     None for a table that is not about learners, or has no metric that is an error.
     """
-    if layout.over_tasks is None:
+    if not layout.of_learners:
         return None
     return draw_panels(
         layout,

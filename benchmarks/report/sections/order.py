@@ -7,6 +7,7 @@ from benchmarks.report.cells import Cell
 from benchmarks.report.columns import NOTHING, REPLICATE
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import section
+from benchmarks.report.stats import ROUNDING
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 
 ORDER = "## Order of rows"
 ORDER_LEGEND = (
-    "Whether rows stand in the order in which the paper has them. `alike`: pairs of "
-    "rows that the paper tells apart and that differ the same way here. `tau`: "
-    "Kendall's tau-b of our means and the paper's numbers, 1 for the paper's order, -1 "
-    "for its reverse. The interval holds 95 % of 2,000 bootstrap samples of the values "
-    "of every row, the same replicates for all rows; it is too short where values are "
-    "few. `·`: a row has a single value, so nothing is known of its spread."
+    "Whether rows stand in the order in which the paper has them, by means over the "
+    "replicates that all of them have. `alike`: pairs of rows that the paper tells "
+    "apart and that differ the same way here. `tau`: Kendall's tau-b of our means and "
+    "the paper's numbers, 1 for the paper's order, -1 for its reverse. `95 % "
+    "interval`: percentile bootstrap of tau, 2,000 samples of the replicates; with few "
+    "replicates it is too narrow, without several there is none. Rows that stand for "
+    "the same row of the paper all count, and columns that are not comparable with it "
+    "do, too."
 )
 LEAST, SAMPLES = 3, 2_000
 """Rows whose order is worth a line, and bootstrap samples."""
@@ -52,19 +55,40 @@ def _order(cells: Sequence[Cell]) -> list[str]:
     import numpy as np
 
     printed = np.array([cell.paper.value for cell in cells if cell.paper])
-    means = np.array([[cell.compared for cell in cells]], dtype=float)
-    agreeing = _signs(means) * _signs(printed)
+    values = _shared(cells)
+    means = values.mean(axis=0)
+    told_apart = _signs(printed) != 0
+    alike = _signs(means) * _signs(printed) > 0
+    (tau,) = kendall_tau(means[None], printed)
     interval = NOTHING
-    if all(len(cell.compared_values) > 1 for cell in cells):
-        taus = kendall_tau(_samples(cells), printed)
-        low, high = np.nanquantile(taus, (0.025, 0.975))
-        interval = f"{low:+.2f} to {high:+.2f}"
+    if len(values) > 1:
+        even = np.full(len(values), 1 / len(values))
+        drawn = np.random.default_rng(0).multinomial(len(values), even, SAMPLES)
+        taus = kendall_tau(drawn @ values / len(values), printed)
+        if np.isfinite(taus).all():
+            low, high = np.quantile(taus, (0.025, 0.975))
+            interval = f"{low:+.2f} to {high:+.2f}"
     return [
         str(len(cells)),
-        f"{(agreeing > 0).sum()} of {(_signs(printed) != 0).sum()}",
-        f"{kendall_tau(means, printed)[0]:+.2f}",
+        f"{alike.sum()} of {told_apart.sum()}",
+        f"{tau:+.2f}" if np.isfinite(tau) else NOTHING,
         interval,
     ]
+
+
+def _shared(cells: Sequence[Cell]) -> "NDArray[float64]":
+    """Return the values of m rows in the n replicates that all have: [n, m].
+
+    Means alone, [1, m], where values are of one network, whose spread says nothing of
+    other networks, or where there is no such replicate.
+    """
+    import numpy as np
+
+    found = [cell.compared_values for cell in cells]
+    keys = [key for key in found[0] if all(key in values for values in found)]
+    if not keys or any(cell.unit != REPLICATE for cell in cells):
+        return np.array([[cell.compared for cell in cells]], dtype=float)
+    return np.array([[values[key] for values in found] for key in keys])
 
 
 def kendall_tau(
@@ -72,7 +96,7 @@ def kendall_tau(
 ) -> "NDArray[float64]":
     """Return tau-b of samples of m means with m numbers: [B, m] and [m] to [B].
 
-    scipy computes it for one sample at a time. NaN where all means are equal.
+    scipy computes it for one sample at a time. NaN where either are all equal.
     """
     import numpy as np
 
@@ -88,23 +112,6 @@ def _signs(values: "NDArray[float64]") -> "NDArray[float64]":
     import numpy as np
 
     first, second = np.triu_indices(values.shape[-1], 1)
-    signs: NDArray[float64] = np.sign(values[..., first] - values[..., second])
+    apart = values[..., first] - values[..., second]
+    signs: NDArray[float64] = np.where(abs(apart) <= ROUNDING, 0.0, np.sign(apart))
     return signs
-
-
-def _samples(cells: Sequence[Cell]) -> "NDArray[float64]":
-    """Return bootstrap samples of the means of rows, [B, m]."""
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-    weights: dict[tuple[int, ...], NDArray[float64]] = {}
-    means = []
-    for cell in cells:
-        keys = tuple(cell.compared_values)
-        even = [1 / len(keys)] * len(keys)
-        drawn = generator.multinomial(len(keys), even, SAMPLES) / len(keys)
-        if cell.unit == REPLICATE:
-            # They share network and split, so rows with the same ones share draws.
-            drawn = weights.setdefault(keys, drawn)
-        means.append(drawn @ np.array(list(cell.compared_values.values())))
-    return np.stack(means, axis=1)

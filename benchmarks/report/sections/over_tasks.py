@@ -1,8 +1,9 @@
-"""The section of learners: what they reach on new tasks, compared task by task."""
+"""What learners reach on new tasks, and comparisons task by task."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 from benchmarks.report import stats
 from benchmarks.report.cells import BETTER, EQUAL, NOT_SHOWN, WORSE, Cell
@@ -27,10 +28,10 @@ TASKS_LEGEND = (
 )
 PAIRED = "## Task by task"
 PAIRED_LEGEND = (
-    "`gain`: mean difference over all tasks, positive where the geometry is better, "
-    "with its t interval. Tests are paired by tasks, and adjusted by Holm over the "
-    "columns of a comparison. They are about these meta-trained learners: tasks of a "
-    "replicate share one."
+    "`gain`: mean difference over all tasks, positive where the method is better, with "
+    "its t interval. Tests are paired by tasks, and adjusted by Holm over the columns "
+    "of a comparison. They are about what was meta-trained here: tasks of a replicate "
+    "share it."
 )
 REACH = "## Inner steps to the accuracy of {}"
 REACH_LEGEND = (
@@ -44,9 +45,11 @@ FAR_APART = 1_000_000
 
 
 def new_tasks(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
-    """Return the sections; none for a table that is not about learners."""
+    """Return the sections; none for a table that has nothing to compare by task."""
     if layout.over_tasks is None:
         return []
+    if not layout.of_learners:
+        return _paired(layout.over_tasks, cells)
     names = ["column", "method", "mean ± 95 %", "tasks", "meta-parameters", "diverged"]
     lines = [_line(cell) for cell in cells if cell.finished]
     return [
@@ -77,14 +80,18 @@ def _line(cell: Cell) -> list[str]:
 
 
 def _by_task(cell: Cell) -> dict[int, float]:
-    """Return the values of all tasks of all finished replicates, by their numbers."""
-    label = cell.column.metric.label
-    return {
-        record.spec.replicate * FAR_APART + number: value
-        for record in cell.finished
-        for number, value in enumerate(record.values("test", label))
-        if value is not None
-    }
+    """Return the values of all tasks of all finished replicates, by their numbers.
+
+    A task that several optimizers of a run had counts with their mean.
+    """
+    label, found = cell.column.metric.label, defaultdict[int, list[float]](list)
+    for record in cell.finished:
+        values = record.values("test", label)
+        tasks = len(values) // record.spec.value_functions
+        for number, value in enumerate(values):
+            if value is not None:
+                found[record.spec.replicate * FAR_APART + number % tasks].append(value)
+    return {number: fmean(values) for number, values in found.items()}
 
 
 def _paired(wanted: OverTasks, cells: Sequence[Cell]) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchmarks.problems.images import tiers as images
 from benchmarks.problems.problem import Problem
 from benchmarks.problems.tabular import tiers as tabular
-from benchmarks.report.layout import Block
+from benchmarks.report.layout import Block, OverTasks
 from benchmarks.rows import controls, learned_optimizers, metricopt, on_outputs
 from benchmarks.rows.contract import Row
 from benchmarks.runs.spec import Unit
@@ -67,8 +67,13 @@ def table_s1(tier: str) -> Table:
             for (problem, metric), place in zip([binary, *others], places, strict=True)
         ),
         mixed=True,
+        over_tasks=OverTasks(
+            tuple(row.name for row in (learned_optimizers.LEARNED, *OTHER_SUPERVISION)),
+            (metricopt.METRICOPT.name, metricopt.ADAM.name),
+            learners=False,
+        ),
         notes=NOTES,
-        **finetuning_fields(size),
+        **finetuning_fields(size) | {"rival_row": on_outputs.OURS.name},
     )
 
 
@@ -111,6 +116,10 @@ NOTES = (
     "merges both. On images the paper makes about 5,000 iterations. Its noise of the "
     "weights has a deviation of .1. Here it is .03 where the metric is seen, and .01 "
     "where it is not; the LSTM has none.",
+    "Signs of MetricOpt (learned) hold it against MetricOpt (SGD). The next table "
+    "holds all rows against MetricOpt on outputs. Task by task it is held against "
+    "MetricOpt with SGD and with Adam, over the same starts and mini-batches. Where a "
+    "network has several value functions or optimizers, their mean on a task counts.",
     "Optimizers that see the metric learn from as many tasks as MetricOpt's value "
     "function. Those that see the loss alone have a length of training of their own.",
     "Optimizers that see the loss alone, and the one with statistics, keep the weights "

@@ -52,13 +52,6 @@ ELSEWHERE = LeftOut(
     ),
 )
 
-WITH_MIRROR = ("vehicle-animal-cost", "mcr")
-"""Metrics with a row of steps in a learned geometry."""
-NO_MIRROR = LeftOut(
-    "left out to save time: meta-training takes most of an hour a column",
-    (metricopt.MIRROR,),
-)
-
 
 def mismatch(tier: str) -> Table:
     """Return the table of mismatches at a tier."""
@@ -70,7 +63,7 @@ def mismatch(tier: str) -> Table:
     ]
     return table(
         [
-            Place("natural", problem, Unit(metric), left_out=_left_out(metric))
+            Place("natural", problem, Unit(metric), left_out=(ELSEWHERE,))
             for problem, metric, _ in columns
         ],
         title="Mismatch: metrics that cross-entropy does not serve",
@@ -97,10 +90,6 @@ def mismatch(tier: str) -> Table:
     )
 
 
-def _left_out(metric: str) -> tuple[LeftOut, ...]:
-    return (ELSEWHERE,) if metric in WITH_MIRROR else (ELSEWHERE, NO_MIRROR)
-
-
 NOTES = (
     "There is one network per problem.",
     "Tier local: networks are trained with one-cycle schedules, for 40 epochs, or for "
@@ -111,7 +100,6 @@ NOTES = (
     "the usual 1.",
     "Random search, long CMA-ES, the literal Algorithm 1 and MetricOpt with 500 "
     "queries are left out to save time. Tables 1 to 3 have them.",
-    "MetricOpt in a learned geometry is left out in some columns to save time.",
     OFFSETS_NOTE,
     "Tier local: the figure of gain over mismatch shows no relation. Fine-tuning with "
     "the loss alone moves most metrics by little more than their sampling noise, so "

@@ -46,6 +46,7 @@ def compare(table, column, *options):
         seconds = finish((*command, "--workers", "1"), calm)
         runs = len(list(calm.store.rglob("record.json")))
         print(f"one process: {runs} runs, {seconds:.0f} s", flush=True)
+        assert runs, f"{table} has no column {column}"
         shards = [Sandbox(Path(folder) / f"shard-{part}") for part in (1, 2)]
         for part, shard in enumerate(shards, 1):
             seconds = finish(

@@ -1,5 +1,6 @@
 """What learners reach on new tasks, task by task, on hand-written records."""
 
+from dataclasses import replace
 from math import sqrt
 from statistics import mean, stdev
 
@@ -67,7 +68,8 @@ def records(notes=None, diverged=0.0, replicates=(0, 1), metric=ACCURACY):
                 arm=Arm("learner", row),
                 meta_tests=4,
             )
-            told = {metric.name: own, TASK_DIVERGED: [diverged, 0.0, 0.0, 0.0]}
+            several = len(own) // 4
+            told = {metric.name: own, TASK_DIVERGED: [diverged, 0, 0, 0] * several}
             noted = {META_PARAMETERS: 1_234} | (notes or {}).get((row, replicate), {})
             found.append(make_record(spec, test=told, observe={}, notes=noted))
     return found
@@ -107,6 +109,32 @@ def test_rows_are_paired_task_by_task():
     low, high = test.confidence_interval()
     assert line[4] == f"+{low:.4f} to +{high:.4f}".replace("0.", ".")
     assert test.pvalue < 0.001 and line[5:] == ["<.001", "better"]
+
+
+def test_several_optimizers_of_a_run_count_with_their_mean_on_a_task(monkeypatch):
+    expected = lines_of(page(), "## Task by task")
+    # Of the second one, values follow those of the first.
+    off = (0.04, -0.03, 0.02, 0.01)
+    for row, values in VALUES.items():
+        both = [
+            [v + d for v, d in zip(own, off, strict=True)]
+            + [v - d for v, d in zip(own, off, strict=True)]
+            for own in values
+        ]
+        monkeypatch.setitem(VALUES, row, both)
+    found = [
+        replace(record, spec=replace(record.spec, value_functions=2))
+        for record in records()
+    ]
+    text = build(layout(), found)["table.md"].decode()
+    assert lines_of(text, "## Task by task") == expected
+
+
+def test_optimizers_are_no_learners():
+    compared = OverTasks(("mirror",), ("maml",), learners=False)
+    text = page(over_tasks=compared)
+    assert lines_of(text, "## Task by task") == lines_of(page(), "## Task by task")
+    assert "## New tasks" not in text and "queries" in text
 
 
 def test_without_a_difference_nothing_is_shown(monkeypatch):
