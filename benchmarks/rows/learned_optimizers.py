@@ -155,7 +155,6 @@ LEARNED = row(
     "metricopt-learned",
     "MetricOpt (learned)",
     learned("value function"),
-    "metricopt",
     family="metricopt",
     paper={"Table 1": "metricopt-learned", "Table 2": "metricopt-learned"},
     note="Algorithm S1: the optimizer sees the metric as last observed",

@@ -114,7 +114,7 @@ def blackbox(loss: str, words: str) -> Row:
 def fine_tuned(
     loss: str, label: str, paper_row: str, *, others: bool = False
 ) -> tuple[Row, ...]:
-    """Return fine-tuning of such a network: loss alone, dense, MetricOpt.
+    """Return fine-tuning of such a network: loss alone, dense, forms of MetricOpt.
 
     Args:
         loss: name of the loss, which names of rows begin with.

@@ -1,4 +1,4 @@
-"""Figure 4 of MetricOpt: optimizers of the loss, and MetricOpt with either.
+"""Figure 4 of MetricOpt: optimizers of the loss, and MetricOpt with several.
 
 Rates of SGD and Adam are tuned on the training loss. Source: Huang et al., CVPR 2021,
 Fig. 4.
@@ -20,7 +20,7 @@ METRIC = Unit("aucpr-macro-logits")
 
 ROWS = (
     replace(LOSS_ONLY_ROW, label="SGD on the loss"),
-    learned_optimizers.ADAM,
+    replace(learned_optimizers.ADAM, base=()),
     *learned_optimizers.RIVALS,
     METRICOPT,
     replace(ADAM, base=("loss-only-adam",)),

@@ -39,8 +39,8 @@ OWN: tuple[Row, ...] = (
     network(LOSS, "large-margin softmax", LOSS, {"Table 1": "large-margin"}),
     longer(),
     blackbox("blackbox-recall", "with the recall loss"),
-    *fine_tuned(LOSS, "large-margin", "metricopt-sgd-large-margin", others=True),
     LEARNED,
+    *fine_tuned(LOSS, "large-margin", "metricopt-sgd-large-margin", others=True),
 )
 
 

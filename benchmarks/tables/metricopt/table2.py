@@ -130,6 +130,7 @@ NOTES = (
     "`raw outputs` rank by raw outputs for cross-entropy, too.",
     "Cross-entropy does not determine a constant that is added to all outputs of an "
     "image, so its raw outputs are not comparable between images.",
+    "MetricOpt (learned) is run by raw outputs alone, to save time.",
     "The paper does not say what it ranks by, so both kinds of columns are compared "
     "with its numbers.",
     SIZE_NOTE,

@@ -29,7 +29,7 @@ ROWS: tuple[Row, ...] = (
     *learned_optimizers.RIVALS,
     metricopt.METRICOPT,
     metricopt.ADAM,
-    learned_optimizers.LEARNED,
+    replace(learned_optimizers.LEARNED, base=(metricopt.METRICOPT.name,)),
 )
 OTHER_SUPERVISION = (
     learned_optimizers.TRUE_METRIC,
