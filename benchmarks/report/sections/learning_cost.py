@@ -8,6 +8,7 @@ from benchmarks.report.cells import Cell
 from benchmarks.report.columns import NOTHING, Reading
 from benchmarks.report.layout import TableLayout
 from benchmarks.report.render import section
+from benchmarks.rows.controls import DENSE
 from benchmarks.runs.notes import META_STEPS
 
 LEARNING = "## What learning an optimizer took"
@@ -28,13 +29,14 @@ NAMES = (
 def learning_cost(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
     """Return the section; empty if no run uses an optimizer that was learned."""
     places = {(c.block.name, c.column.name, c.row.name): c for c in cells}
+    evaluated = DENSE.name if DENSE.name in layout.row_names else layout.rival_row
     lines = []
     for cell in cells:
         steps = cell.note(META_STEPS)
         if steps is None:
             continue
         block, column = cell.block.name, cell.column.name
-        dense = places.get((block, column, layout.rival_row or ""))
+        dense = places.get((block, column, evaluated or ""))
         loss = places.get((block, column, layout.loss_only_row or ""))
         shared, own = _shared_queries(cell), _queries(cell) - _shared_queries(cell)
         saved_queries = _queries(dense) - own if dense is not None else 0.0
@@ -52,7 +54,7 @@ def learning_cost(layout: TableLayout, cells: Sequence[Cell]) -> list[str]:
         )
     labels = {row.name: row.label for row in layout.rows}
     legend = LEGEND.format(
-        dense=labels.get(layout.rival_row or "", NOTHING),
+        dense=labels.get(evaluated or "", NOTHING),
         loss=labels.get(layout.loss_only_row or "", NOTHING),
         nothing=NOTHING,
     )

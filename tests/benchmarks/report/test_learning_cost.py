@@ -63,6 +63,22 @@ def test_a_line_by_hand():
     assert (by_queries, by_steps) == ("30", "201")
 
 
+def test_dense_evaluation_is_what_a_learned_optimizer_saves():
+    # Whatever rows are compared with beside: 900 / (45 - 5) pay.
+    layout = make_layout(
+        [*LAYOUT.rows, make_finetuned("loss-only-dense", "dense", "loss-only")],
+        [MCR],
+        loss_only_row="loss-only",
+        rival_row="dense",
+    )
+    found = [
+        *records(0.3, 0.2, 0.2, 0.2),
+        make_record("loss-only-dense", 0, [0.2, 0.2], queries=45),
+    ]
+    ((*_, by_queries, _),) = cells_in(learning_cost(layout, judge(layout, found)))
+    assert by_queries == "23"
+
+
 @pytest.mark.parametrize(
     ("values", "more", "expected"),
     [
