@@ -11,7 +11,6 @@ from itertools import product
 
 from benchmarks.problems.images import tiers
 from benchmarks.rows import ceilings, controls, metricopt
-from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.network_methods import methods_column
@@ -109,7 +108,7 @@ def _place(problem: tiers.Images, name: str, metric: Unit) -> Place:
         replace(problem, network=tiers.TrainedNetwork(name)),
         metric,
         f"{name}/{metric.label}",
-        own=(*NETWORK_ROWS, *([LEARNED] if raw else FINE_TUNED)),
+        own=NETWORK_ROWS if raw else (*NETWORK_ROWS, *FINE_TUNED),
         left_out=tuple(left_out),
     )
 
@@ -130,7 +129,6 @@ NOTES = (
     "`raw outputs` rank by raw outputs for cross-entropy, too.",
     "Cross-entropy does not determine a constant that is added to all outputs of an "
     "image, so its raw outputs are not comparable between images.",
-    "MetricOpt (learned) is run by raw outputs alone, to save time.",
     "The paper does not say what it ranks by, so both kinds of columns are compared "
     "with its numbers.",
     SIZE_NOTE,
