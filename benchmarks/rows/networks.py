@@ -16,7 +16,6 @@ from benchmarks.rows.contract import (
     two_classes,
 )
 from benchmarks.rows.controls import CROSS_ENTROPY, DENSE, LOSS_ONLY_ROW, finetuned
-from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.metricopt import ADAM, METRICOPT
 from benchmarks.runs.spec import Arm, Unit
 
@@ -112,15 +111,15 @@ def blackbox(loss: str, words: str) -> Row:
 
 
 def fine_tuned(
-    loss: str, label: str, paper_row: str, *, others: bool = False
+    loss: str, label: str, paper_row: str, *, adam: bool = False
 ) -> tuple[Row, ...]:
-    """Return fine-tuning of such a network: loss alone, dense, forms of MetricOpt.
+    """Return fine-tuning of such a network: loss alone, dense, MetricOpt.
 
     Args:
         loss: name of the loss, which names of rows begin with.
         label: name of the loss as printed.
         paper_row: the paper's row of MetricOpt.
-        others: whether MetricOpt with Adam and with a learned optimizer follow.
+        adam: whether MetricOpt is followed with Adam, too.
     """
     last, dense = f"{loss}-loss-only", f"{loss}-dense"
     tested = {"base": (last,), "rival_row": dense}
@@ -141,17 +140,7 @@ def fine_tuned(
             **tested,
         ),
     )
-    if not others:
+    if not adam:
         return found
-    learned = {name: paper_row.replace("sgd", "learned") for name in paper}
-    return (
-        *found,
-        row(f"{loss}-metricopt-adam", f"MetricOpt (Adam) + {label}", ADAM, **tested),
-        row(
-            f"{loss}-metricopt-learned",
-            f"MetricOpt (learned) + {label}",
-            LEARNED,
-            paper=learned,
-            **tested,
-        ),
-    )
+    text = f"MetricOpt (Adam) + {label}"
+    return (*found, row(f"{loss}-metricopt-adam", text, ADAM, **tested))

@@ -40,7 +40,7 @@ OWN: tuple[Row, ...] = (
     longer(),
     blackbox("blackbox-recall", "with the recall loss"),
     LEARNED,
-    *fine_tuned(LOSS, "large-margin", "metricopt-sgd-large-margin", others=True),
+    *fine_tuned(LOSS, "large-margin", "metricopt-sgd-large-margin", adam=True),
 )
 
 

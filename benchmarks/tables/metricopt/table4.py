@@ -12,7 +12,6 @@ from benchmarks.problems.problem import STEP_QUERIES, Problem
 from benchmarks.report.columns import Column
 from benchmarks.rows.contract import LOSS_ONLY, UNTOUCHED, Row, Run
 from benchmarks.rows.controls import CROSS_ENTROPY, finetuned
-from benchmarks.rows.learned_optimizers import LEARNED
 from benchmarks.rows.metricopt import METRICOPT, metricopt
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.parts import NATURAL, brief_place, finetuning_fields
@@ -113,7 +112,7 @@ def _place(tier: str, problem: tiers.ImageNet) -> Place:
         _transferred(tier, tiers.ELSEWHERE, "CIFAR-10", "metricopt-cifar10"),
     )
     return brief_place(
-        "natural", problem, METRIC, also=SHOWN, own=own, last=(LEARNED, SECOND_RUN)
+        "natural", problem, METRIC, also=SHOWN, own=own, last=(SECOND_RUN,)
     )
 
 
