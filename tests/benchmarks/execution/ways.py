@@ -38,7 +38,7 @@ def compare(table, column, *options):
     os.environ |= {COLUMN: column, "OMP_NUM_THREADS": "1"}
     path = [os.getcwd(), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
-    command, differing = (*HERE, table, *options), 0
+    command = (*HERE, table, *options)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         calm, merged, spread = (
             Sandbox(Path(folder) / name) for name in ("one", "merged", "cluster")
@@ -49,21 +49,24 @@ def compare(table, column, *options):
         assert runs, f"{table} has no column {column}"
         shards = [Sandbox(Path(folder) / f"shard-{part}") for part in (1, 2)]
         for part, shard in enumerate(shards, 1):
-            seconds = finish(
-                (*command, "--workers", "1", "--shard", f"{part}/2"), shard
-            )
+            own = ("--workers", "1", "--shard", f"{part}/2")
+            seconds = finish((*command, *own), shard)
             runs = len(list(shard.store.rglob("record.json")))
             print(f"shard {part} of 2: {runs} runs, {seconds:.0f} s", flush=True)
         stores = [str(shard.store) for shard in shards]
         finish((*HERE, "report", table, *options, "--merge", *stores), merged)
+        differing = _differs("two shards", calm, merged)
         with local_cluster(2, 6431, loopback=True) as cluster:
             seconds = finish((*command, "--cluster", cluster.address), spread)
         print(f"cluster of two workers: {seconds:.0f} s", flush=True)
-        for name, site in (("two shards", merged), ("the cluster", spread)):
-            found = differences(calm, site)
-            print(f"{name}: {len(found)} differences", *found, sep="\n  ", flush=True)
-            differing += bool(found)
-    return differing
+        return differing + _differs("the cluster", calm, spread)
+
+
+def _differs(way, calm, site):
+    """Print what differs from one process; return whether anything does."""
+    found = differences(calm, site)
+    print(f"{way}: {len(found)} differences", *found, sep="\n  ", flush=True)
+    return bool(found)
 
 
 if __name__ == "__main__":
