@@ -121,7 +121,7 @@ def test_a_changed_number_is_found(packed, elsewhere, capsys):
     code, told = verified(path, capsys)
     assert code == 1
     assert told[0] == f"{PLACE}/table.csv is not the file that bundle.json lists"
-    assert told[1].startswith(f"{PLACE}/table.csv line 4 column ")
+    assert told[1].startswith(f"{PLACE}/table.csv line 6 column ")
     assert told[2] == "1 reports rebuilt from their records: 2 problems"
 
 

@@ -91,6 +91,7 @@ def test_a_size_decides_how_many_value_functions_metricopt_trains():
     specs = specs_of("table1", "local")
     trained = {spec.row for spec in specs if spec.value_functions == 3}
     forms = {spec.row for spec in specs if spec.arm.name.startswith("metricopt")}
+    forms |= {spec.row for spec in specs if spec.arm.kind == "learned-optimizer"}
     assert trained == {row for row in forms if not row.startswith("metricopt-outputs")}
     assert {s.value_functions for s in specs if s.row not in trained} == {1}
 

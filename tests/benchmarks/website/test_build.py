@@ -205,7 +205,7 @@ def test_own_runs_stand_beside_the_committed_ones(few_results, tmp_path):
     shutil.rmtree(few_results / "sine")
     write_site(tmp_path / "site", few_results, own)
     page = (tmp_path / "site" / "fig4.html").read_text()
-    assert page.count('class="own">yours ') == 4
+    assert page.count('class="own">yours ') == 7
     write_site(tmp_path / "site", few_results)
     assert "yours" not in (tmp_path / "site" / "fig4.html").read_text()
 
@@ -232,7 +232,7 @@ def test_the_verb_says_where_the_pages_are(few_results, tmp_path, monkeypatch, c
     monkeypatch.setattr(website, "COMMITTED_RESULTS", few_results)
     assert main(["site", "--out", str(tmp_path / "pages")]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("58 runs in 2 tables, 1.")
+    assert told.startswith("61 runs in 2 tables, 1.")
     assert told.endswith(f"Open {tmp_path / 'pages' / 'index.html'}\n")
 
 
