@@ -30,6 +30,7 @@ def test_runs_that_share_a_value_function_stay_together():
     assert len(groups) == 3 * len({spec.column for spec in specs})
     guided = {"metricopt", "metricopt-adam", "metricopt-mirror"}
     for group in groups:
+        assert len({spec.column for spec in group}) == 1
         rows = {spec.row for spec in group}
         assert rows == guided or not rows & guided
 
