@@ -51,8 +51,8 @@ class Registry(Generic[T]):
         """
 
         def add(unit: T) -> T:
-            base, is_class = self._base, isinstance(unit, type)
-            if base is not None and not (is_class and issubclass(unit, base)):
+            base = self._base
+            if base and not (isinstance(unit, type) and issubclass(unit, base)):
                 raise ConfigError(
                     f"a registered {self.kind} must be a subclass of {base.__name__}, "
                     f"got {described(unit)}"
