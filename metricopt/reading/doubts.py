@@ -49,7 +49,8 @@ def doubt_of(
         return ""
     if targets.is_floating_point() and (unknown := int(targets.isnan().sum())):
         return (
-            f"targets hold NaN, {unknown} of {targets.numel()}: leave these examples out."
+            f"targets hold NaN, {unknown} of {targets.numel()}: leave these examples "
+            "out."
         )
     void = void_doubt(targets, classes) if outputs.ndim > 2 else ""
     if targets.is_floating_point():
