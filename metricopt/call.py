@@ -42,7 +42,7 @@ from metricopt.reading.network import FEW, check_finite, first_run
 from metricopt.reading.outputs import Standard, each
 from metricopt.reading.splits import (
     differing_shares,
-    doubts_of_labels,
+    doubts_of_decisions,
     doubts_of_splits,
 )
 from metricopt.tasks.failed_queries import failing, forgiving
@@ -373,7 +373,7 @@ class FinetuneCall:
             doubts += doubts_of_adapter(self.adapter.parts)
         doubts += self._given.clusters.doubts
         if found.confusion is not None:
-            doubts += doubts_of_labels(found.confusion[0].sum(1))
+            doubts += doubts_of_decisions(*found.confusion)
         seen = self.task.statistics
         compares = seen is not None and seen.compares
         splits = self.train, self.observe

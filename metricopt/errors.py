@@ -5,6 +5,7 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from types import FunctionType
 from typing import Any, Protocol, get_args
 
 from torch import Tensor, nn
@@ -196,6 +197,8 @@ def described(value: object) -> str:
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
+    if isinstance(value, FunctionType):
+        return f"the function {value.__name__}"
     text = repr(value)
     if len(text) <= SHORT and "\n" not in text:
         return text

@@ -1,5 +1,6 @@
 """Everything about `finetune` that has a default."""
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -191,6 +192,11 @@ class FinetuneOptions:
     def _check_kinds(self) -> None:
         for name, (kind, expected) in KINDS.items():
             require_kind(name, getattr(self, name), kind, expected)
+        if self.callback is not None and not _takes_queries(self.callback):
+            raise ConfigError(
+                "callback is called as f(query, value, best) and must take these three "
+                f"by position, got {described(self.callback)}"
+            )
         method = self.method
         if isinstance(method, str) and method != AUTO:
             find(method, METHODS, also=(AUTO,))
@@ -234,3 +240,13 @@ def _are_bounds(constraints: object) -> bool:
     if isinstance(constraints, str) or not isinstance(constraints, Sequence):
         return False
     return all(isinstance(bound, Bound) for bound in constraints)
+
+
+def _takes_queries(callback: Callback) -> bool:
+    try:
+        inspect.signature(callback).bind(1, 0.0, 0.0)
+    except TypeError:
+        return False
+    except ValueError:
+        pass  # a built-in function that does not say what it takes
+    return True

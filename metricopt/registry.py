@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from metricopt.errors import ConfigError, said, unknown_name
+from metricopt.errors import ConfigError, described, said, unknown_name
 
 T = TypeVar("T")
 
@@ -34,19 +34,29 @@ class Registry(Generic[T]):
         kind: what the units are, for error messages ("metric", "method", ...).
         packages: dotted names of the packages that hold the units, sub-packages
             included, and of the groups of entry points.
+        base: class that all units are subclasses of; None if they are something else.
     """
 
-    def __init__(self, kind: str, *packages: str) -> None:
+    def __init__(self, kind: str, *packages: str, base: type | None = None) -> None:
         self.kind = kind
-        self._packages = packages
+        self._packages, self._base = packages, base
         self._filled = False
         self._units: dict[str, T] = {}
         self._broken: dict[EntryPoint, ConfigError] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that adds a unit; ConfigError if its name is taken."""
+        """Return a decorator that adds a unit.
+
+        ConfigError is raised if its name is taken, or it is no subclass of the base.
+        """
 
         def add(unit: T) -> T:
+            base = self._base
+            if base and not (isinstance(unit, type) and issubclass(unit, base)):
+                raise ConfigError(
+                    f"a registered {self.kind} must be a subclass of {base.__name__}, "
+                    f"got {described(unit)}"
+                )
             if name in self._units:
                 raise ConfigError(f"a {self.kind} named {name!r} is registered already")
             self._units[name] = unit

@@ -1,10 +1,12 @@
 """All records of a report in one script: compressed, as a page can read it offline."""
 
 import gzip
+import json
 from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.runs.codec import canonical
 from benchmarks.runs.record import RunRecord
 from benchmarks.runs.store import jsonl
 from benchmarks.website.cell_data import compact
@@ -23,10 +25,21 @@ def runs_script(report: Report) -> bytes:
     A page that is opened from a file may load scripts, and nothing else.
     """
     lines = "".join(jsonl(records) for records in (report.records, report.own))
-    content = gzip.compress(lines.encode(), 9, mtime=0)
+    content = gzip.compress(by_field(lines.splitlines()).encode(), 9, mtime=0)
     name, size, committed = compact(report.name), len(content), len(report.records)
     script = f'addRuns({name},"{packed(content)}",{size},{committed});\n'
     return script.encode("utf-16")
+
+
+def by_field(lines: Sequence[str]) -> str:
+    """Return canonical lines of records field by field, the names of fields first.
+
+    Values of one field are alike: so they compress to nine tenths of what lines do.
+    """
+    records = [json.loads(line) for line in lines]
+    names = list(records[0]) if records else []
+    values = (canonical(record[name]) for name in names for record in records)
+    return "\n".join([canonical(names), *values])
 
 
 def packed(content: bytes) -> str:

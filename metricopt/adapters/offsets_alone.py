@@ -1,5 +1,7 @@
 """Offsets of outputs that are known already, and how outputs are scaled and shifted."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -82,6 +84,9 @@ def _scaled(outputs: Tensor, raised: Tensor, centre: Tensor | None = None) -> Te
     # An infinite output is that of a masked class: it has no gradient by a scale.
     masked = outputs.isinf()
     finite = outputs.masked_fill(masked, 0.0)
+    # An output of 0 times an infinite scale would be no number.
+    greatest = min(torch.finfo(each.dtype).max for each in (outputs, raised))
+    raised = raised.clamp_max(math.log(greatest) / 2)
     if centre is None:
         scaled = finite * raised.exp().to(outputs)
     else:

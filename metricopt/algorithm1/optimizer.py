@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from metricopt.algorithm1.value_function import ValueFunction
-from metricopt.errors import ConfigError
+from metricopt.errors import ConfigError, require_kind
 from metricopt.geometry.mirror_optimizer import MirrorOptimizer
 from metricopt.process.keeping import one_thread
 
@@ -164,7 +164,8 @@ class MetricOptimizer:
         generator: source of the perturbations; None for a new one with seed 0.
 
     Raises:
-        ConfigError: if the optimizer holds more than one parameter.
+        ConfigError: if the optimizer holds more than one parameter, or the value
+            function is none.
     """
 
     def __init__(
@@ -181,6 +182,8 @@ class MetricOptimizer:
                 "MetricOptimizer wraps an optimizer over phi alone, got one over "
                 f"{len(parameters)} parameters"
             )
+        kind = "a ValueFunction of phi"
+        require_kind("value_function", value_function, ValueFunction, kind)
         self.optimizer = optimizer
         self.value_function = value_function.eval()
         self.guidance = guidance or Guidance()

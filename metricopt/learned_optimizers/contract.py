@@ -134,7 +134,7 @@ class LearnedOptimizer(nn.Module, ABC):
 
 
 LEARNED: Registry[type[LearnedOptimizer]] = Registry(
-    "learned optimizer", "metricopt.learned_optimizers"
+    "learned optimizer", "metricopt.learned_optimizers", base=LearnedOptimizer
 )
 """Kinds of learned optimizers; one of another package is here by an entry
 point, or once it is imported."""

@@ -180,6 +180,7 @@ METHODS: Registry[type[Method]] = Registry(
     "metricopt.algorithm1",
     "metricopt.algorithm_s1",
     "metricopt.on_outputs",
+    base=Method,
 )
 
 

@@ -350,7 +350,7 @@ def from_cost(metric: Metric | Scale, cost: Tensor) -> Tensor:
     return metric.low + fraction * (metric.high - metric.low)
 
 
-METRICS: Registry[type[Metric]] = Registry("metric", "metricopt.metrics")
+METRICS: Registry[type[Metric]] = Registry("metric", "metricopt.metrics", base=Metric)
 
 
 class WrappedMetric(Metric):

@@ -292,7 +292,8 @@ def of_examples(wrong: Tensor, examples: str = "examples") -> str:
 
 def range_of(values: Tensor) -> str:
     """Return from where to where values go, in words."""
-    return f"{values.min().item():g} to {values.max().item():g}"
+    low, high = values.min().item() + 0.0, values.max().item() + 0.0  # -0.0 is 0
+    return f"{low:g} to {high:g}"
 
 
 def require_finite(name: str, values: Tensor) -> None:

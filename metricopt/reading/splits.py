@@ -40,15 +40,24 @@ def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
     ]
 
 
-def doubts_of_labels(counts: Tensor) -> list[str]:
-    """Return a sentence if a class has no example, for examples by class [K]."""
-    absent = _listed(counts == 0)
-    if not absent:
-        return []
-    return [
-        f"the observe split has no example of class {absent}: what becomes of "
-        "such examples is not seen, and they may be predicted worse."
-    ]
+def doubts_of_decisions(before: Tensor, after: Tensor) -> list[str]:
+    """Return sentences on classes without an example, and on decisions all alike.
+
+    Examples are counted by label and decision, [K, K], without phi and with it.
+    """
+    doubts, decided = [], after.sum(0) > 0
+    if absent := _listed(before.sum(1) == 0):
+        doubts.append(
+            f"the observe split has no example of class {absent}: what becomes of "
+            "such examples is not seen, and they may be predicted worse."
+        )
+    if decided.sum() == 1 < (before.sum(0) > 0).sum():
+        doubts.append(
+            f"phi decides all examples of observe as class {_listed(decided)}, as the "
+            "metric is best there: where that is of no use, bound another metric by "
+            "constraints=[metricopt.at_least(...)]."
+        )
+    return doubts
 
 
 def doubts_of_label_sets(targets: Targets) -> list[str]:

@@ -231,7 +231,7 @@ def anchored(here: Groups, there: Groups, exact: Groups) -> Groups:
 
 
 STATISTICS: Registry[type[Statistics]] = Registry(
-    "kind of statistics", "metricopt.statistics"
+    "kind of statistics", "metricopt.statistics", base=Statistics
 )
 """All kinds that a task of class outputs offers."""
 

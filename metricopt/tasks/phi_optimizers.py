@@ -25,7 +25,7 @@ class PhiOptimizer(ABC):
 
 
 PHI_OPTIMIZERS: Registry[type[PhiOptimizer]] = Registry(
-    "optimizer of phi", "metricopt.tasks"
+    "optimizer of phi", "metricopt.tasks", base=PhiOptimizer
 )
 """One of another package is here by an entry point, or once it is imported."""
 

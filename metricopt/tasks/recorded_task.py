@@ -156,11 +156,15 @@ class RecordedTask(Task):
         return self._counted(phi, query)
 
     def _counted(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return costs of all rows, a few at a time; those before a failure count."""
+        """Return costs of all rows, a few at a time; all that were begun count."""
         found = []
         for part in phi.split(self._rows or max(1, len(phi))):
             began = time.perf_counter()
-            found.append(query(part))
+            try:
+                found.append(query(part))
+            except Exception:
+                self.measured += len(part)
+                raise
             if self.watch is not None:
                 self.watch.took((time.perf_counter() - began) / len(part))
             self._measured(len(part))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs
+from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs, tune
 from metricopt.on_outputs.cross_fitting import CrossFitting
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import OBSERVE, TEST, found_by_default, improve, macro_f1
@@ -170,6 +170,26 @@ def test_a_class_without_examples_is_noticed(model):
     options = FinetuneOptions(queries=6, progress=False)
     (warning,) = improve(model, options, observe=observe).warnings
     assert "no example of class 3: what becomes of such examples" in warning
+
+
+def test_decisions_that_are_all_alike_are_noticed():
+    """Two groups have the same recall once everybody is positive."""
+    drawn = np.random.default_rng(0)
+    group = drawn.integers(0, 2, 600)
+    labels = (drawn.random(600) < 0.3 + 0.2 * group).astype(int)
+    outputs = 1.5 * (labels - 0.5) + drawn.normal(size=600) - 0.8 * group
+
+    def gap(given, targets, group):
+        found = (given > 0)[targets == 1]
+        first, second = (found[group[targets == 1] == each].mean() for each in (0, 1))
+        return abs(first - second)
+
+    given = {"columns": {"group": group}, "higher_is_better": False, "queries": 15}
+    found = tune(outputs, labels, gap, **given)
+    assert set(found.predict(outputs)) == {1}
+    (warning,) = found.warnings
+    assert warning.startswith("phi decides all examples of observe as class 1, as the")
+    assert not tune(outputs, labels, "f1", queries=12).warnings
 
 
 def test_few_examples_cost_few_queries(model):

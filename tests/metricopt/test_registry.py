@@ -40,6 +40,15 @@ def test_a_name_is_taken_once(registry):
     assert registry.get("red") == "#f00"
 
 
+def test_units_are_subclasses_of_the_base():
+    numbers = Registry("number", base=int)
+    numbers.register("truth")(bool)
+    for unit in (str, 3, lambda: 3):
+        with pytest.raises(ConfigError, match="number must be a subclass of int, got"):
+            numbers.register("other")(unit)
+    assert list(numbers) == ["truth"]
+
+
 def test_an_unknown_name_lists_the_known_ones(registry):
     with pytest.raises(ConfigError, match="unknown colour 'pink'; known: blue, red"):
         registry.get("pink")

@@ -65,6 +65,12 @@ def test_a_callback_ends_the_search_and_the_call_concludes():
     assert other.metric_after == other.values.max()
 
 
+@pytest.mark.parametrize("callback", [lambda query: None, lambda *, best: None])
+def test_a_callback_that_takes_other_arguments_is_refused(callback):
+    with pytest.raises(ConfigError, match=r"called as f\(query, value, best\).* got"):
+        tune(ODDS, LABELS, "f1", callback=callback)
+
+
 def test_a_callback_that_raises_ends_the_call_like_an_interruption():
     def fails(query, value, best):
         if query == 7:

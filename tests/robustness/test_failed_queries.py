@@ -20,6 +20,7 @@ from tests.robustness.checkpoint_calls import (
     Raises,
     call,
     told,
+    tumours,
 )
 
 OUTPUTS, TARGETS = torch.zeros(3, 2), torch.tensor([0, 1, 1])
@@ -145,7 +146,25 @@ def test_a_third_of_failures_ends_a_call() -> None:
     with pytest.raises(MetricError, match="no answer") as caught:
         call(metric=judge)
     assert judge.asked == 4 + FORGIVEN + 1
-    assert caught.value.partial.spent.queries == 4 + FORGIVEN
+    assert caught.value.partial.spent.queries == judge.asked
+
+
+def test_queries_of_parts_that_fail_were_made_too() -> None:
+    asked: list[int] = []
+    whole = len(tumours()[1])
+
+    def of_the_whole(outputs: Tensor, targets: Tensor) -> float:
+        asked.append(len(outputs))
+        if len(outputs) < whole:
+            raise ValueError("needs the whole split")
+        waves = torch.sin(20 * outputs.softmax(1)[:, 0] + 7 * outputs[:, 1])
+        right = outputs.argmax(1) == targets
+        return (right.double() + waves).mean().item()
+
+    checks = {"no_harm": True, "check_direction": False}
+    found = call(metric=of_the_whole, queries=24, method="auto", **checks)
+    assert min(asked) < whole
+    assert found.spent.queries == len(asked)
 
 
 def test_a_metric_that_is_undefined_where_nothing_is_positive() -> None:

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TextIO
 
 from tabulate import tabulate
+from tqdm import tqdm
 
 from benchmarks.cli import catalogue
 from benchmarks.cli.parser import check_name
@@ -99,7 +100,8 @@ def _costs() -> dict[str, list[tuple[float, ...]]]:
     from benchmarks.runs.store import read_jsonl
 
     found: dict[str, list[tuple[float, ...]]] = {}
-    for path in sorted((ROOT / "results").glob("*/local/records.jsonl")):
+    paths = sorted((ROOT / "results").glob("*/local/records.jsonl"))
+    for path in tqdm(paths, "reading records", unit="table", leave=False, disable=None):
         for record in read_jsonl(path):
             arm = record.spec.arm
             if record.status == "done" and arm.kind != "oracle":

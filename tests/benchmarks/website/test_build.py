@@ -17,7 +17,7 @@ from benchmarks.runs.paths import COMMITTED_RESULTS
 from benchmarks.tables.registry import find_experiment
 from benchmarks.website.build import write_site
 from benchmarks.website.pictures import KINDS
-from benchmarks.website.run_data import FIRST_SIGN, packed
+from benchmarks.website.run_data import FIRST_SIGN, by_field, packed
 from metricopt.errors import ConfigError, DataError
 
 TABLES = sorted(
@@ -258,3 +258,14 @@ def test_packed_bytes_are_fifteen_bits_a_character(size):
     assert len(signs) == math.ceil(size * 8 / 15)
     bits = "".join(f"{ord(sign) - FIRST_SIGN:015b}" for sign in signs)
     assert bytes(int(bits[8 * n : 8 * n + 8], 2) for n in range(size)) == content
+
+
+def test_records_lie_field_by_field_as_they_are_written():
+    lines = (COMMITTED_RESULTS / "sine/local/records.jsonl").read_text().splitlines()
+    first, *values = by_field(lines).split("\n")
+    names = json.loads(first)
+    assert len(values) == len(names) * len(lines)
+    for place, line in enumerate(lines):
+        own = zip(names, values[place :: len(lines)], strict=True)
+        assert "{" + ",".join(f'"{name}":{value}' for name, value in own) + "}" == line
+    assert by_field([]) == "[]"

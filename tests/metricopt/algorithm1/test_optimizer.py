@@ -231,6 +231,12 @@ def test_a_step_without_a_gradient_and_more_than_phi_are_refused(value_function)
         MetricOptimizer(torch.optim.SGD(parameters, lr=0.1), value_function)
 
 
+def test_what_is_no_value_function_is_refused():
+    phi = torch.nn.Parameter(torch.zeros(1, 5))
+    with pytest.raises(ConfigError, match="must be a ValueFunction of phi, got the fu"):
+        MetricOptimizer(torch.optim.SGD([phi], lr=0.1), lambda rows: rows)
+
+
 @pytest.mark.parametrize("setting", ["history", "pairs", "variance"])
 def test_guidance_needs_positive_settings(setting):
     with pytest.raises(ConfigError, match="history >= 1, pairs >= 1 and variance > 0"):

@@ -156,3 +156,39 @@ def test_several_outputs_for_one_value_have_no_standard(count):
     meaning = meaning_of(quantiles, values, loss=None, given="values")
     assert meaning.standard is None
     assert meaning_of(values, values, loss=None).standard is not None
+
+
+def test_a_class_that_is_always_0_hides_no_gain():
+    shares = logits().softmax(1)
+    shares[:, 2] = 0
+    found = tune(shares / shares.sum(1, keepdim=True), LABELS, "f1_macro", queries=15)
+    assert found.found.meaning.least == torch.finfo(torch.float64).eps
+    assert found.metric_after > found.metric_before + 0.02
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_votes_of_0_and_1_stay_numbers(kind):
+    votes = np.eye(4, dtype=kind)[np.where(np.arange(200) % 3, LABELS, 0)]
+    seen = []
+
+    def right(outputs, labels):
+        seen.append(np.isfinite(outputs).all())
+        return f1_score(labels, outputs.argmax(1), average="macro")
+
+    found = tune(votes, LABELS, right, higher_is_better=True, queries=15)
+    assert all(seen)
+    assert np.allclose(found.shifted(votes).sum(1), 1, atol=1e-2)
+
+
+def test_probabilities_below_those_that_were_seen_count_as_them():
+    shares = torch.tensor([[0.5, 0.5, 0.0], [0.7, 0.3, 1e-30]], dtype=torch.double)
+    meaning = meaning_of(shares, torch.tensor([0, 1]), loss=None)
+    assert meaning.least == 1e-30
+    assert meaning.inward(shares)[0, 2] == meaning.inward(shares)[1, 2]
+    assert torch.allclose(meaning.outward(meaning.inward(shares)), shares)
+
+
+def test_targets_with_nan_are_called_so():
+    targets = LABELS.double().where(LABELS != 3, torch.nan)
+    with pytest.raises(ConfigError, match="targets hold NaN, 50 of 200: leave these"):
+        tune(logits(), targets, "f1_macro", queries=6)
