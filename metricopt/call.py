@@ -373,9 +373,9 @@ class FinetuneCall:
             doubts += doubts_of_adapter(self.adapter.parts)
         doubts += self._given.clusters.doubts
         if found.confusion is not None:
-            doubts += doubts_of_decisions(*found.confusion)
-        seen = self.task.statistics
-        compares = seen is not None and seen.compares
+            moved = bool(found.phi.any()) and not (found.bounds or self.confirming)
+            doubts += doubts_of_decisions(*found.confusion, moved=moved)
+        compares = getattr(self.task.statistics, "compares", False)
         splits = self.train, self.observe
         doubts += doubts_of_splits(*splits, self.meaning, compares=compares)
         return doubts

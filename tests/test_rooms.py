@@ -37,9 +37,7 @@ ROOMS = {
     "metricopt.tasks.padding": "",
     "metricopt.reading.columns": "errors reading.inputs reading.outputs",
     "metricopt.reading.layout": "errors",
-    "metricopt.reading.doubts": "errors reading.layout reading.outputs",
-    "metricopt.reading.meaning": "errors reading.doubts reading.layout "
-    "reading.outputs",
+    "metricopt.reading.meaning": "errors reading.layout reading.outputs",
     "metricopt.reading.examples": "errors reading.inputs reading.outputs",
     "metricopt.tasks.sampling": "errors reading.columns reading.inputs",
     "metricopt.tasks.examples": "errors reading.columns reading.examples "

@@ -25,7 +25,7 @@ def runs_script(report: Report) -> bytes:
     A page that is opened from a file may load scripts, and nothing else.
     """
     lines = "".join(jsonl(records) for records in (report.records, report.own))
-    content = gzip.compress(by_field(lines.splitlines()).encode(), 9, mtime=0)
+    content = gzip.compress(by_field(lines.split("\n")[:-1]).encode(), 9, mtime=0)
     name, size, committed = compact(report.name), len(content), len(report.records)
     script = f'addRuns({name},"{packed(content)}",{size},{committed});\n'
     return script.encode("utf-16")

@@ -61,6 +61,10 @@ def shifted(
     assert isinstance(outputs, Tensor)
     shape = [len(offsets), 1, outputs.shape[2]] + [1] * (outputs.ndim - 3)
     offsets, *raised = (part.view(shape) for part in offsets.split(shape[2], 1))
+    if raised:
+        # An output of 0 times an infinite scale would be no number.
+        greatest = min(torch.finfo(each.dtype).max for each in (outputs, offsets))
+        raised = [raised[0].clamp_max(math.log(greatest) / 2)]
     if standard is None:
         scaled = _scaled(outputs, raised[0]) if raised else outputs
         return scaled + offsets.to(outputs)
@@ -84,9 +88,6 @@ def _scaled(outputs: Tensor, raised: Tensor, centre: Tensor | None = None) -> Te
     # An infinite output is that of a masked class: it has no gradient by a scale.
     masked = outputs.isinf()
     finite = outputs.masked_fill(masked, 0.0)
-    # An output of 0 times an infinite scale would be no number.
-    greatest = min(torch.finfo(each.dtype).max for each in (outputs, raised))
-    raised = raised.clamp_max(math.log(greatest) / 2)
     if centre is None:
         scaled = finite * raised.exp().to(outputs)
     else:

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, softmax
 
-from metricopt.errors import ConfigError, require_choice
-from metricopt.reading.doubts import MIXED, are_mixed, doubt_of, misshapen
-from metricopt.reading.layout import Layout, ignored_label, layout_of
+from metricopt.errors import ConfigError, described, require_choice
+from metricopt.reading.layout import Layout, ignored_label, layout_of, void_doubt
 from metricopt.reading.outputs import (
     ROUNDED,
     UNIT,
@@ -66,8 +65,6 @@ class Meaning:
             that a function of the user's own gets arrays.
         standard: where predicted values are scaled about, and the unit of their shifts;
             None where outputs are anything else.
-        least: what a probability of 0 counts as, whose logit is finite; 0 for the
-            least number of its type.
 
     Raises:
         ConfigError: if `kind`, `truth`, `layout` or `link` is none of those above.
@@ -84,7 +81,6 @@ class Meaning:
     doubt: str = ""
     arrays: bool = False
     standard: Standard | None = None
-    least: float = 0.0
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, Kind)
@@ -125,14 +121,13 @@ class Meaning:
             return outputs
         if self.layout == "tokens":
             outputs = outputs.movedim(-1, leading)
-        if self.link not in ("softmax", "sigmoid"):
-            return outputs
-        limits = torch.finfo(outputs.dtype)
-        least = max(self.least, limits.tiny)
         if self.link == "softmax":
-            return outputs.clamp_min(least).log()
-        inside = outputs.clamp(least, 1 - limits.eps / 2)
-        return inside.log() - torch.log1p(-inside)
+            return outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log()
+        if self.link == "sigmoid":
+            limits = torch.finfo(outputs.dtype)
+            inside = outputs.clamp(limits.tiny, 1 - limits.eps / 2)
+            return inside.log() - torch.log1p(-inside)
+        return outputs
 
     def outward(self, outputs: Outputs, *, leading: int = 1) -> Outputs:
         """Return outputs as the network would: the inverse of `inward`, [N] for [N]."""
@@ -243,7 +238,7 @@ def meaning_of(
     layout = layout_of(columns, targets, loss, layout)
     if layout is None:
         in_column = columns.ndim == 2 and targets.shape[1:] == (1,)
-        doubt = misshapen(targets, columns.shape[1]) if in_column else ""
+        doubt = _misshapen(targets, columns.shape[1]) if in_column else ""
         return Meaning(given or "raw", flat=flat, doubt=doubt)
     ignored = ignored_label(loss) if layout != "rows" else None
     classes = columns.shape[axis := -1 if layout == "tokens" else 1]
@@ -251,13 +246,12 @@ def meaning_of(
     same = targets.ndim == columns.ndim or classes == 1
     numbers = type(loss) in REGRESSION or given in VALUES
     shares = same and given not in VALUES and _are_shares(counted, classes, loss)
-    mixed = same and not numbers and are_mixed(counted, classes)
+    mixed = same and not numbers and _are_mixed(counted, classes)
     truth = "other" if shares or mixed else _truth(counted, classes, same, numbers)
     kind, link = _kind(columns, truth, layout, loss, given)
-    least = _least_share(columns) if link in ("softmax", "sigmoid") else 0.0
-    meaning = Meaning(kind, truth, layout, link, flat, ignored, least=least)
+    meaning = Meaning(kind, truth, layout, link, flat, ignored)
     if truth != "labels":
-        doubt = MIXED if mixed else doubt_of(columns, counted, classes, truth, same)
+        doubt = MIXED if mixed else _doubt(columns, counted, classes, truth, same)
         own, logs = kind in VALUES and truth == "numbers", kind == "amounts"
         standard = Standard.of(columns, targets, axis, logs) if own else None
         return replace(meaning, doubt=doubt, standard=standard)
@@ -273,16 +267,73 @@ def _are_shares(targets: Tensor, classes: int, loss: object) -> bool:
     return type(loss) in OF_SHARES and not bool(binary.all())
 
 
-def _least_share(outputs: Tensor) -> float:
-    """Return what probabilities of 0 count as: no more than the least that is above.
+MIXED = (
+    "targets hold labels beside other numbers, and only the loss and a metric of your "
+    "own can read them: give the labels as targets and the rest as columns, observe=("
+    "inputs, labels, {'amount': amounts}); if all are predicted, say outputs='values'."
+)
+"""What is doubtful in targets that are labels and, say, amounts."""
 
-    Their type can tell no smaller one from 0 beside 1. As its least number a class
-    that is 0 everywhere, or the votes of a tree, would have logits of -700: scales of
-    phi would follow them alone.
-    """
-    above = outputs[outputs > 0]
-    epsilon = torch.finfo(outputs.dtype).eps
-    return min(epsilon, above.min().item()) if above.numel() else epsilon
+
+def _are_mixed(targets: Tensor, classes: int) -> bool:
+    """Return whether some columns of targets [N, C] are labels, and others are none."""
+    if targets.ndim != 2 or classes == 1 or len(targets) < 2:
+        return False
+    numbers = targets.double()
+    low, high = numbers.amin(0), numbers.amax(0)
+    whole = (numbers == numbers.round()).all(0) & (low >= 0) & (high < classes)
+    labels = whole & (high > low)
+    return bool(labels.any() & ~whole.all())
+
+
+ONE_HOT = (
+    "targets have one label in every row, and outputs sum to 1 in every row, like "
+    "one-hot classes and a softmax, but every label is decided by itself: for one "
+    "class per example, give targets.argmax(1)."
+)
+"""What is doubtful in targets that are one-hot, beside the outputs of a softmax."""
+
+
+def _are_one_hot(outputs: Tensor, targets: Tensor) -> bool:
+    """Return whether rows [N, C] of targets and of outputs in [0, 1] all sum to 1."""
+    single = outputs.ndim == 2 and are_shares(outputs, 1)
+    return single and bool((targets.sum(1) == 1).all())
+
+
+def _doubt(
+    outputs: Tensor, targets: Tensor, classes: int, truth: Truth, same: bool
+) -> str:
+    """Return a sentence if targets look like other labels than they are read as."""
+    if truth == "multi-label" and _are_one_hot(outputs, targets):
+        return ONE_HOT
+    if truth != "other" or same or targets.is_complex() or not targets.numel():
+        return ""
+    if targets.is_floating_point() and (unknown := int(targets.isnan().sum())):
+        return f"targets hold NaN, {unknown} of {targets.numel()}: leave these out."
+    void = void_doubt(targets, classes) if outputs.ndim > 2 else ""
+    if targets.is_floating_point():
+        found = _misshapen(targets, classes)
+        return found and found + void
+    low, high = targets.long().aminmax()
+    return (
+        f"targets are whole numbers from {low} to {high}, no labels of {classes} "
+        f"classes, which are 0 to {classes - 1}: only the loss and a metric of your "
+        f"own can read them.{void}"
+    )
+
+
+def _misshapen(targets: Tensor, classes: int) -> str:
+    """Return a sentence if targets, floats or in a column [N, 1], may be labels."""
+    numbers = targets.double()
+    labels = (numbers == numbers.round()) & (numbers >= 0) & (numbers < classes)
+    if not bool(labels.all()):
+        return ""
+    remedy = "targets[:, 0]" if targets.shape[1:] == (1,) else "targets"
+    remedy += ".long()" if targets.is_floating_point() else ""
+    return (
+        f"targets are {described(targets)}, which only the loss and a metric of your "
+        f"own can read: if they are labels, give {remedy}."
+    )
 
 
 def _truth(targets: Tensor, classes: int, same: bool, regression: bool) -> Truth:

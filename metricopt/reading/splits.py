@@ -40,22 +40,23 @@ def doubts_of_classes(observed: Tensor, learned: Tensor) -> list[str]:
     ]
 
 
-def doubts_of_decisions(before: Tensor, after: Tensor) -> list[str]:
+def doubts_of_decisions(before: Tensor, after: Tensor, *, moved: bool) -> list[str]:
     """Return sentences on classes without an example, and on decisions all alike.
 
-    Examples are counted by label and decision, [K, K], without phi and with it.
+    Examples are counted by label and decision, [K, K], without phi and with it. Only
+    where it is `moved`, and nothing else is bounded, it can be blamed for decisions.
     """
-    doubts, decided = [], after.sum(0) > 0
-    if absent := _listed(before.sum(1) == 0):
+    doubts, decided, labels = [], after.sum(0) > 0, before.sum(1) > 0
+    if absent := _listed(~labels):
         doubts.append(
             f"the observe split has no example of class {absent}: what becomes of "
             "such examples is not seen, and they may be predicted worse."
         )
-    if decided.sum() == 1 < (before.sum(0) > 0).sum():
+    varied = labels.sum() > 1 and (before.sum(0) > 0).sum() > 1
+    if moved and varied and decided.sum() == 1:
         doubts.append(
-            f"phi decides all examples of observe as class {_listed(decided)}, as the "
-            "metric is best there: where that is of no use, bound another metric by "
-            "constraints=[metricopt.at_least(...)]."
+            f"with phi all examples of observe are decided as class {_listed(decided)}:"
+            " where that is of no use, bound another metric by constraints=[...]."
         )
     return doubts
 

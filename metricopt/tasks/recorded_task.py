@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from metricopt.adapters.blocks import PhiBlocks
+from metricopt.errors import MetricError
 from metricopt.metrics.base import METRICS, Metric
 from metricopt.metrics.constrained import (
     Bounds,
@@ -38,7 +39,8 @@ class RecordedTask(Task):
 
     Attributes:
         best: least cost observed and its phi [1, d]; None before the first query.
-        measured: observations that succeeded, including those before a failed one.
+        measured: observations that were asked for, the last one of which may have
+            failed.
     """
 
     def __init__(
@@ -156,13 +158,13 @@ class RecordedTask(Task):
         return self._counted(phi, query)
 
     def _counted(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return costs of all rows, a few at a time; all that were begun count."""
+        """Return costs of all rows, a few at a time; those that fail count, too."""
         found = []
         for part in phi.split(self._rows or max(1, len(phi))):
             began = time.perf_counter()
             try:
                 found.append(query(part))
-            except Exception:
+            except MetricError:
                 self.measured += len(part)
                 raise
             if self.watch is not None:

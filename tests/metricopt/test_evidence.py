@@ -11,6 +11,7 @@ import torch
 
 from metricopt import ConfigError, FinetuneOptions, MetricOptOutputs, tune
 from metricopt.on_outputs.cross_fitting import CrossFitting
+from metricopt.reading.splits import doubts_of_decisions
 from tests.metricopt.digits_network import pretrained
 from tests.metricopt.improving import OBSERVE, TEST, found_by_default, improve, macro_f1
 
@@ -188,8 +189,31 @@ def test_decisions_that_are_all_alike_are_noticed():
     found = tune(outputs, labels, gap, **given)
     assert set(found.predict(outputs)) == {1}
     (warning,) = found.warnings
-    assert warning.startswith("phi decides all examples of observe as class 1, as the")
+    assert warning.startswith("with phi all examples of observe are decided as class 1")
     assert not tune(outputs, labels, "f1", queries=12).warnings
+
+
+COUNTED = {
+    "alike": ([[5, 2], [1, 4]], [[0, 7], [0, 5]], "decided as class 1"),
+    "before, too": ([[0, 7], [0, 5]], [[0, 7], [0, 5]], None),
+    "one class": ([[0, 0], [1, 4]], [[0, 0], [0, 5]], "no example of class 0"),
+    "two of three": (
+        [[5, 1, 0], [1, 4, 0], [0, 0, 2]],
+        [[0, 6, 0], [0, 5, 0], [0, 0, 2]],
+        None,
+    ),
+}
+"""Examples by label and decision, before and after, and what is said of them."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_is_said_of_decisions(name):
+    before, after, said = COUNTED[name]
+    counts = torch.tensor(before), torch.tensor(after)
+    doubts = doubts_of_decisions(*counts, moved=True)
+    assert (len(doubts) == 1 and said in doubts[0]) if said else not doubts
+    kept = [each for each in doubts if "no example" in each]
+    assert doubts_of_decisions(*counts, moved=False) == kept
 
 
 def test_few_examples_cost_few_queries(model):
