@@ -183,7 +183,7 @@ STATISTICS = row(
 )
 
 
-def _tried(name: str, words: str, run: Fill) -> Row:
+def _variant(name: str, words: str, run: Fill) -> Row:
     """Return MetricOpt (learned) with one change to its meta-training."""
     return row(
         f"{LEARNED.name}-{name}",
@@ -204,13 +204,13 @@ def _runs_of(times: float) -> Callable[[Problem], Problem]:
     return on
 
 
-_algorithm_s1 = partial(learned, "value function")
+_by_value_function = partial(learned, "value function")
 VARIANTS = (
-    _tried("smoothing-0.1", "smoothing .1", _algorithm_s1(deviation=0.1)),
-    _tried("smoothing-0.01", "smoothing .01", _algorithm_s1(deviation=0.01)),
-    _tried("half-horizon", "learned on T / 2", _algorithm_s1(on=_runs_of(0.5))),
-    _tried("twice-horizon", "learned on 2 T", _algorithm_s1(on=_runs_of(2))),
+    _variant("smoothing-0.1", "smoothing .1", _by_value_function(deviation=0.1)),
+    _variant("smoothing-0.01", "smoothing .01", _by_value_function(deviation=0.01)),
+    _variant("half-horizon", "learned on T / 2", _by_value_function(on=_runs_of(0.5))),
+    _variant("twice-horizon", "learned on 2 T", _by_value_function(on=_runs_of(2))),
 )
-"""Another deviation of the weights' noise than .03, eq. (7), or another horizon."""
+"""Another deviation of the weights' noise, eq. (7), or another horizon."""
 RIVALS = (LSTM, MLP)
 """Learned optimizers that see the loss alone, of other authors."""

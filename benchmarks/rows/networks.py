@@ -21,6 +21,8 @@ from benchmarks.runs.spec import Arm, Unit
 
 WARM_LOSSES = ("aucpr", "pairwise-aucroc")
 """Losses that ResNet-32 goes on with after cross-entropy."""
+WITH_LOSSES = ("Table 1", "Table 2")
+"""Tables of the paper with MetricOpt on top of another loss."""
 
 
 _network = family("networks", base=(UNTOUCHED,), compared=False)
@@ -116,7 +118,7 @@ def fine_tuned(loss: str, label: str, *also: Row) -> tuple[Row, ...]:
     Args:
         loss: name of the loss, which names of rows begin with.
         label: name of the loss as printed.
-        *also: rows of MetricOpt with other optimizers than SGD.
+        *also: rows of MetricOpt with other optimizers than SGD, as they stand below it.
     """
     last, dense = f"{loss}-loss-only", f"{loss}-dense"
     tested = {"base": (last,), "rival_row": dense}
@@ -126,9 +128,10 @@ def fine_tuned(loss: str, label: str, *also: Row) -> tuple[Row, ...]:
         return finetuned(name, text, **known, **more)
 
     def on_top(like: Row) -> Row:
-        paper = {table: f"{known}-{loss}" for table, known in like.paper.items()}
+        shown = {name: like.paper[name] for name in WITH_LOSSES if name in like.paper}
+        paper = {name: f"{known}-{loss}" for name, known in shown.items()}
         name, text = f"{loss}-{like.name}", f"{like.label} + {label}"
-        return row(name, text, like, paper=paper, **tested)
+        return row(name, text, like, paper=paper, note=like.note, **tested)
 
     return (
         row(last, f"{label} fine-tune, last step", LOSS_ONLY_ROW),

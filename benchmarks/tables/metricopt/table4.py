@@ -148,8 +148,7 @@ NOTES = (
     "Fine-tuning sees training images without augmentation, so everything before FiLM "
     "is computed only once.",
     "Rows that see outputs and labels search FiLM with an offset for every output.",
-    "MetricOpt (learned) is not in the paper's Table 4. Its Table S1 has it with 75.0 "
-    "and 93.0 %, beside 74.9 and 92.7 % for MetricOpt (SGD).",
+    "MetricOpt (learned) stands in the paper's Table S1, and not in its Table 4.",
     "800 photographs to train on, 200 to observe, 250 to test: one test image is "
     ".004, replicates differ by .02, those of MetricOpt with the value function of "
     "CIFAR-10 by .08.",

@@ -118,8 +118,9 @@ NOTES = (
     "merges both. On images the paper makes about 5,000 iterations. Its noise of the "
     "weights has a deviation of .1. Here it is .03 where the metric is seen, and .01 "
     "where it is not; the LSTM has none. On tables alone, MetricOpt (learned) was also "
-    "learned with .1 and .01, and on fine-tunings half and twice as long. All of them "
-    "are then used for T steps.",
+    "learned with .1 and .01, and on fine-tunings half and twice as long, of which it "
+    "makes fewer for the same queries. These are used for T steps, too, in which the "
+    "one sees the metric five times, and the other twice, not three times.",
     "Signs of MetricOpt (learned) hold it against MetricOpt (SGD). The next table "
     "holds all rows against MetricOpt on outputs. Task by task it is held against "
     "MetricOpt with SGD and with Adam, over the same starts and mini-batches. Where a "
