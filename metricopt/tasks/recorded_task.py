@@ -39,8 +39,8 @@ class RecordedTask(Task):
 
     Attributes:
         best: least cost observed and its phi [1, d]; None before the first query.
-        measured: observations that were asked for, the last one of which may have
-            failed.
+        measured: observations that succeeded, including those before a failed one,
+            and failures on parts, after which a call goes on.
     """
 
     def __init__(
@@ -140,12 +140,10 @@ class RecordedTask(Task):
         return self._inner.examples
 
     def _observe_part(self, phi: Tensor, places: Tensor) -> Tensor:
-        return self._counted(phi, lambda part: self._inner._observe_part(part, places))
+        return self._of_parts(phi, lambda one: self._inner._observe_part(one, places))
 
     def _observe_within(self, phi: Tensor, places: Tensor) -> Tensor:
-        return self._counted(
-            phi, lambda part: self._inner._observe_within(part, places)
-        )
+        return self._of_parts(phi, lambda one: self._inner._observe_within(one, places))
 
     def _observe_train(self, phi: Tensor, generator: torch.Generator) -> Tensor:
         # Not compared with `best`: these costs are on other examples.
@@ -157,16 +155,20 @@ class RecordedTask(Task):
 
         return self._counted(phi, query)
 
+    def _of_parts(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return `_counted` costs; a failure, which ends no call, counts as well."""
+        try:
+            return self._counted(phi, query)
+        except MetricError:
+            self.measured += 1
+            raise
+
     def _counted(self, phi: Tensor, query: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return costs of all rows, a few at a time; those that fail count, too."""
+        """Return costs of all rows, a few at a time; those before a failure count."""
         found = []
         for part in phi.split(self._rows or max(1, len(phi))):
             began = time.perf_counter()
-            try:
-                found.append(query(part))
-            except MetricError:
-                self.measured += len(part)
-                raise
+            found.append(query(part))
             if self.watch is not None:
                 self.watch.took((time.perf_counter() - began) / len(part))
             self._measured(len(part))
