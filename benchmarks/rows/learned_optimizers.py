@@ -5,6 +5,7 @@ Source: Huang et al., CVPR 2021, supplement B and Fig. 4.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from benchmarks.problems.optimizers.learning import (
@@ -49,6 +50,7 @@ def learning_of(
     kind: str = "metricopt-mlp",
     *,
     start_deviation: float = START_DEVIATION,
+    **training: Any,
 ) -> OptimizerLearning:
     """Return how an optimizer is meta-trained for a problem.
 
@@ -57,6 +59,7 @@ def learning_of(
         supervision: what runs are judged by beside their loss.
         kind: registered kind of learned optimizer.
         start_deviation: standard deviation of every coordinate of a random start.
+        **training: further changes to `OptimizerTraining`.
     """
     size, form = problem.size, FORMS[kind]
     if supervision == "loss" and kind == "metricopt-mlp":
@@ -72,7 +75,7 @@ def learning_of(
         supervision=supervision,
         start_deviation=start_deviation,
         queries=1,
-        training={"iterations": iterations},
+        training={"iterations": iterations, **training},
         recipe=_recipe(problem) if supervision == "value function" else None,
         revision=1 if supervision == "loss" else REVISION,
     )
@@ -97,6 +100,7 @@ def learned(
     *,
     on: Callable[[Problem], Problem] = lambda problem: problem,
     start_deviation: float = START_DEVIATION,
+    **training: Any,
 ) -> Fill:
     """Return fine-tuning by a meta-trained optimizer.
 
@@ -105,11 +109,12 @@ def learned(
         kind: registered kind of learned optimizer.
         on: from the problem of a run to the one whose lengths it is trained with.
         start_deviation: standard deviation of every coordinate of a random start.
+        **training: further changes to `OptimizerTraining`.
     """
 
     def run(problem: Problem, metric: Unit) -> Run:
         learning = learning_of(
-            on(problem), supervision, kind, start_deviation=start_deviation
+            on(problem), supervision, kind, start_deviation=start_deviation, **training
         )
         arm = Arm("learned-optimizer", settings=encode(learning))
         own = problem.size.steps if learning.asks_metric else 0
@@ -176,5 +181,36 @@ STATISTICS = row(
     sees="outputs and labels",
     note=f"{STATISTICS_QUERIES} queries, then predictions of the metric instead of f",
 )
+
+
+def _variant(name: str, words: str, run: Fill) -> Row:
+    """Return MetricOpt (learned) with one change to its meta-training."""
+    return row(
+        f"{LEARNED.name}-{name}",
+        f"{LEARNED.label}, {words}",
+        run,
+        LEARNED.name,
+        family=LEARNED.family,
+    )
+
+
+def _runs_of(times: float) -> Callable[[Problem], Problem]:
+    """Return the change of a problem to fine-tunings so many times as long."""
+
+    def on(problem: Problem) -> Problem:
+        steps = round(times * problem.size.steps)
+        return replace(problem, size=replace(problem.size, steps=steps))
+
+    return on
+
+
+_by_value_function = partial(learned, "value function")
+VARIANTS = (
+    _variant("smoothing-0.1", "smoothing .1", _by_value_function(deviation=0.1)),
+    _variant("smoothing-0.01", "smoothing .01", _by_value_function(deviation=0.01)),
+    _variant("half-horizon", "learned on T / 2", _by_value_function(on=_runs_of(0.5))),
+    _variant("twice-horizon", "learned on 2 T", _by_value_function(on=_runs_of(2))),
+)
+"""Another deviation of the weights' noise, eq. (7), or another horizon."""
 RIVALS = (LSTM, MLP)
 """Learned optimizers that see the loss alone, of other authors."""

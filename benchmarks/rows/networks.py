@@ -16,11 +16,13 @@ from benchmarks.rows.contract import (
     two_classes,
 )
 from benchmarks.rows.controls import CROSS_ENTROPY, DENSE, LOSS_ONLY_ROW, finetuned
-from benchmarks.rows.metricopt import ADAM, METRICOPT
+from benchmarks.rows.metricopt import METRICOPT
 from benchmarks.runs.spec import Arm, Unit
 
 WARM_LOSSES = ("aucpr", "pairwise-aucroc")
 """Losses that ResNet-32 goes on with after cross-entropy."""
+WITH_LOSSES = ("Table 1", "Table 2")
+"""Tables of the paper with MetricOpt on top of another loss."""
 
 
 _network = family("networks", base=(UNTOUCHED,), compared=False)
@@ -110,37 +112,29 @@ def blackbox(loss: str, words: str) -> Row:
     )
 
 
-def fine_tuned(
-    loss: str, label: str, paper_row: str, *, adam: bool = False
-) -> tuple[Row, ...]:
+def fine_tuned(loss: str, label: str, *also: Row) -> tuple[Row, ...]:
     """Return fine-tuning of such a network: loss alone, dense, MetricOpt.
 
     Args:
         loss: name of the loss, which names of rows begin with.
         label: name of the loss as printed.
-        paper_row: the paper's row of MetricOpt.
-        adam: whether MetricOpt is followed with Adam, too.
+        *also: rows of MetricOpt with other optimizers than SGD, as they stand below it.
     """
     last, dense = f"{loss}-loss-only", f"{loss}-dense"
     tested = {"base": (last,), "rival_row": dense}
-    paper = {name: paper_row for name in ("Table 1", "Table 2")}
 
     def row(name: str, text: str, like: Row, **more: Any) -> Row:
         known = {"family": "metricopt", "run": like.run, "on": _on(loss)}
         return finetuned(name, text, **known, **more)
 
-    found = (
+    def on_top(like: Row) -> Row:
+        shown = {name: like.paper[name] for name in WITH_LOSSES if name in like.paper}
+        paper = {name: f"{known}-{loss}" for name, known in shown.items()}
+        name, text = f"{loss}-{like.name}", f"{like.label} + {label}"
+        return row(name, text, like, paper=paper, note=like.note, **tested)
+
+    return (
         row(last, f"{label} fine-tune, last step", LOSS_ONLY_ROW),
         row(dense, f"{label} fine-tune, dense eval", DENSE, **tested),
-        row(
-            f"{loss}-metricopt",
-            f"MetricOpt (SGD) + {label}",
-            METRICOPT,
-            paper=paper,
-            **tested,
-        ),
+        *(on_top(like) for like in (METRICOPT, *also)),
     )
-    if not adam:
-        return found
-    text = f"MetricOpt (Adam) + {label}"
-    return (*found, row(f"{loss}-metricopt-adam", text, ADAM, **tested))

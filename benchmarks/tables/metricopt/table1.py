@@ -9,6 +9,7 @@ from dataclasses import replace
 from benchmarks.problems.images import tiers
 from benchmarks.rows.contract import Row
 from benchmarks.rows.learned_optimizers import LEARNED
+from benchmarks.rows.metricopt import ADAM
 from benchmarks.rows.networks import blackbox, fine_tuned, longer, network
 from benchmarks.runs.spec import Unit
 from benchmarks.tables.network_methods import methods_column
@@ -40,7 +41,7 @@ OWN: tuple[Row, ...] = (
     longer(),
     blackbox("blackbox-recall", "with the recall loss"),
     LEARNED,
-    *fine_tuned(LOSS, "large-margin", "metricopt-sgd-large-margin", adam=True),
+    *fine_tuned(LOSS, "large-margin", ADAM),
 )
 
 

@@ -40,7 +40,7 @@ NETWORK_ROWS = (
     network("aucpr", "AUCPR loss", "aucpr", {"Table 2": "aucpr"}),
     blackbox("blackbox-ap", "with the AP loss"),
 )
-FINE_TUNED = fine_tuned("aucpr", "AUCPR loss", "metricopt-sgd-aucpr")
+FINE_TUNED = fine_tuned("aucpr", "AUCPR loss")
 """Raw outputs of these networks are ranked in either column, so one has the rows."""
 
 ELSEWHERE = LeftOut(

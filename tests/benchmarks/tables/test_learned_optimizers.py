@@ -4,9 +4,11 @@ import pytest
 
 from benchmarks.execution.networks import networks_of, prepare
 from benchmarks.execution.runner import run_all
+from benchmarks.problems.optimizers.learning import OptimizerLearning
 from benchmarks.problems.optimizers.spec import OptimizerSpec
 from benchmarks.report.page import write_report
 from benchmarks.report.sections.learning_cost import LEARNING
+from benchmarks.runs.codec import decode
 from benchmarks.runs.notes import META_STEPS
 from benchmarks.runs.store import RunStore
 from benchmarks.tables.registry import find_experiment
@@ -24,6 +26,8 @@ SHOWN = {
         "metricopt-learned",
         "metricopt-learned-metric",
         "metricopt-learned-statistics",
+        "metricopt-learned-smoothing-0.1",
+        "metricopt-learned-twice-horizon",
     ),
     "optimizers": (
         "cross-entropy",
@@ -64,13 +68,11 @@ def test_three_optimizers_of_a_row_are_needed_at_tier_local(monkeypatch):
     learned = [each for each in networks_of(specs) if isinstance(each, OptimizerSpec)]
     for spec in specs:
         if spec.arm.kind == "learned-optimizer" and not spec.replicate:
+            wanted = decode(OptimizerLearning, spec.arm.settings)
             own = [
                 each
                 for each in learned
-                if each.problem == spec.pipeline
-                and each.learning.label in each.name
-                and spec.arm.settings["supervision"] == each.learning.supervision
-                and spec.arm.settings["kind"] == each.learning.kind
+                if each.problem == spec.pipeline and each.learning == wanted
             ]
             assert len(own) == 3
 
