@@ -208,8 +208,8 @@ _by_value_function = partial(learned, "value function")
 VARIANTS = (
     _variant("smoothing-0.1", "smoothing .1", _by_value_function(deviation=0.1)),
     _variant("smoothing-0.01", "smoothing .01", _by_value_function(deviation=0.01)),
-    _variant("half-horizon", "learned on T / 2", _by_value_function(on=_runs_of(0.5))),
-    _variant("twice-horizon", "learned on 2 T", _by_value_function(on=_runs_of(2))),
+    _variant("half-horizon", "horizon T / 2", _by_value_function(on=_runs_of(0.5))),
+    _variant("twice-horizon", "horizon 2 T", _by_value_function(on=_runs_of(2))),
 )
 """Another deviation of the weights' noise, eq. (7), or another horizon."""
 RIVALS = (LSTM, MLP)
