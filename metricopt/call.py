@@ -375,9 +375,8 @@ class FinetuneCall:
         if found.confusion is not None:
             moved = bool(found.phi.any()) and not (found.bounds or self.confirming)
             doubts += doubts_of_decisions(*found.confusion, moved=moved)
-        compares = getattr(self.task.statistics, "compares", False)
         splits = self.train, self.observe
-        doubts += doubts_of_splits(*splits, self.meaning, compares=compares)
+        doubts += doubts_of_splits(*splits, self.meaning, compares=self.task.compares)
         return doubts
 
     def _queried(self, count: int) -> None:

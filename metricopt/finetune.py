@@ -339,8 +339,7 @@ def _check_clusters(call: FinetuneCall, given: Given, name: str | None) -> None:
     """
     if name is None:
         return
-    statistics = call.task.statistics
-    if statistics is not None and statistics.compares:
+    if call.task.compares:
         raise ConfigError(
             f"clusters={name!r} is for examples that are judged one by one; where they "
             "are compared with each other, leave it out: those of a class stay together"

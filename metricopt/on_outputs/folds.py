@@ -48,7 +48,7 @@ def parts_of(task: Task, count: int, generator: torch.Generator) -> list[Tensor]
     statistics, clusters = task.statistics, task.clusters
     if clusters is not None and (found := len(clusters.unique())) < count:
         raise DataError(f"there are {found} clusters, for {count} parts")
-    if clusters is None and (statistics is None or not statistics.compares):
+    if clusters is None and not task.compares:
         order = torch.randperm(task.examples, generator=generator)
         parts = list(order.tensor_split(count))
         if statistics is None:
@@ -223,8 +223,7 @@ def check(
         return check_on_folds(task, phi, generator, queries=queries)
     except (DataError, MetricError) as error:
         left = queries - 2 - (task.queries - before) // rows
-        compares = task.statistics is not None and task.statistics.compares
-        if compares or left < min(LEVELS):
+        if task.compares or left < min(LEVELS):
             raise
         count, reason = min(FOLDS, left), str(error)
     parts = parts_of(task, count, generator)

@@ -125,6 +125,12 @@ class Task(ABC):
         return None
 
     @property
+    def compares(self) -> bool:
+        """Whether examples are compared with each other; see `Statistics.compares`."""
+        statistics = self.statistics
+        return statistics is not None and statistics.compares
+
+    @property
     def bounds(self) -> Bounds | None:
         """Bounds on other metrics, which every query observes; None without any."""
         return None
