@@ -16,6 +16,7 @@ from benchmarks.report.curves import (
 from benchmarks.report.figures.panels import (
     Style,
     draw_band,
+    draw_end,
     draw_mark,
     draw_panels,
     finish,
@@ -32,13 +33,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_BANDS = 6
+"""Lines of a panel that have bands."""
+
+
 def cost_curves(
     layout: TableLayout, records: Sequence[RunRecord], block: Block
 ) -> "Figure | None":
     """Draw the test metric along fine-tuning: mean and one deviation.
 
     One line per entry whose trace has more than one step. If the layout singles rows
-    out, only they are drawn, with loss-only fine-tuning.
+    out, only they are drawn, with loss-only fine-tuning. Many lines have the deviation
+    of their ends alone, side by side, as bands would hide each other.
     """
     styles = row_styles(layout)
     chosen = (layout.loss_only_row, *(layout.cloud_rows or layout.entries))
@@ -53,8 +59,11 @@ def cost_curves(
         return {label: line for label, line in lines.items() if line}
 
     def draw(panel: "Axes", column: Column, lines: dict[str, Curve]) -> None:
-        for label, line in lines.items():
-            draw_band(panel, line, label=label, style=styles[label])
+        for place, (label, line) in enumerate(lines.items(), start=1):
+            if len(lines) > MOST_BANDS:
+                draw_end(panel, line, place, label=label, style=styles[label])
+            else:
+                draw_band(panel, line, label=label, style=styles[label])
         panel.set_xlabel("fine-tuning steps (metric on test)")
         panel.set_ylabel(column.axis_label)
 
@@ -64,7 +73,7 @@ def cost_curves(
         block,
         read=read,
         draw=draw,
-        what="along fine-tuning\nbands: {spread}",
+        what="along fine-tuning\nbands or bars: {spread}",
     )
 
 

@@ -17,8 +17,12 @@ from benchmarks.tables.parts import column_of, finetuning_fields
 from benchmarks.tables.registry import EXPERIMENTS
 from benchmarks.tables.table import Place, Table, experiment_of, table
 
-REPLICATES = {"paper": 10, "local": 3, "smoke": 1}
-"""Replicates of the binary problem, each with an optimizer of its own."""
+SIZES = {
+    "paper": {"replicates": 10},
+    "local": {"replicates": 3},
+    "smoke": {"replicates": 1, "tasks": 16},
+}
+"""What the binary problem has of its own by tier: every replicate has an optimizer."""
 ROWS: tuple[Row, ...] = (
     controls.CROSS_ENTROPY,
     replace(controls.LOSS_ONLY_ROW, label="SGD on the loss"),
@@ -81,8 +85,7 @@ def table_s1(tier: str) -> Table:
 
 def _binary(tier: str) -> tuple[tabular.Binary, Unit]:
     problem = (tabular.DIGIT if tier == "smoke" else tabular.A9A).at(tier)
-    size = replace(problem.size, replicates=REPLICATES[tier])
-    return replace(problem, size=size), Unit("f1")
+    return replace(problem, size=replace(problem.size, **SIZES[tier])), Unit("f1")
 
 
 def _images(tier: str) -> list[tuple[Problem, Unit]]:
