@@ -221,8 +221,9 @@ def draw_end(
     panel: "Axes", line: Curve, place: int, *, label: str, style: Style
 ) -> None:
     """Draw a mean, and beyond its end, at one of many places, one deviation there."""
-    colour, dash, _ = style
-    panel.plot(line.x, line.mean, color=colour, linestyle=dash, label=label)
+    colour, dash, mark = style
+    form: dict[str, Any] = {"marker": mark, "markevery": [len(line.x) - 1]}
+    panel.plot(line.x, line.mean, color=colour, ls=dash, ms=5, label=label, **form)
     beyond = line.x[-1] + END_GAP * place * (line.x[-1] - line.x[0])
     end = (beyond, line.mean[-1], line.std[-1])
     draw_mark(panel, end, label="", style=style)
